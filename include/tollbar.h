@@ -315,7 +315,8 @@ extern "C" {
 /* A permit is a byte. */
 #define TOLLBAR_UNIT_BYTES 1u
 
-/* gcra: a bucket without debt lets any cost pass, and later requests wait until that cost is refilled. */
+/* gcra: a bucket without debt lets any cost pass, and later requests wait until that cost is
+ * refilled. */
 #define TOLLBAR_POLICY_BORROW 1u
 
 /* fixed window, sliding log: refused requests count too. */
@@ -325,14 +326,14 @@ extern "C" {
  * TOLLBAR_POLICY_BORROW. */
 #define TOLLBAR_POLICY_HAS_INIT 4u
 
-/* After a change of policy a limiter, or a key of a table, keeps the number of permits that it has left, up to the
- * new burst. No wait becomes longer than the new policy's refill, and the change admits no request that was refused,
- * with two exceptions: windows of one length keep the permits used (tollbar_table_set_policy), and a key that has
- * taken no permit of a curve is fresh. */
+/* After a change of policy a limiter, or a key of a table, keeps the number of permits that it has
+ * left, up to the new burst. No wait becomes longer than the new policy's refill, and the change
+ * admits no request that was refused, with two exceptions: windows of one length keep the permits
+ * used (tollbar_table_set_policy), and a key that has taken no permit of a curve is fresh. */
 #define TOLLBAR_KEEP_COUNT 0
 
-/* After a change of policy the limiter or key keeps its debt, as the time until that debt is paid. To and
- * from a quota, which has no such time, it keeps the number of permits used. */
+/* After a change of policy the limiter or key keeps its debt, as the time until that debt is paid.
+ * To and from a quota, which has no such time, it keeps the number of permits used. */
 #define TOLLBAR_KEEP_TIME 1
 
 /* After a change of policy the limiter or key has a fresh state. */
@@ -349,7 +350,8 @@ typedef struct tollbar_policy tollbar_policy;
 
 /* A class of requests, and the permits that its requests leave to the others. */
 typedef struct tollbar_class {
-    /* The name: a letter, then letters, digits, `-` and `_`, and zeroes to the end. All zeroes: no class. */
+    /* The name: a letter, then letters, digits, `-` and `_`, and zeroes to the end. All zeroes: no
+     * class. */
     char name[16];
     /* A request of the class passes only if so many permits are left after it. Below the burst. */
     uint64_t reserve;
@@ -364,11 +366,11 @@ typedef struct tollbar_policy_spec {
     uint32_t algorithm;
     /* Permits per period. 0 denies every request. */
     uint64_t limit;
-    /* The period in nanoseconds, from 1 on. TOLLBAR_FOREVER for a quota. TOLLBAR_DAY, _WEEK, _MONTH or _YEAR for a
-     * calendar. */
+    /* The period in nanoseconds, from 1 on. TOLLBAR_FOREVER for a quota. TOLLBAR_DAY, _WEEK,
+     * _MONTH or _YEAR for a calendar. */
     uint64_t period_ns;
-    /* The most permits that can be taken at once, at least 1. Windows and logs: equal to `limit`. Pacer and warm-up:
-     * the largest cost. */
+    /* The most permits that can be taken at once, at least 1. Windows and logs: equal to `limit`.
+     * Pacer and warm-up: the largest cost. */
     uint64_t burst;
     /* gcra with TOLLBAR_POLICY_HAS_INIT: permits of a fresh state, at most `burst`. */
     uint64_t init;
@@ -392,25 +394,28 @@ typedef struct tollbar_policy_spec {
     uint64_t ban_ns;
     /* gcra, with `ban_ns`: the refusal that bans, 1 to 1000; 0 stands for 1. */
     uint32_t ban_after;
-    /* calendar: the first day of each window, from 0. Of a month: the day of the month less 1, up to 30. Of a week:
-     * the day from Monday, up to 6. Of a year: 32 times the month less 1, plus the day of the month less 1. */
+    /* calendar: the first day of each window, from 0. Of a month: the day of the month less 1, up
+     * to 30. Of a week: the day from Monday, up to 6. Of a year: 32 times the month less 1, plus
+     * the day of the month less 1. */
     uint32_t from;
-    /* gcra, without `init`, borrow and ban: permits per `second_period_ns` of a second bucket, which a request needs
-     * and charges as well ("10/s; 1000/day"). 0: no second bucket. */
+    /* gcra, without `init`, borrow and ban: permits per `second_period_ns` of a second bucket,
+     * which a request needs and charges as well ("10/s; 1000/day"). 0: no second bucket. */
     uint64_t second_limit;
     /* The second bucket's period in nanoseconds. */
     uint64_t second_period_ns;
     /* The most permits that can be taken at once of the second bucket. */
     uint64_t second_burst;
-    /* gcra without borrow, interval, fixed window, weighted window, quota: the classes of requests, the used ones
-     * first. */
+    /* gcra without borrow, interval, fixed window, weighted window, quota: the classes of
+     * requests, the used ones first. */
     tollbar_class classes[4];
-    /* curve: up to 16 knots of two bytes, {time in the period, share of `limit`} in whole percents, without {0, 0},
-     * where each curve begins; none is a straight line. level-refill: up to 4 bands of two bytes, {level in percents
-     * of `burst`, rate in percents of the policy's}; none is one rate at all levels. Unused bytes are 0.
-     * tollbar_policy_spec_parse knows the curves' names. */
+    /* curve: up to 16 knots of two bytes, {time in the period, share of `limit`} in whole
+     * percents, without {0, 0}, where each curve begins; none is a straight line. level-refill: up
+     * to 4 bands of two bytes, {level in percents of `burst`, rate in percents of the policy's};
+     * none is one rate at all levels. Unused bytes are 0. tollbar_policy_spec_parse knows the
+     * curves' names. */
     uint8_t knots[32];
-    /* calendar: the zone, all 0 for UTC. tollbar_policy_spec_parse writes the words of a name or a rule. */
+    /* calendar: the zone, all 0 for UTC. tollbar_policy_spec_parse writes the words of a name or a
+     * rule. */
     uint64_t zone[5];
 } tollbar_policy_spec;
 
@@ -420,8 +425,8 @@ typedef struct tollbar_policy_error {
     uint32_t struct_size;
     /* The result that the call returned. */
     int32_t code;
-    /* The column, from 1, at which the wrong part of the text begins: a word, a number, or an option with its value.
-     * If the text ends too early, the column after its last byte. */
+    /* The column, from 1, at which the wrong part of the text begins: a word, a number, or an
+     * option with its value. If the text ends too early, the column after its last byte. */
     uint64_t column;
     /* What was expected there, or why the policy is refused. The string is static. */
     const char *expected;
@@ -429,10 +434,10 @@ typedef struct tollbar_policy_error {
 
 /* Reads one line of text such as "100/s burst 20" into `out`.
  *
- * `text` has `len` bytes and needs no NUL. Initialise `out` and `error` by their _INIT macros. Returns 0, or an
- * error: of the text (TOLLBAR_E_SYNTAX to TOLLBAR_E_DUPLICATE_OPTION), or of the policy that it names
- * (TOLLBAR_E_PERIOD_ZERO to TOLLBAR_E_CALENDAR). After such an error `error`, unless NULL, says where the fault is
- * and what was expected. */
+ * `text` has `len` bytes and needs no NUL. Initialise `out` and `error` by their _INIT macros.
+ * Returns 0, or an error: of the text (TOLLBAR_E_SYNTAX to TOLLBAR_E_DUPLICATE_OPTION), or of the
+ * policy that it names (TOLLBAR_E_PERIOD_ZERO to TOLLBAR_E_CALENDAR). After such an error `error`,
+ * unless NULL, says where the fault is and what was expected. */
 int32_t tollbar_policy_spec_parse(const char *text,
                                   size_t len,
                                   tollbar_policy_spec *out,
@@ -440,9 +445,9 @@ int32_t tollbar_policy_spec_parse(const char *text,
 
 /* Writes the canonical text of a policy, with a NUL, into `buffer` of `capacity` bytes.
  *
- * tollbar_policy_spec_parse reads that text as an equal policy. `length`, unless NULL, gets the text's length
- * without the NUL. TOLLBAR_POLICY_TEXT_MAX bytes are always enough. If the buffer is too small, the call writes only
- * `length` and returns TOLLBAR_E_BUFFER_TOO_SMALL. */
+ * tollbar_policy_spec_parse reads that text as an equal policy. `length`, unless NULL, gets the
+ * text's length without the NUL. TOLLBAR_POLICY_TEXT_MAX bytes are always enough. If the buffer is
+ * too small, the call writes only `length` and returns TOLLBAR_E_BUFFER_TOO_SMALL. */
 int32_t tollbar_policy_spec_print(const tollbar_policy_spec *spec,
                                   char *buffer,
                                   size_t capacity,
@@ -451,33 +456,32 @@ int32_t tollbar_policy_spec_print(const tollbar_policy_spec *spec,
 /* Returns 0 if a limiter can have this policy, or the error that tollbar_limiter_new would return. */
 int32_t tollbar_policy_spec_validate(const tollbar_policy_spec *spec);
 
-/* Writes to `*last_ns` the policy's last time in nanoseconds: at later times every cost above 0 is refused (clause
- * C3). Returns 0, or the error that tollbar_policy_spec_validate would return. */
-int32_t tollbar_policy_spec_last_time(const tollbar_policy_spec *spec,
-                                      uint64_t *last_ns);
+/* Writes to `*last_ns` the policy's last time in nanoseconds: at later times every cost above 0 is
+ * refused (clause C3). Returns 0, or the error that tollbar_policy_spec_validate would return. */
+int32_t tollbar_policy_spec_last_time(const tollbar_policy_spec *spec, uint64_t *last_ns);
 
-/* Writes to `*refill_ns` the time in nanoseconds after which the policy has refilled one permit. tollbar_take_many
- * charges limits in the order of this time. Two values are no times:
+/* Writes to `*refill_ns` the time in nanoseconds after which the policy has refilled one permit.
+ * tollbar_take_many charges limits in the order of this time. Two values are no times:
  *
- * - TOLLBAR_NO_TIME: a table does not give keys under this policy all unused permits back (tollbar_table_cancel);
+ * - TOLLBAR_NO_TIME: a table does not give keys under this policy all unused permits back
+ * (tollbar_table_cancel);
  * - TOLLBAR_NO_TIME - 1: a lifetime quota, which refills none.
  *
  * Returns 0, or the error that tollbar_policy_spec_validate would return. */
-int32_t tollbar_policy_spec_refill(const tollbar_policy_spec *spec,
-                                   uint64_t *refill_ns);
+int32_t tollbar_policy_spec_refill(const tollbar_policy_spec *spec, uint64_t *refill_ns);
 
-/* Compiles a policy. The caller frees `*out` with tollbar_policy_free. A calendar is refused, because a cell's clock
- * is not the wall clock. */
-int32_t tollbar_policy_new(const tollbar_policy_spec *spec,
-                           tollbar_policy **out);
+/* Compiles a policy. The caller frees `*out` with tollbar_policy_free. A calendar is refused,
+ * because a cell's clock is not the wall clock. */
+int32_t tollbar_policy_new(const tollbar_policy_spec *spec, tollbar_policy **out);
 
-/* Reads and compiles a NUL-terminated text. The caller frees `*out` with tollbar_policy_free. `error` may be NULL. */
+/* Reads and compiles a NUL-terminated text. The caller frees `*out` with tollbar_policy_free.
+ * `error` may be NULL. */
 int32_t tollbar_policy_from_text(const char *text,
                                  tollbar_policy **out,
                                  tollbar_policy_error *error);
 
-/* Frees a policy of tollbar_policy_new or tollbar_policy_from_text that no call is using. Cells outlive their
- * policy. With NULL the call does nothing. */
+/* Frees a policy of tollbar_policy_new or tollbar_policy_from_text that no call is using. Cells
+ * outlive their policy. With NULL the call does nothing. */
 void tollbar_policy_free(tollbar_policy *policy);
 
 /* Returns the number of bytes that tollbar_policy_init_in needs. */
@@ -486,8 +490,8 @@ size_t tollbar_policy_size(void);
 /* Returns the alignment that tollbar_policy_init_in needs. */
 size_t tollbar_policy_align(void);
 
-/* Compiles a policy into the caller's memory of `size` bytes. `*out` is that memory. A compiled policy holds no
- * pointers and may be copied or mapped. Do not call tollbar_policy_free with it. */
+/* Compiles a policy into the caller's memory of `size` bytes. `*out` is that memory. A compiled
+ * policy holds no pointers and may be copied or mapped. Do not call tollbar_policy_free with it. */
 int32_t tollbar_policy_init_in(void *memory,
                                size_t size,
                                const tollbar_policy_spec *spec,
@@ -516,39 +520,40 @@ int32_t tollbar_policy_init_in(void *memory,
  *
  * Cells count from the machine's start, in every process of the machine (tollbar_clock_now). */
 
-/* The processor's counter on CLOCK_MONOTONIC's scale. It reads CLOCK_MONOTONIC instead for the first millisecond of
- * a process, and where the processor does not call its counter invariant or Linux has struck it from its list of
- * clock sources. */
+/* The processor's counter on CLOCK_MONOTONIC's scale. It reads CLOCK_MONOTONIC instead for the
+ * first millisecond of a process, and where the processor does not call its counter invariant or
+ * Linux has struck it from its list of clock sources. */
 #define TOLLBAR_CLOCK_TSC 0u
 
-/* CLOCK_MONOTONIC of the machine's first time namespace. In another time namespace the library subtracts how far the
- * caller's CLOCK_MONOTONIC is ahead, for this clock, for TOLLBAR_CLOCK_TSC and for TOLLBAR_CLOCK_COARSE. So
- * processes of different time namespaces can share a table, and times that the caller reads itself with
- * clock_gettime are on another scale there. */
+/* CLOCK_MONOTONIC of the machine's first time namespace. In another time namespace the library
+ * subtracts how far the caller's CLOCK_MONOTONIC is ahead, for this clock, for TOLLBAR_CLOCK_TSC
+ * and for TOLLBAR_CLOCK_COARSE. So processes of different time namespaces can share a table, and
+ * times that the caller reads itself with clock_gettime are on another scale there. */
 #define TOLLBAR_CLOCK_MONOTONIC 1u
 
 /* CLOCK_MONOTONIC_COARSE: cheap, in steps of the kernel's tick (1 to 10 ms). */
 #define TOLLBAR_CLOCK_COARSE 2u
 
-/* CLOCK_REALTIME, Unix nanoseconds. It follows each step of the system's clock: after a step back by an hour, a key
- * that had used up its limit before the step is refused for up to an hour. A state word can hold Unix time until
- * January 2043. A policy whose last time (tollbar_policy_spec_last_time) is earlier is refused on this clock with
+/* CLOCK_REALTIME, Unix nanoseconds. It follows each step of the system's clock: after a step back
+ * by an hour, a key that had used up its limit before the step is refused for up to an hour. A
+ * state word can hold Unix time until January 2043. A policy whose last time
+ * (tollbar_policy_spec_last_time) is earlier is refused on this clock with
  * TOLLBAR_E_RATE_TOO_HIGH. */
 #define TOLLBAR_CLOCK_WALL 3u
 
-/* Where the times of limiters and tables begin, in Unix nanoseconds: 2025-03-13 00:00:00 UTC, 20,160 days after
- * 1970. A window whose length divides 20,160 days (so every one that divides a day, 2 to 10 days, and 4 weeks)
- * begins when it would in Unix time. */
+/* Where the times of limiters and tables begin, in Unix nanoseconds: 2025-03-13 00:00:00 UTC,
+ * 20,160 days after
+ * 1970. A window whose length divides 20,160 days (so every one that divides a day, 2 to 10 days,
+ * and 4 weeks) begins when it would in Unix time. */
 #define TOLLBAR_TIME_ZERO UINT64_C(1741824000000000000)
 
-/* Reads the clock of that TOLLBAR_CLOCK_ number. TOLLBAR_CLOCK_WALL counts nanoseconds since 1970, the others since
- * the machine's start, alike in every process. The time is for cells and for intervals. Limiters and tables count
- * from another zero (tollbar_limiter_now, tollbar_table_now). */
-int32_t tollbar_clock_now(uint32_t clock,
-                          uint64_t *now_ns);
+/* Reads the clock of that TOLLBAR_CLOCK_ number. TOLLBAR_CLOCK_WALL counts nanoseconds since 1970,
+ * the others since the machine's start, alike in every process. The time is for cells and for
+ * intervals. Limiters and tables count from another zero (tollbar_limiter_now, tollbar_table_now). */
+int32_t tollbar_clock_now(uint32_t clock, uint64_t *now_ns);
 
-/* Returns TOLLBAR_YES if TOLLBAR_CLOCK_TSC reads the processor's counter, TOLLBAR_NO if it reads CLOCK_MONOTONIC
- * instead. */
+/* Returns TOLLBAR_YES if TOLLBAR_CLOCK_TSC reads the processor's counter, TOLLBAR_NO if it reads
+ * CLOCK_MONOTONIC instead. */
 int32_t tollbar_clock_is_counter(void);
 
 /* --------------------------------------------------------------------------------------------
@@ -564,12 +569,12 @@ int32_t tollbar_clock_is_counter(void);
 /* Never: the cost is above the burst. */
 #define TOLLBAR_REASON_BURST 2
 
-/* The table has no free slot for a new key. TOLLBAR_ON_FULL_DENY denies the request, and TOLLBAR_ON_FULL_ALLOW
- * allows it without storing the key. */
+/* The table has no free slot for a new key. TOLLBAR_ON_FULL_DENY denies the request, and
+ * TOLLBAR_ON_FULL_ALLOW allows it without storing the key. */
 #define TOLLBAR_REASON_TABLE_FULL 3u
 
-/* Denied: a new key inherits the debt of the key whose slot it needs (TOLLBAR_ON_FULL_INHERIT), and that debt is too
- * high. */
+/* Denied: a new key inherits the debt of the key whose slot it needs (TOLLBAR_ON_FULL_INHERIT),
+ * and that debt is too high. */
 #define TOLLBAR_REASON_INHERITED_DEBT 4
 
 /* The request had an empty key. The table's options say whether such requests pass. */
@@ -578,8 +583,8 @@ int32_t tollbar_clock_is_counter(void);
 /* Allowed and not charged: the key is exempt. */
 #define TOLLBAR_REASON_EXEMPT 6
 
-/* Denied: the permits would have come within the caller's `max_wait_ns`, but the maximum number of callers sleeps
- * already (`waiters` of tollbar_limiter_options and tollbar_table_options). */
+/* Denied: the permits would have come within the caller's `max_wait_ns`, but the maximum number of
+ * callers sleeps already (`waiters` of tollbar_limiter_options and tollbar_table_options). */
 #define TOLLBAR_REASON_QUEUE_FULL 7
 
 /* Denied: the state is damaged. C calls return an error instead. */
@@ -594,14 +599,16 @@ int32_t tollbar_clock_is_counter(void);
 /* The store does not answer: the options of the lease decided. */
 #define TOLLBAR_REASON_STORE_DOWN 11
 
-/* Denied: the key is banned (the policy's option `ban`). For a cost of 1 `retry_after_ns` is the end of the ban. */
+/* Denied: the key is banned (the policy's option `ban`). For a cost of 1 `retry_after_ns` is the
+ * end of the ban. */
 #define TOLLBAR_REASON_BANNED 12
 
-/* Denied: as many permits as the limit are in flight. They come back when their holders release them, so no wait is
- * known. */
+/* Denied: as many permits as the limit are in flight. They come back when their holders release
+ * them, so no wait is known. */
 #define TOLLBAR_REASON_IN_FLIGHT 13
 
-/* Denied or never: the request's class leaves permits to others. Without the reserve the request would have passed. */
+/* Denied or never: the request's class leaves permits to others. Without the reserve the request
+ * would have passed. */
 #define TOLLBAR_REASON_RESERVE 14
 
 /* A decision with its times and its reason. */
@@ -612,20 +619,20 @@ typedef struct tollbar_decision {
     uint32_t verdict;
     /* Permits that could be taken at this instant, after this decision. */
     uint64_t remaining;
-    /* Nanoseconds until the same request would be admitted if no other request came first. 0 if the request was
-     * admitted, TOLLBAR_NO_TIME if no wait would help. */
+    /* Nanoseconds until the same request would be admitted if no other request came first. 0 if
+     * the request was admitted, TOLLBAR_NO_TIME if no wait would help. */
     uint64_t retry_after_ns;
     /* Nanoseconds until the state is as good as fresh if no other request comes first. */
     uint64_t reset_after_ns;
     /* One of TOLLBAR_REASON_*. */
     uint32_t reason;
-    /* Which policy of a list bound, from 0: of a refusal the one with the longest wait, and of an admission the one
-     * with the fewest permits left. 0 without a list. */
+    /* Which policy of a list bound, from 0: of a refusal the one with the longest wait, and of an
+     * admission the one with the fewest permits left. 0 without a list. */
     uint32_t bound;
 } tollbar_decision;
 
-/* Returns a reason in a few English words, such as "over the rate". The string is static and never NULL. Numbers
- * that this version does not know give "unknown reason". */
+/* Returns a reason in a few English words, such as "over the rate". The string is static and never
+ * NULL. Numbers that this version does not know give "unknown reason". */
 const char *tollbar_strreason(uint32_t reason);
 
 /* A decision to be filled in. */
@@ -668,15 +675,16 @@ const char *tollbar_strreason(uint32_t reason);
 /* No thread takes permits in advance: every decision is exact to the permit. */
 #define TOLLBAR_CREDIT_OFF 0
 
-/* Threads take permits in advance (see above). The policy is gcra without `borrow` and with a limit above 0, or the
- * call that makes the limiter returns TOLLBAR_E_OPTION_MISMATCH. With a burst below 32 there is no credit, and every
- * decision is that of a limiter without. */
+/* Threads take permits in advance (see above). The policy is gcra without `borrow` and with a
+ * limit above 0, or the call that makes the limiter returns TOLLBAR_E_OPTION_MISMATCH. With a
+ * burst below 32 there is no credit, and every decision is that of a limiter without. */
 #define TOLLBAR_CREDIT_ON 1
 
 /* A limiter. Any number of threads may use it at once, in all calls but tollbar_limiter_free and
- * tollbar_limiter_close. After a fork each process has a copy of its own. A limiter must not lie in memory that
- * processes share, because their threads would overwrite each other's counts of decisions. The counts take 2.75 KiB:
- * 32 threads have a cache line each, and further threads share eight more. */
+ * tollbar_limiter_close. After a fork each process has a copy of its own. A limiter must not lie
+ * in memory that processes share, because their threads would overwrite each other's counts of
+ * decisions. The counts take 2.75 KiB: 32 threads have a cache line each, and further threads
+ * share eight more. */
 typedef struct tollbar_limiter tollbar_limiter;
 
 /* How a limiter is made. All zero but `struct_size` is the default. */
@@ -685,7 +693,8 @@ typedef struct tollbar_limiter_options {
     uint32_t struct_size;
     /* A TOLLBAR_CLOCK_ number, for the calls without `_at` (tollbar_limiter_now). */
     uint32_t clock;
-    /* Callers that may sleep in tollbar_limiter_wait at one time. 0 means 1024. A further caller is refused at once. */
+    /* Callers that may sleep in tollbar_limiter_wait at one time. 0 means 1024. A further caller
+     * is refused at once. */
     uint32_t waiters;
     /* TOLLBAR_CREDIT_OFF, which is the default, or TOLLBAR_CREDIT_ON. */
     uint32_t credit;
@@ -711,25 +720,26 @@ size_t tollbar_limiter_size(void);
 /* Returns the alignment that tollbar_limiter_init_in needs: a cache line or two. */
 size_t tollbar_limiter_align(void);
 
-/* Makes a limiter in the caller's memory of `size` bytes; `*out` is that memory. `options` may be NULL.
+/* Makes a limiter in the caller's memory of `size` bytes; `*out` is that memory. `options` may be
+ * NULL.
  *
- * The caller ends the limiter with tollbar_limiter_close, not with tollbar_limiter_free. The call allocates the
- * arrays of a sliding window or a sliding log, and the threads' credit. For other limiters it allocates nothing. */
+ * The caller ends the limiter with tollbar_limiter_close, not with tollbar_limiter_free. The call
+ * allocates the arrays of a sliding window or a sliding log, and the threads' credit. For other
+ * limiters it allocates nothing. */
 int32_t tollbar_limiter_init_in(void *memory,
                                 size_t size,
                                 const tollbar_policy_spec *spec,
                                 const tollbar_limiter_options *options,
                                 tollbar_limiter **out);
 
-/* Ends a limiter of tollbar_limiter_init_in that no call is using. Its memory is the caller's again. With NULL the
- * call does nothing. */
+/* Ends a limiter of tollbar_limiter_init_in that no call is using. Its memory is the caller's
+ * again. With NULL the call does nothing. */
 void tollbar_limiter_close(tollbar_limiter *limiter);
 
-/* Writes the time that calls without `_at` use to `*now_ns`: nanoseconds of UTC since TOLLBAR_TIME_ZERO. The process
- * reads CLOCK_REALTIME once and counts on from there, so this time never steps. On TOLLBAR_CLOCK_WALL it is Unix
- * time. */
-int32_t tollbar_limiter_now(const tollbar_limiter *limiter,
-                            uint64_t *now_ns);
+/* Writes the time that calls without `_at` use to `*now_ns`: nanoseconds of UTC since
+ * TOLLBAR_TIME_ZERO. The process reads CLOCK_REALTIME once and counts on from there, so this time
+ * never steps. On TOLLBAR_CLOCK_WALL it is Unix time. */
+int32_t tollbar_limiter_now(const tollbar_limiter *limiter, uint64_t *now_ns);
 
 /* Default options. */
 #define TOLLBAR_LIMITER_OPTIONS_INIT { (uint32_t)sizeof(tollbar_limiter_options), 0, 0, 0 }
@@ -754,8 +764,9 @@ typedef struct tollbar_limiter_state {
     uint64_t reset_after_ns;
     /* Requests whose time was earlier than that of a request admitted before them. */
     uint64_t backward_steps;
-    /* Calls of all threads, since the limiter was made, that returned TOLLBAR_ALLOWED. Each request of a batch
-     * counts as a call. Peeks and errors do not count. tollbar_limiter_reset keeps the counts. */
+    /* Calls of all threads, since the limiter was made, that returned TOLLBAR_ALLOWED. Each
+     * request of a batch counts as a call. Peeks and errors do not count. tollbar_limiter_reset
+     * keeps the counts. */
     uint64_t allowed;
     /* Calls that returned TOLLBAR_DENIED. */
     uint64_t denied;
@@ -765,15 +776,14 @@ typedef struct tollbar_limiter_state {
 
 /* Takes `cost` permits now, or takes none. A cost of 0 asks without charging.
  *
- * Returns TOLLBAR_ALLOWED if the limiter had the permits and has charged them, TOLLBAR_DENIED if it does not have
- * them now, TOLLBAR_NEVER if `cost` is more than it can ever have at once, or an error. The call writes the full
- * decision to `out`, such as the time until the same request would pass. With NULL for `out` it is cheaper. */
-int32_t tollbar_limiter_check(const tollbar_limiter *limiter,
-                              uint64_t cost,
-                              tollbar_decision *out);
+ * Returns TOLLBAR_ALLOWED if the limiter had the permits and has charged them, TOLLBAR_DENIED if
+ * it does not have them now, TOLLBAR_NEVER if `cost` is more than it can ever have at once, or an
+ * error. The call writes the full decision to `out`, such as the time until the same request would
+ * pass. With NULL for `out` it is cheaper. */
+int32_t tollbar_limiter_check(const tollbar_limiter *limiter, uint64_t cost, tollbar_decision *out);
 
-/* tollbar_limiter_check at the caller's time. All calls to one limiter use one scale of time: that of
- * tollbar_limiter_now, as the calls without a time do, or another one that every call passes. */
+/* tollbar_limiter_check at the caller's time. All calls to one limiter use one scale of time: that
+ * of tollbar_limiter_now, as the calls without a time do, or another one that every call passes. */
 int32_t tollbar_limiter_check_at(const tollbar_limiter *limiter,
                                  uint64_t cost,
                                  uint64_t now_ns,
@@ -788,9 +798,9 @@ int32_t tollbar_limiter_peek_at(const tollbar_limiter *limiter,
                                 uint64_t now_ns,
                                 tollbar_decision *out);
 
-/* Decides on `count` requests in turn with one reading of the clock. `results[i]` gets what tollbar_limiter_check
- * would have returned for `costs[i]`. If `costs` is NULL, each request costs 1. Returns 0, or an error of the whole
- * batch. Then nothing has been charged. */
+/* Decides on `count` requests in turn with one reading of the clock. `results[i]` gets what
+ * tollbar_limiter_check would have returned for `costs[i]`. If `costs` is NULL, each request costs
+ * one permit. Returns 0, or an error of the whole batch. Then nothing has been charged. */
 int32_t tollbar_limiter_check_many(const tollbar_limiter *limiter,
                                    const uint64_t *costs,
                                    size_t count,
@@ -803,11 +813,9 @@ int32_t tollbar_limiter_check_many_at(const tollbar_limiter *limiter,
                                       uint64_t now_ns,
                                       int32_t *results);
 
-/* Takes all permits that are left, `most` at the most, and writes their number to `*taken`. Returns TOLLBAR_ALLOWED
- * if it took any, otherwise TOLLBAR_DENIED. */
-int32_t tollbar_limiter_take_up_to(const tollbar_limiter *limiter,
-                                   uint64_t most,
-                                   uint64_t *taken);
+/* Takes all permits that are left, `most` at the most, and writes their number to `*taken`.
+ * Returns TOLLBAR_ALLOWED if it took any, otherwise TOLLBAR_DENIED. */
+int32_t tollbar_limiter_take_up_to(const tollbar_limiter *limiter, uint64_t most, uint64_t *taken);
 
 /* tollbar_limiter_take_up_to at the caller's time. */
 int32_t tollbar_limiter_take_up_to_at(const tollbar_limiter *limiter,
@@ -815,25 +823,26 @@ int32_t tollbar_limiter_take_up_to_at(const tollbar_limiter *limiter,
                                       uint64_t now_ns,
                                       uint64_t *taken);
 
-/* Makes the limiter fresh. Other calls may run at the same time, and admissions in the same instant may survive the
- * reset. */
+/* Makes the limiter fresh. Other calls may run at the same time, and admissions in the same
+ * instant may survive the reset. */
 int32_t tollbar_limiter_reset(const tollbar_limiter *limiter);
 
 /* Writes the limiter's present state to `out`, and takes no permits. */
 int32_t tollbar_limiter_get_state(const tollbar_limiter *limiter,
                                   tollbar_limiter_state *out);
 
-/* Changes the policy while other threads use the limiter. `keep`, a TOLLBAR_KEEP_ number, says what the limiter
- * keeps of its state. Between windows of one length, quotas, and intervals of one limit and period,
- * TOLLBAR_KEEP_COUNT and TOLLBAR_KEEP_TIME keep the usage, up to the new limit.
+/* Changes the policy while other threads use the limiter. `keep`, a TOLLBAR_KEEP_ number, says
+ * what the limiter keeps of its state. Between windows of one length, quotas, and intervals of one
+ * limit and period, TOLLBAR_KEEP_COUNT and TOLLBAR_KEEP_TIME keep the usage, up to the new limit.
  *
- * Calls that run at the same time neither wait nor fail, and are decided under one of the two policies. In any
- * interval the limiter admits at most the sum of the bounds of all policies that were in force in that interval.
- * Reserved permits keep their departures.
+ * Calls that run at the same time neither wait nor fail, and are decided under one of the two
+ * policies. In any interval the limiter admits at most the sum of the bounds of all policies that
+ * were in force in that interval. Reserved permits keep their departures.
  *
  * The call allocates a state for each policy that is new to the limiter. tollbar_limiter_free and
- * tollbar_limiter_close free all of them. Returns TOLLBAR_E_POLICY_CHANGES after 4,096 policies, and
- * TOLLBAR_E_OPTION_MISMATCH for a limiter with TOLLBAR_CREDIT_ON. Then the policy stays as it was. */
+ * tollbar_limiter_close free all of them. Returns TOLLBAR_E_POLICY_CHANGES after 4,096 policies,
+ * and TOLLBAR_E_OPTION_MISMATCH for a limiter with TOLLBAR_CREDIT_ON. Then the policy stays as it
+ * was. */
 int32_t tollbar_limiter_set_policy(const tollbar_limiter *limiter,
                                    const tollbar_policy_spec *spec,
                                    uint32_t keep);
@@ -901,8 +910,8 @@ int32_t tollbar_limiter_get_policy(const tollbar_limiter *limiter, tollbar_polic
  *
  * A policy under which a thread has had credit gives nothing back (tollbar_table_cancel, tollbar_table_settle). */
 
-/* The table admits a new key as a fresh one. The new key takes the slot that would have expired first and keeps its
- * expiry. The table forgets the key that had the slot. */
+/* The table admits a new key as a fresh one. The new key takes the slot that would have expired
+ * first and keeps its expiry. The table forgets the key that had the slot. */
 #define TOLLBAR_ON_FULL_EVICT_NEAREST 0u
 
 /* A new key takes over the slot that would have expired first, together with its debt. */
@@ -911,8 +920,9 @@ int32_t tollbar_limiter_get_policy(const tollbar_limiter *limiter, tollbar_polic
 /* The table admits a new key as a fresh one, and does not store it. */
 #define TOLLBAR_ON_FULL_ALLOW 2u
 
-/* The table refuses a new key. It evicts no key, and admits no key without a count. Use it only for keys that a
- * stranger cannot invent, because a stranger with invented keys can fill the table and shut out all new keys. */
+/* The table refuses a new key. It evicts no key, and admits no key without a count. Use it only
+ * for keys that a stranger cannot invent, because a stranger with invented keys can fill the table
+ * and shut out all new keys. */
 #define TOLLBAR_ON_FULL_DENY 3u
 
 /* The table refuses a request without a key (NULL, or a length of 0). */
@@ -930,56 +940,59 @@ int32_t tollbar_limiter_get_policy(const tollbar_limiter *limiter, tollbar_polic
 /* The library does not advise the system to use huge pages. */
 #define TOLLBAR_TABLE_SMALL_PAGES 2u
 
-/* The call opens a file whatever its owner and permissions are. Every user who may write the file can admit or
- * refuse keys, and the file's owner can end this process by SIGBUS at any time. */
+/* The call opens a file whatever its owner and permissions are. Every user who may write the file
+ * can admit or refuse keys, and the file's owner can end this process by SIGBUS at any time. */
 #define TOLLBAR_TABLE_TRUST_ANYONE 4u
 
-/* This process's view of a table. Any number of threads may use it at once, on both sides of a fork, in all calls but
- * tollbar_table_close and tollbar_table_repair. */
+/* This process's view of a table. Any number of threads may use it at once, on both sides of a
+ * fork, in all calls but tollbar_table_close and tollbar_table_repair. */
 typedef struct tollbar_table tollbar_table;
 
 /* How a table is made. Start from TOLLBAR_TABLE_OPTIONS_INIT. */
 typedef struct tollbar_table_options {
     /* sizeof(tollbar_table_options), as the caller's compiler sees it. */
     uint32_t struct_size;
-    /* A TOLLBAR_ON_FULL_ number. It says what the table does with a new key if all slots of that key are taken.
-     * 0 is TOLLBAR_ON_FULL_EVICT_NEAREST. */
+    /* A TOLLBAR_ON_FULL_ number. It says what the table does with a new key if all slots of that
+     * key are taken. 0 is TOLLBAR_ON_FULL_EVICT_NEAREST. */
     uint32_t on_full;
-    /* The number of keys that can have a debt at one time. The table has a quarter more slots, and at least 5,120. */
+    /* The number of keys that can have a debt at one time. The table has a quarter more slots, and
+     * at least 5,120. */
     uint64_t capacity;
-    /* The seed of the hash, with TOLLBAR_TABLE_HAS_SEED. A client that knows the seed can choose keys that collide. */
+    /* The seed of the hash, with TOLLBAR_TABLE_HAS_SEED. A client that knows the seed can choose
+     * keys that collide. */
     uint64_t seed;
     /* A TOLLBAR_MISSING_ number: how the table decides on a request without a key. */
     uint32_t missing_key;
     /* A TOLLBAR_CLOCK_ number: the clock that calls without `_at` read (tollbar_table_now). */
     uint32_t clock;
-    /* The permissions of a new file. 0 means 0600. An existing file is refused if a user may write it whom `mode`
-     * does not let write. */
+    /* The permissions of a new file. 0 means 0600. An existing file is refused if a user may write
+     * it whom `mode` does not let write. */
     uint32_t mode;
     /* TOLLBAR_TABLE_ flags. */
     uint32_t flags;
-    /* Callers of this object that may sleep in tollbar_table_wait at one time. 0 means 1024. A further caller is
-     * refused at once. */
+    /* Callers of this object that may sleep in tollbar_table_wait at one time. 0 means 1024. A
+     * further caller is refused at once. */
     uint32_t waiters;
-    /* The keys for which each thread of this process may take permits in advance (see above): the keys that it
-     * checks most often. 0: none. A number below 64 means 64, and a number above 16,384 means 16,384. It may differ
-     * from process to process. */
+    /* The keys for which each thread of this process may take permits in advance (see above): the
+     * keys that it checks most often. 0: none. A number below 64 means 64, and a number above
+     * 16,384 means 16,384. It may differ from process to process. */
     uint32_t hot_keys;
-    /* The keys that may have a policy of their own at one time (tollbar_table_set_override), 32 bytes each. 0: 1024.
-     * At most 524,288. */
+    /* The keys that may have a policy of their own at one time (tollbar_table_set_override), 32
+     * bytes each. 0: 1024. At most 524,288. */
     uint32_t overrides;
     /* Must be 0. */
     uint32_t reserved;
 } tollbar_table_options;
 
-/* Writes to `*bytes` the size of a table with these options and policies. A table's size never changes. */
+/* Writes to `*bytes` the size of a table with these options and policies. A table's size never
+ * changes. */
 int32_t tollbar_table_bytes(const tollbar_policy_spec *const *policies,
                             size_t count,
                             const tollbar_table_options *options,
                             uint64_t *bytes);
 
-/* Makes a table in this process's own memory. `policies` points to `count` specs, 1 to 128. A request names a policy
- * by its index. The caller frees `*out` with tollbar_table_close. */
+/* Makes a table in this process's own memory. `policies` points to `count` specs, 1 to 128. A
+ * request names a policy by its index. The caller frees `*out` with tollbar_table_close. */
 int32_t tollbar_table_new(const tollbar_policy_spec *const *policies,
                           size_t count,
                           const tollbar_table_options *options,
@@ -991,48 +1004,53 @@ int32_t tollbar_table_new_shared(const tollbar_policy_spec *const *policies,
                                  const tollbar_table_options *options,
                                  tollbar_table **out);
 
-/* Opens the table in the file at `path`, or makes the file if there is none. If several processes call at once, one
- * makes the file and the others open it. With `count` 0 and `options` NULL or of capacity 0, the call makes no file
- * and opens any table.
+/* Opens the table in the file at `path`, or makes the file if there is none. If several processes
+ * call at once, one makes the file and the others open it. With `count` 0 and `options` NULL or of
+ * capacity 0, the call makes no file and opens any table.
  *
- * In /run and /dev/shm a table lasts as long as the machine runs. On a disk it survives a restart of the machine,
- * and its times go on by the wall clock. If the file has another table, the call returns an error that says why, and
- * the file stays as it is. The call reserves all of the file's space at once.
+ * In /run and /dev/shm a table lasts as long as the machine runs. On a disk it survives a restart
+ * of the machine, and its times go on by the wall clock. If the file has another table, the call
+ * returns an error that says why, and the file stays as it is. The call reserves all of the file's
+ * space at once.
  *
- * Give the file a directory of the service's own, such as /run/SERVICE. The call returns TOLLBAR_E_OWNER if the file
- * belongs to another user than the caller or root, if a user may write it whom `mode` does not let write, or if
- * another user may replace it, unless the flags have TOLLBAR_TABLE_TRUST_ANYONE. To share a table with processes
- * that you do not trust, use tollbar_table_new_sealed.
+ * Give the file a directory of the service's own, such as /run/SERVICE. The call returns
+ * TOLLBAR_E_OWNER if the file belongs to another user than the caller or root, if a user may write
+ * it whom `mode` does not let write, or if another user may replace it, unless the flags have
+ * TOLLBAR_TABLE_TRUST_ANYONE. To share a table with processes that you do not trust, use
+ * tollbar_table_new_sealed.
  *
- * Without /proc/sys (systemd's ProcSubset=pid) the file must be in tmpfs, as /dev/shm and /run are, or the clock
- * must be TOLLBAR_CLOCK_WALL: otherwise TOLLBAR_E_BOOT_ID. Without all of /proc, before Linux 6.11, the clock must
- * be TOLLBAR_CLOCK_WALL: otherwise TOLLBAR_E_TIME_NAMESPACE, from tollbar_table_attach and tollbar_table_open_fd,
- * too. */
+ * Without /proc/sys (systemd's ProcSubset=pid) the file must be in tmpfs, as /dev/shm and /run
+ * are, or the clock must be TOLLBAR_CLOCK_WALL: otherwise TOLLBAR_E_BOOT_ID. Without all of /proc,
+ * before Linux 6.11, the clock must be TOLLBAR_CLOCK_WALL: otherwise TOLLBAR_E_TIME_NAMESPACE,
+ * from tollbar_table_attach and tollbar_table_open_fd, too. */
 int32_t tollbar_table_open(const char *path,
                            const tollbar_policy_spec *const *policies,
                            size_t count,
                            const tollbar_table_options *options,
                            tollbar_table **out);
 
-/* tollbar_table_new in memory with a descriptor (Linux: a memfd). A process that gets the descriptor `*fd`, by
- * inheritance or through a socket, opens the table with tollbar_table_open_fd. An exec closes the descriptor. The
- * caller may close it at any time, because the table does not need it.
+/* tollbar_table_new in memory with a descriptor (Linux: a memfd). A process that gets the
+ * descriptor `*fd`, by inheritance or through a socket, opens the table with
+ * tollbar_table_open_fd. An exec closes the descriptor. The caller may close it at any time,
+ * because the table does not need it.
  *
- * The memory is sealed: no process can truncate it and so end the others by SIGBUS, as the owner of a file can. A
- * process that has the descriptor can still write to the memory, and so grant permits. */
+ * The memory is sealed: no process can truncate it and so end the others by SIGBUS, as the owner
+ * of a file can. A process that has the descriptor can still write to the memory, and so grant
+ * permits. */
 int32_t tollbar_table_new_sealed(const tollbar_policy_spec *const *policies,
                                  size_t count,
                                  const tollbar_table_options *options,
                                  int *fd,
                                  tollbar_table **out);
 
-/* Opens the table behind a descriptor of tollbar_table_new_sealed, of this process or another. The descriptor stays
- * the caller's, who may close it afterwards. Returns TOLLBAR_E_UNSEALED for a file that a process could truncate. */
-int32_t tollbar_table_open_fd(int fd,
-                              tollbar_table **out);
+/* Opens the table behind a descriptor of tollbar_table_new_sealed, of this process or another. The
+ * descriptor stays the caller's, who may close it afterwards. Returns TOLLBAR_E_UNSEALED for a
+ * file that a process could truncate. */
+int32_t tollbar_table_open_fd(int fd, tollbar_table **out);
 
-/* Makes a table in the caller's memory, which other processes may share. The table takes as many of the `size` bytes
- * as tollbar_table_bytes says, and overwrites them. `memory` must be aligned to 64 bytes and must outlive `*out`. */
+/* Makes a table in the caller's memory, which other processes may share. The table takes as many
+ * of the `size` bytes as tollbar_table_bytes says, and overwrites them. `memory` must be aligned
+ * to 64 bytes and must outlive `*out`. */
 int32_t tollbar_table_init_in(void *memory,
                               size_t size,
                               const tollbar_policy_spec *const *policies,
@@ -1040,20 +1058,17 @@ int32_t tollbar_table_init_in(void *memory,
                               const tollbar_table_options *options,
                               tollbar_table **out);
 
-/* Opens the table that tollbar_table_init_in has made in the caller's memory, in this process or another, at this
- * address or another. */
-int32_t tollbar_table_attach(void *memory,
-                             size_t size,
-                             tollbar_table **out);
+/* Opens the table that tollbar_table_init_in has made in the caller's memory, in this process or
+ * another, at this address or another. */
+int32_t tollbar_table_attach(void *memory, size_t size, tollbar_table **out);
 
 /* Sets the option `hot_keys` of a view that came without options, from tollbar_table_attach or
- * tollbar_table_open_fd. Credit that threads have through this view is lost. No other call may use the view at the
- * same time. */
-int32_t tollbar_table_set_hot_keys(tollbar_table *table,
-                                   uint32_t keys);
+ * tollbar_table_open_fd. Credit that threads have through this view is lost. No other call may use
+ * the view at the same time. */
+int32_t tollbar_table_set_hot_keys(tollbar_table *table, uint32_t keys);
 
-/* Ends this process's view of a table that no call is using. A table in a file, in the caller's memory or in use by
- * other processes stays as it is. With NULL the call does nothing. */
+/* Ends this process's view of a table that no call is using. A table in a file, in the caller's
+ * memory or in use by other processes stays as it is. With NULL the call does nothing. */
 void tollbar_table_close(tollbar_table *table);
 
 /* Options for a table of `keys` keys, with the defaults for everything else. */
@@ -1064,12 +1079,14 @@ void tollbar_table_close(tollbar_table *table);
  * 7. Decisions of tables
  * -------------------------------------------------------------------------------------------- */
 
-/* Takes `cost` permits of a key now, or takes none. `key` points to `length` bytes, which the table does not keep.
- * `policy` is the index of one of the table's policies. A cost of 0 asks without charging.
+/* Takes `cost` permits of a key now, or takes none. `key` points to `length` bytes, which the
+ * table does not keep. `policy` is the index of one of the table's policies. A cost of 0 asks
+ * without charging.
  *
- * Returns TOLLBAR_ALLOWED if the key had the permits and has been charged, TOLLBAR_DENIED if it does not have them
- * now, TOLLBAR_NEVER if `cost` is more than it can ever have at once, or an error. The call writes the full decision
- * to `out`, such as the time until the same request would pass. With NULL for `out` it is cheaper. */
+ * Returns TOLLBAR_ALLOWED if the key had the permits and has been charged, TOLLBAR_DENIED if it
+ * does not have them now, TOLLBAR_NEVER if `cost` is more than it can ever have at once, or an
+ * error. The call writes the full decision to `out`, such as the time until the same request would
+ * pass. With NULL for `out` it is cheaper. */
 int32_t tollbar_table_check(const tollbar_table *table,
                             uint32_t policy,
                             const void *key,
@@ -1122,9 +1139,10 @@ typedef struct tollbar_request {
     uint32_t class_number;
 } tollbar_request;
 
-/* Decides on `count` requests in turn with one reading of the clock. `results[i]` gets what tollbar_table_check
- * would have returned for the i-th. It is faster than one call for each request, because it prefetches the memory of
- * all keys first. Returns 0, or an error of the whole batch. Then nothing has been charged. */
+/* Decides on `count` requests in turn with one reading of the clock. `results[i]` gets what
+ * tollbar_table_check would have returned for the i-th. It is faster than one call for each
+ * request, because it prefetches the memory of all keys first. Returns 0, or an error of the whole
+ * batch. Then nothing has been charged. */
 int32_t tollbar_table_check_many(const tollbar_table *table,
                                  const tollbar_request *requests,
                                  size_t count,
@@ -1137,8 +1155,8 @@ int32_t tollbar_table_check_many_at(const tollbar_table *table,
                                     uint64_t now_ns,
                                     int32_t *results);
 
-/* Takes all permits that are left, `most` at the most, and writes their number to `*taken`. Returns TOLLBAR_ALLOWED
- * if it took any, otherwise TOLLBAR_DENIED. */
+/* Takes all permits that are left, `most` at the most, and writes their number to `*taken`.
+ * Returns TOLLBAR_ALLOWED if it took any, otherwise TOLLBAR_DENIED. */
 int32_t tollbar_table_take_up_to(const tollbar_table *table,
                                  uint32_t policy,
                                  const void *key,
@@ -1155,10 +1173,10 @@ int32_t tollbar_table_take_up_to_at(const tollbar_table *table,
                                     uint64_t now_ns,
                                     uint64_t *taken);
 
-/* Gives a key a fresh state. The key's slot stays taken until its debt would have been paid, and its next charge
- * takes another slot. If all of its other slots are taken, by earlier resets of the key or because the table is
- * full, a key under gcra begins again in its slot. Returns TOLLBAR_YES. Under other algorithms the call then returns
- * TOLLBAR_NO and changes nothing. */
+/* Gives a key a fresh state. The key's slot stays taken until its debt would have been paid, and
+ * its next charge takes another slot. If all of its other slots are taken, by earlier resets of
+ * the key or because the table is full, a key under gcra begins again in its slot. Returns
+ * TOLLBAR_YES. Under other algorithms the call then returns TOLLBAR_NO and changes nothing. */
 int32_t tollbar_table_reset(const tollbar_table *table,
                             uint32_t policy,
                             const void *key,
@@ -1171,31 +1189,33 @@ int32_t tollbar_table_reset_at(const tollbar_table *table,
                                size_t length,
                                uint64_t now_ns);
 
-/* Exempts a key under that policy: it always passes and is charged nothing. A table has room for some 1,600 exempt
- * keys. */
+/* Exempts a key under that policy: it always passes and is charged nothing. A table has room for
+ * some 1,600 exempt keys. */
 int32_t tollbar_table_exempt(const tollbar_table *table,
                              uint32_t policy,
                              const void *key,
                              size_t length);
 
-/* Ends a key's exemption under that policy. Returns TOLLBAR_YES, or TOLLBAR_NO if the key was not exempt. */
+/* Ends a key's exemption under that policy. Returns TOLLBAR_YES, or TOLLBAR_NO if the key was not
+ * exempt. */
 int32_t tollbar_table_unexempt(const tollbar_table *table,
                                uint32_t policy,
                                const void *key,
                                size_t length);
 
-/* Writes the hash by which the table knows a key to `*hash`. tollbar_table_next shows the same hash. */
+/* Writes the hash by which the table knows a key to `*hash`. tollbar_table_next shows the same
+ * hash. */
 int32_t tollbar_table_hash(const tollbar_table *table,
                            uint32_t policy,
                            const void *key,
                            size_t length,
                            uint64_t *hash);
 
-/* Writes the time that calls without `_at` use to `*now_ns`: nanoseconds of UTC since TOLLBAR_TIME_ZERO. The process
- * that made the table read CLOCK_REALTIME once, and all processes count on from there, so this time never steps. A
- * file's time goes on after a restart of the machine. On TOLLBAR_CLOCK_WALL it is Unix time. */
-int32_t tollbar_table_now(const tollbar_table *table,
-                          uint64_t *now_ns);
+/* Writes the time that calls without `_at` use to `*now_ns`: nanoseconds of UTC since
+ * TOLLBAR_TIME_ZERO. The process that made the table read CLOCK_REALTIME once, and all processes
+ * count on from there, so this time never steps. A file's time goes on after a restart of the
+ * machine. On TOLLBAR_CLOCK_WALL it is Unix time. */
+int32_t tollbar_table_now(const tollbar_table *table, uint64_t *now_ns);
 
 /* A request of a batch. */
 #define TOLLBAR_REQUEST_INIT { NULL, 0, 1, 0, 0 }
@@ -1254,22 +1274,22 @@ int32_t tollbar_table_now(const tollbar_table *table,
 /* The call opens a file whatever its owner and permissions are (TOLLBAR_TABLE_TRUST_ANYONE). */
 #define TOLLBAR_IN_FLIGHT_TRUST_ANYONE 1u
 
-/* This process's view of an in-flight table. Any number of threads may use it at once, and a forked child may use
- * it, too. Only tollbar_in_flight_close needs the view for itself. */
+/* This process's view of an in-flight table. Any number of threads may use it at once, and a
+ * forked child may use it, too. Only tollbar_in_flight_close needs the view for itself. */
 typedef struct tollbar_in_flight tollbar_in_flight;
 
 /* How an in-flight table is made. Start from TOLLBAR_IN_FLIGHT_OPTIONS_INIT. */
 typedef struct tollbar_in_flight_options {
     /* sizeof(tollbar_in_flight_options), as the caller's compiler sees it. */
     uint32_t struct_size;
-    /* The number of processes that have permits of one key at one time. 0: 8. A key has room for four times as many,
-     * and at least for 32. */
+    /* The number of processes that have permits of one key at one time. 0: 8. A key has room for
+     * four times as many, and at least for 32. */
     uint32_t processes;
-    /* The number of keys that can have permits in flight at one time. A key with permits of several processes counts
-     * once for each process. */
+    /* The number of keys that can have permits in flight at one time. A key with permits of
+     * several processes counts once for each process. */
     uint64_t capacity;
-    /* The permissions of a new file. 0 means 0600. The call refuses an existing file that more users may write than
-     * `mode` lets write. */
+    /* The permissions of a new file. 0 means 0600. The call refuses an existing file that more
+     * users may write than `mode` lets write. */
     uint32_t mode;
     /* TOLLBAR_IN_FLIGHT_ flags. */
     uint32_t flags;
@@ -1278,15 +1298,15 @@ typedef struct tollbar_in_flight_options {
 /* A permit in flight. It is plain data: any thread of the process may release it. 0 is no ticket. */
 typedef uint64_t tollbar_ticket;
 
-/* A send window: one word of the caller's memory, which threads may share. If it is 0, the limit is 0;
- * tollbar_send_window_resize sets the limit. */
+/* A send window: one word of the caller's memory, which threads may share. If it is 0, the limit
+ * is 0; tollbar_send_window_resize sets the limit. */
 typedef struct tollbar_send_window {
     /* The library's own. */
     uint64_t word;
 } tollbar_send_window;
 
-/* The state of a send window at one instant. `sent` and `acknowledged` count permits modulo 2^22. Their difference
- * is in flight. */
+/* The state of a send window at one instant. `sent` and `acknowledged` count permits modulo 2^22.
+ * Their difference is in flight. */
 typedef struct tollbar_send_window_state {
     /* sizeof(tollbar_send_window_state), as the caller's compiler sees it. */
     uint32_t struct_size;
@@ -1294,8 +1314,8 @@ typedef struct tollbar_send_window_state {
     uint32_t limit;
     /* The number of the last permit that was sent. */
     uint32_t sent;
-    /* The number of the last permit that was acknowledged. With tollbar_send_window_release: how many permits were
-     * released, modulo 2^22. */
+    /* The number of the last permit that was acknowledged. With tollbar_send_window_release: how
+     * many permits were released, modulo 2^22. */
     uint32_t acknowledged;
     /* Permits sent and not acknowledged. */
     uint32_t in_flight;
@@ -1306,7 +1326,8 @@ typedef struct tollbar_send_window_state {
 /* Writes to `*bytes` the size of a table with these options. A table's size never changes. */
 int32_t tollbar_in_flight_bytes(const tollbar_in_flight_options *options, uint64_t *bytes);
 
-/* Makes a table in this process's own memory. The caller frees `*out` with tollbar_in_flight_close. */
+/* Makes a table in this process's own memory. The caller frees `*out` with
+ * tollbar_in_flight_close. */
 int32_t tollbar_in_flight_new(const tollbar_in_flight_options *options,
                               tollbar_in_flight **out);
 
@@ -1314,92 +1335,92 @@ int32_t tollbar_in_flight_new(const tollbar_in_flight_options *options,
 int32_t tollbar_in_flight_new_shared(const tollbar_in_flight_options *options,
                                      tollbar_in_flight **out);
 
-/* Opens the table in the file at `path`, or makes the file if there is none. If several processes call at once, one
- * makes the file and the others open it. With `options` NULL the call makes no file and opens any table.
- * TOLLBAR_E_OTHER_CAPACITY: the file's table has another capacity, or is for another number of processes.
+/* Opens the table in the file at `path`, or makes the file if there is none. If several processes
+ * call at once, one makes the file and the others open it. With `options` NULL the call makes no
+ * file and opens any table. TOLLBAR_E_OTHER_CAPACITY: the file's table has another capacity, or is
+ * for another number of processes.
  *
- * Give the file a directory of the service's own, such as /run/SERVICE, or /dev/shm. All processes that have the
- * file open at one time must be in one PID namespace (TOLLBAR_E_PID_NAMESPACE), because each asks the system whether
- * the others still run. A file that no process has open begins empty, if it is of another boot or of another PID
- * namespace. The call never frees the permits of a file that is in use: TOLLBAR_E_OTHER_BOOT if its users' system
- * gives another boot id, and TOLLBAR_E_BOOT_ID if this process cannot read the boot id and the file is not in tmpfs.
+ * Give the file a directory of the service's own, such as /run/SERVICE, or /dev/shm. All processes
+ * that have the file open at one time must be in one PID namespace (TOLLBAR_E_PID_NAMESPACE),
+ * because each asks the system whether the others still run. A file that no process has open
+ * begins empty, if it is of another boot or of another PID namespace. The call never frees the
+ * permits of a file that is in use: TOLLBAR_E_OTHER_BOOT if its users' system gives another boot
+ * id, and TOLLBAR_E_BOOT_ID if this process cannot read the boot id and the file is not in tmpfs.
  * Whom the call trusts: tollbar_table_open. */
 int32_t tollbar_in_flight_open(const char *path,
                                const tollbar_in_flight_options *options,
                                tollbar_in_flight **out);
 
-/* Makes a table in the caller's memory, which other processes may share. It overwrites as many of the `size` bytes
- * as tollbar_in_flight_bytes says; with capacity 0 it takes all. `memory` must be aligned to 64 bytes and must
- * outlive `*out`. */
+/* Makes a table in the caller's memory, which other processes may share. It overwrites as many of
+ * the `size` bytes as tollbar_in_flight_bytes says; with capacity 0 it takes all. `memory` must be
+ * aligned to 64 bytes and must outlive `*out`. */
 int32_t tollbar_in_flight_init_in(void *memory,
                                   size_t size,
                                   const tollbar_in_flight_options *options,
                                   tollbar_in_flight **out);
 
-/* Opens the table that tollbar_in_flight_init_in has made in the caller's memory, in this process or another, at
- * this address or another. */
-int32_t tollbar_in_flight_attach(void *memory,
-                                 size_t size,
-                                 tollbar_in_flight **out);
+/* Opens the table that tollbar_in_flight_init_in has made in the caller's memory, in this process
+ * or another, at this address or another. */
+int32_t tollbar_in_flight_attach(void *memory, size_t size, tollbar_in_flight **out);
 
-/* Makes this process an owner now, so that its first tollbar_in_flight_acquire makes no system calls for it.
- * TOLLBAR_E_OWNERS_FULL: 1,024 owners use the table. TOLLBAR_E_PID_NAMESPACE: this process is a forked child in
- * another PID namespace, or cannot read in which one it is. */
+/* Makes this process an owner now, so that its first tollbar_in_flight_acquire makes no system
+ * calls for it. TOLLBAR_E_OWNERS_FULL: 1,024 owners use the table. TOLLBAR_E_PID_NAMESPACE: this
+ * process is a forked child in another PID namespace, or cannot read in which one it is. */
 int32_t tollbar_in_flight_join(const tollbar_in_flight *table);
 
-/* Takes a permit of a key, unless `limit` permits of the key are in flight. Each call may give another limit. With
- * TOLLBAR_ALLOWED the caller gives `*ticket` to tollbar_in_flight_release, once.
+/* Takes a permit of a key, unless `limit` permits of the key are in flight. Each call may give
+ * another limit. With TOLLBAR_ALLOWED the caller gives `*ticket` to tollbar_in_flight_release,
+ * once.
  *
- * Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED, or an error. TOLLBAR_E_IN_FLIGHT_FULL: no slot is free among those that
- * the key may use. Before that, at most once a second, the call frees the slots of killed processes and tries again.
- * TOLLBAR_E_OWNERS_FULL and TOLLBAR_E_PID_NAMESPACE: as tollbar_in_flight_join. A key has at most 2,097,120 permits
- * in flight, whatever its limit. */
+ * Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED, or an error. TOLLBAR_E_IN_FLIGHT_FULL: no slot is free
+ * among those that the key may use. Before that, at most once a second, the call frees the slots
+ * of killed processes and tries again. TOLLBAR_E_OWNERS_FULL and TOLLBAR_E_PID_NAMESPACE: as
+ * tollbar_in_flight_join. A key has at most 2,097,120 permits in flight, whatever its limit. */
 int32_t tollbar_in_flight_acquire(const tollbar_in_flight *table,
                                   const void *key,
                                   size_t length,
                                   uint32_t limit,
                                   tollbar_ticket *ticket);
 
-/* Releases a permit. TOLLBAR_E_TICKET, and nothing changes, if `ticket` is 0, has been released, belongs to another
- * view of the table, or was acquired by this process's parent before a fork.
+/* Releases a permit. TOLLBAR_E_TICKET, and nothing changes, if `ticket` is 0, has been released,
+ * belongs to another view of the table, or was acquired by this process's parent before a fork.
  *
- * Release each ticket once. Tickets of one key may be equal numbers, and so may tickets of two keys of one process,
- * because a slot that has become free may go to another key. So a second release of one ticket may release another
- * permit of this process. The key may then have one permit more than its limit in flight, and the release of that
- * other permit returns TOLLBAR_E_TICKET. */
-int32_t tollbar_in_flight_release(const tollbar_in_flight *table,
-                                  tollbar_ticket ticket);
+ * Release each ticket once. Tickets of one key may be equal numbers, and so may tickets of two
+ * keys of one process, because a slot that has become free may go to another key. So a second
+ * release of one ticket may release another permit of this process. The key may then have one
+ * permit more than its limit in flight, and the release of that other permit returns
+ * TOLLBAR_E_TICKET. */
+int32_t tollbar_in_flight_release(const tollbar_in_flight *table, tollbar_ticket ticket);
 
-/* Writes to `*count` how many permits of a key are in flight. The count includes permits of a killed process until
- * the key refuses a request of another process. */
+/* Writes to `*count` how many permits of a key are in flight. The count includes permits of a
+ * killed process until the key refuses a request of another process. */
 int32_t tollbar_in_flight_count(const tollbar_in_flight *table,
                                 const void *key,
                                 size_t length,
                                 uint64_t *count);
 
-/* Closes this process's view of a table and releases all permits that the process acquired through it. No other call
- * may use the view at the same time or later. The table stays for other processes. With NULL the call does nothing. */
+/* Closes this process's view of a table and releases all permits that the process acquired through
+ * it. No other call may use the view at the same time or later. The table stays for other
+ * processes. With NULL the call does nothing. */
 void tollbar_in_flight_close(tollbar_in_flight *table);
 
-/* Sends `permits` permits: TOLLBAR_ALLOWED, or TOLLBAR_DENIED, and it sends none, if fewer are usable. The call
- * writes the number of the last permit to `*last`, unless `last` is NULL. */
+/* Sends `permits` permits: TOLLBAR_ALLOWED, or TOLLBAR_DENIED, and it sends none, if fewer are
+ * usable. The call writes the number of the last permit to `*last`, unless `last` is NULL. */
 int32_t tollbar_send_window_acquire(tollbar_send_window *window,
                                     uint32_t permits,
                                     uint32_t *last);
 
-/* Releases any `permits` of the permits in flight. TOLLBAR_E_TICKET, and nothing changes, if fewer are in flight. */
-int32_t tollbar_send_window_release(tollbar_send_window *window,
-                                    uint32_t permits);
+/* Releases any `permits` of the permits in flight. TOLLBAR_E_TICKET, and nothing changes, if fewer
+ * are in flight. */
+int32_t tollbar_send_window_release(tollbar_send_window *window, uint32_t permits);
 
-/* Releases all permits up to number `last`, which a call of tollbar_send_window_acquire has written.
- * TOLLBAR_E_TICKET, and nothing changes, if no permit in flight has this number. */
-int32_t tollbar_send_window_acknowledge(tollbar_send_window *window,
-                                        uint32_t last);
+/* Releases all permits up to number `last`, which a call of tollbar_send_window_acquire has
+ * written. TOLLBAR_E_TICKET, and nothing changes, if no permit in flight has this number. */
+int32_t tollbar_send_window_acknowledge(tollbar_send_window *window, uint32_t last);
 
-/* Sets the limit, 1,048,575 at most (TOLLBAR_E_OUT_OF_RANGE). If more permits are in flight than the new limit, none
- * is usable until enough of them are released. */
-int32_t tollbar_send_window_resize(tollbar_send_window *window,
-                                   uint32_t limit);
+/* Sets the limit, 1,048,575 at most (TOLLBAR_E_OUT_OF_RANGE). If more permits are in flight than
+ * the new limit, none is usable until enough of them are released. */
+int32_t tollbar_send_window_resize(tollbar_send_window *window, uint32_t limit);
 
 /* Writes the state of a window to `*out`. */
 int32_t tollbar_send_window_read(const tollbar_send_window *window,
@@ -1477,8 +1498,8 @@ int32_t tollbar_send_window_read(const tollbar_send_window *window,
 /* The most limits of one call. */
 #define TOLLBAR_LIMITS_MOST 16
 
-/* One of several limits: a limiter, a key under a policy of a table, or a permit of a key of an in-flight table. One
- * of `limiter`, `table` and `in_flight` is not NULL. */
+/* One of several limits: a limiter, a key under a policy of a table, or a permit of a key of an
+ * in-flight table. One of `limiter`, `table` and `in_flight` is not NULL. */
 typedef struct tollbar_limit {
     /* The limiter, or NULL. */
     const tollbar_limiter *limiter;
@@ -1496,9 +1517,11 @@ typedef struct tollbar_limit {
     uint32_t most;
     /* The in-flight table, or NULL. */
     const tollbar_in_flight *in_flight;
-    /* Gets the ticket of the permit in flight if the request is admitted. NULL for a limiter or a table. */
+    /* Gets the ticket of the permit in flight if the request is admitted. NULL for a limiter or a
+     * table. */
     tollbar_ticket *ticket;
-    /* The name of the request's class, NUL-terminated, or NULL for none. NULL for an in-flight table. */
+    /* The name of the request's class, NUL-terminated, or NULL for none. NULL for an in-flight
+     * table. */
     const char *class_name;
 } tollbar_limit;
 
@@ -1510,29 +1533,30 @@ typedef struct tollbar_taken {
     uint32_t verdict;
     /* The smallest number of permits that a limit has left. */
     uint64_t remaining;
-    /* The nanoseconds after which all limits would admit the same request if no other request came first. 0 if the
-     * request was admitted, TOLLBAR_NO_TIME if no wait would help. */
+    /* The nanoseconds after which all limits would admit the same request if no other request came
+     * first. 0 if the request was admitted, TOLLBAR_NO_TIME if no wait would help. */
     uint64_t retry_after_ns;
     /* Nanoseconds until all limits are as good as fresh if no other request comes first. */
     uint64_t reset_after_ns;
     /* The reason of the binding limit: one of TOLLBAR_REASON_*. */
     uint32_t reason;
-    /* The index of the binding limit. If the request was refused, that is the limit with the longest wait, otherwise
-     * the limit with the fewest permits left. */
+    /* The index of the binding limit. If the request was refused, that is the limit with the
+     * longest wait, otherwise the limit with the fewest permits left. */
     uint32_t bound;
 } tollbar_taken;
 
-/* Charges each of `count` limits, 1 to TOLLBAR_LIMITS_MOST, with its cost, or charges none. Each limit reads its own
- * clock.
+/* Charges each of `count` limits, 1 to TOLLBAR_LIMITS_MOST, with its cost, or charges none. Each
+ * limit reads its own clock.
  *
- * Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED, TOLLBAR_NEVER, or an error. After an error nothing has been charged.
- * `out`, unless NULL, gets the common answer. `decisions`, unless NULL, points to `count` structs of the first one's
- * `struct_size` and gets the decision of each limit. If the request is refused, each limit gives the decision that
- * it would make alone. With NULL for both the call is cheaper.
+ * Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED, TOLLBAR_NEVER, or an error. After an error nothing has
+ * been charged. `out`, unless NULL, gets the common answer. `decisions`, unless NULL, points to
+ * `count` structs of the first one's `struct_size` and gets the decision of each limit. If the
+ * request is refused, each limit gives the decision that it would make alone. With NULL for both
+ * the call is cheaper.
  *
- * Limits that are the same count as one, with the sum of their costs: one limiter, or one key under one policy of
- * one table, also through two views of its file. Requests of several classes at one limit pass if they pass one
- * after the other in some order. */
+ * Limits that are the same count as one, with the sum of their costs: one limiter, or one key
+ * under one policy of one table, also through two views of its file. Requests of several classes
+ * at one limit pass if they pass one after the other in some order. */
 int32_t tollbar_take_many(const tollbar_limit *limits,
                           size_t count,
                           tollbar_decision *decisions,
@@ -1588,22 +1612,23 @@ int32_t tollbar_take_many_at(const tollbar_limit *limits,
  * checks in a loop may take every such permit; past a reservation it gets none. The same calls exist for a limiter.
  */
 
-/* Booked permits. This is plain data: it may be copied, and sent to another process that has the same table. */
+/* Booked permits. This is plain data: it may be copied, and sent to another process that has the
+ * same table. */
 typedef struct tollbar_reservation {
     /* When the permits may be used, on the scale of the call's time. */
     uint64_t departs_ns;
     /* Nanoseconds from the call's time to `departs_ns`. 0 if the permits may be used at once. */
     uint64_t wait_ns;
-    /* The permits that were charged: the call's `cost`, or 0 where no key was charged (an exempt or empty key, and a
-     * new key that a full table admits without storing it). */
+    /* The permits that were charged: the call's `cost`, or 0 where no key was charged (an exempt
+     * or empty key, and a new key that a full table admits without storing it). */
     uint64_t cost;
 } tollbar_reservation;
 
-/* Takes `cost` permits for the earliest instant at which they may be used. On TOLLBAR_ALLOWED the caller must act
- * `out->wait_ns` from now, not earlier.
+/* Takes `cost` permits for the earliest instant at which they may be used. On TOLLBAR_ALLOWED the
+ * caller must act `out->wait_ns` from now, not earlier.
  *
- * Returns TOLLBAR_DENIED if the wait would be longer than `max_wait_ns` or if the algorithm cannot book ahead, and
- * TOLLBAR_NEVER if the cost is above the burst. Then nothing has been charged. */
+ * Returns TOLLBAR_DENIED if the wait would be longer than `max_wait_ns` or if the algorithm cannot
+ * book ahead, and TOLLBAR_NEVER if the cost is above the burst. Then nothing has been charged. */
 int32_t tollbar_limiter_reserve(const tollbar_limiter *limiter,
                                 uint64_t cost,
                                 uint64_t max_wait_ns,
@@ -1616,24 +1641,25 @@ int32_t tollbar_limiter_reserve_at(const tollbar_limiter *limiter,
                                    uint64_t now_ns,
                                    tollbar_reservation *out);
 
-/* Takes `cost` permits, sleeping up to `max_wait_ns` for them. Callers wait in a queue and get their permits in the
- * order in which they came.
+/* Takes `cost` permits, sleeping up to `max_wait_ns` for them. Callers wait in a queue and get
+ * their permits in the order in which they came.
  *
- * The call refuses at once, and charges nothing, if the permits would come later than that, after those of all
- * callers before it, or if `waiters` callers sleep already (tollbar_limiter_options; TOLLBAR_REASON_QUEUE_FULL). A
- * sliding window or log counts the callers before it only up to its limit. A caller may then sleep until its time is
- * up, and is refused then.
+ * The call refuses at once, and charges nothing, if the permits would come later than that, after
+ * those of all callers before it, or if `waiters` callers sleep already (tollbar_limiter_options;
+ * TOLLBAR_REASON_QUEUE_FULL). A sliding window or log counts the callers before it only up to its
+ * limit. A caller may then sleep until its time is up, and is refused then.
  *
- * A signal does not end the sleep, and the call is no cancellation point on Linux: a cancelled thread ends its wait
- * first. A signal handler must not leave the call by longjmp, and must not wait itself. Returns the results of
- * tollbar_limiter_check. */
+ * A signal does not end the sleep, and the call is no cancellation point on Linux: a cancelled
+ * thread ends its wait first. A signal handler must not leave the call by longjmp, and must not
+ * wait itself. Returns the results of tollbar_limiter_check. */
 int32_t tollbar_limiter_wait(const tollbar_limiter *limiter,
                              uint64_t cost,
                              uint64_t max_wait_ns,
                              tollbar_decision *out);
 
-/* tollbar_limiter_reserve for a key of a table under policy number `policy`. A new key takes a slot as with
- * tollbar_table_check. If the table refuses the new key, the call returns TOLLBAR_DENIED. */
+/* tollbar_limiter_reserve for a key of a table under policy number `policy`. A new key takes a
+ * slot as with tollbar_table_check. If the table refuses the new key, the call returns
+ * TOLLBAR_DENIED. */
 int32_t tollbar_table_reserve(const tollbar_table *table,
                               uint32_t policy,
                               const void *key,
@@ -1652,9 +1678,9 @@ int32_t tollbar_table_reserve_at(const tollbar_table *table,
                                  uint64_t now_ns,
                                  tollbar_reservation *out);
 
-/* tollbar_limiter_wait for a key of a table. Each tollbar_table object has its own queues, one for each key;
- * `waiters` callers of all keys may sleep in them at one time (tollbar_table_options). The first callers of a key's
- * queues, in all processes, depart in the order of their bookings. */
+/* tollbar_limiter_wait for a key of a table. Each tollbar_table object has its own queues, one for
+ * each key; `waiters` callers of all keys may sleep in them at one time (tollbar_table_options).
+ * The first callers of a key's queues, in all processes, depart in the order of their bookings. */
 int32_t tollbar_table_wait(const tollbar_table *table,
                            uint32_t policy,
                            const void *key,
@@ -1663,36 +1689,39 @@ int32_t tollbar_table_wait(const tollbar_table *table,
                            uint64_t max_wait_ns,
                            tollbar_decision *out);
 
-/* Gives back the permits of a reservation that the caller does not use, and writes the number that came back to
- * `*back`. `back` may be NULL. Cancel a reservation once only.
+/* Gives back the permits of a reservation that the caller does not use, and writes the number that
+ * came back to `*back`. `back` may be NULL. Cancel a reservation once only.
  *
- * All permits of the latest reservation come back. Of an earlier one only those come back that no later reservation
- * waits behind, usually none, because the later callers keep the departure times that they have. Permits that the
- * limit has refilled meanwhile do not come back again. So a cancelled reservation never admits more than the limit.
+ * All permits of the latest reservation come back. Of an earlier one only those come back that no
+ * later reservation waits behind, usually none, because the later callers keep the departure times
+ * that they have. Permits that the limit has refilled meanwhile do not come back again. So a
+ * cancelled reservation never admits more than the limit.
  *
- * These algorithms give permits back, and the others write 0: gcra without `borrow` and `ban`, in limiters and
- * tables without credit; lifetime quotas; fixed windows, interval with `anchor first`, curves and calendars, in the
- * window or slice of the charge; weighted windows, in that window and the next. Of a list each policy gets back the
- * permits that it has not refilled, in a table only the policy that refills faster. The number is that of the policy
- * that got more back.
+ * These algorithms give permits back, and the others write 0: gcra without `borrow` and `ban`, in
+ * limiters and tables without credit; lifetime quotas; fixed windows, interval with
+ * `anchor first`, curves and calendars, in the window or slice of the charge; weighted windows, in
+ * that window and the next. Of a list each policy gets back the permits that it has not refilled,
+ * in a table only the policy that refills faster. The number is that of the policy that got more
+ * back.
  *
- * If the policy has become a slower one since the reservation, the call may return permits that the former policy
- * has refilled. The limiter may then admit that many permits more than the slower policy's bound, and never more
- * than the bounds of both policies together. */
+ * If the policy has become a slower one since the reservation, the call may return permits that
+ * the former policy has refilled. The limiter may then admit that many permits more than the
+ * slower policy's bound, and never more than the bounds of both policies together. */
 int32_t tollbar_limiter_cancel(const tollbar_limiter *limiter,
                                const tollbar_reservation *reservation,
                                uint64_t *back);
 
-/* tollbar_limiter_cancel at the caller's time, which must not be earlier than that of any call for this limiter that
- * has returned. */
+/* tollbar_limiter_cancel at the caller's time, which must not be earlier than that of any call for
+ * this limiter that has returned. */
 int32_t tollbar_limiter_cancel_at(const tollbar_limiter *limiter,
                                   const tollbar_reservation *reservation,
                                   uint64_t now_ns,
                                   uint64_t *back);
 
-/* tollbar_limiter_cancel for a reservation of a table's key. A key that is not in the table gets nothing back. A key
- * that was reset or evicted and is in the table again may get back permits of its former state. So cancel before you
- * reset a key. A receipt (tollbar_table_take) knows its policy, and returns none after a change. */
+/* tollbar_limiter_cancel for a reservation of a table's key. A key that is not in the table gets
+ * nothing back. A key that was reset or evicted and is in the table again may get back permits of
+ * its former state. So cancel before you reset a key. A receipt (tollbar_table_take) knows its
+ * policy, and returns none after a change. */
 int32_t tollbar_table_cancel(const tollbar_table *table,
                              uint32_t policy,
                              const void *key,
@@ -1700,8 +1729,8 @@ int32_t tollbar_table_cancel(const tollbar_table *table,
                              const tollbar_reservation *reservation,
                              uint64_t *back);
 
-/* tollbar_table_cancel at the caller's time, which must not be earlier than that of any call for this key that has
- * returned. */
+/* tollbar_table_cancel at the caller's time, which must not be earlier than that of any call for
+ * this key that has returned. */
 int32_t tollbar_table_cancel_at(const tollbar_table *table,
                                 uint32_t policy,
                                 const void *key,
@@ -1755,8 +1784,8 @@ int32_t tollbar_table_cancel_at(const tollbar_table *table,
  * old.
  */
 
-/* The proof of a charge. It is plain data: it may be copied, stored, and settled by another process that has the
- * same table. */
+/* The proof of a charge. It is plain data: it may be copied, stored, and settled by another
+ * process that has the same table. */
 typedef struct tollbar_receipt {
     /* The library's own. */
     uint64_t words[4];
@@ -1766,18 +1795,19 @@ typedef struct tollbar_receipt {
 typedef struct tollbar_settled {
     /* sizeof(tollbar_settled), as the caller's compiler sees it. */
     uint32_t struct_size;
-    /* TOLLBAR_YES if this call settled the receipt. TOLLBAR_NO if an earlier call did, or the receipt is too old:
-     * then no permits went back. */
+    /* TOLLBAR_YES if this call settled the receipt. TOLLBAR_NO if an earlier call did, or the
+     * receipt is too old: then no permits went back. */
     uint32_t first;
-    /* The number of whole permits that went back to the key. A part of one more may have gone back, too. */
+    /* The number of whole permits that went back to the key. A part of one more may have gone
+     * back, too. */
     uint64_t given_back;
-    /* The number of permits above the estimate that could not be charged, because the key's debt is as high as its
-     * state can hold. */
+    /* The number of permits above the estimate that could not be charged, because the key's debt
+     * is as high as its state can hold. */
     uint64_t rest;
 } tollbar_settled;
 
-/* tollbar_table_check of `estimate` permits, with a receipt on TOLLBAR_ALLOWED. With any other result `*receipt` is
- * left alone. TOLLBAR_E_RECEIPT for an estimate of 2^56 or more. */
+/* tollbar_table_check of `estimate` permits, with a receipt on TOLLBAR_ALLOWED. With any other
+ * result `*receipt` is left alone. TOLLBAR_E_RECEIPT for an estimate of 2^56 or more. */
 int32_t tollbar_table_take(const tollbar_table *table,
                            uint32_t policy,
                            const void *key,
@@ -1796,28 +1826,29 @@ int32_t tollbar_table_take_at(const tollbar_table *table,
                               tollbar_receipt *receipt,
                               tollbar_decision *out);
 
-/* Settles a receipt at the real cost: returns the unused permits of the estimate to the key, without those that the
- * key has regained by refill since the charge, or charges the permits above the estimate as a debt
- * (tollbar_table_charge).
+/* Settles a receipt at the real cost: returns the unused permits of the estimate to the key,
+ * without those that the key has regained by refill since the charge, or charges the permits above
+ * the estimate as a debt (tollbar_table_charge).
  *
- * Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED if a part of the debt could not be charged, or an error. TOLLBAR_E_RECEIPT
- * means that the receipt is not one of this table. `out`, unless NULL, gets the details. */
+ * Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED if a part of the debt could not be charged, or an error.
+ * TOLLBAR_E_RECEIPT means that the receipt is not one of this table. `out`, unless NULL, gets the
+ * details. */
 int32_t tollbar_table_settle(const tollbar_table *table,
                              const tollbar_receipt *receipt,
                              uint64_t cost,
                              tollbar_settled *out);
 
-/* tollbar_table_settle at the caller's time, which must not be earlier than that of any call for this key that has
- * returned. */
+/* tollbar_table_settle at the caller's time, which must not be earlier than that of any call for
+ * this key that has returned. */
 int32_t tollbar_table_settle_at(const tollbar_table *table,
                                 const tollbar_receipt *receipt,
                                 uint64_t cost,
                                 uint64_t now_ns,
                                 tollbar_settled *out);
 
-/* tollbar_table_settle that returns all unused permits of the estimate, also those that the key has regained by
- * refill. It may break the policy's bound: each receipt that stays open while the limit refills a burst may let one
- * more burst pass. */
+/* tollbar_table_settle that returns all unused permits of the estimate, also those that the key
+ * has regained by refill. It may break the policy's bound: each receipt that stays open while the
+ * limit refills a burst may let one more burst pass. */
 int32_t tollbar_table_settle_in_full(const tollbar_table *table,
                                      const tollbar_receipt *receipt,
                                      uint64_t cost,
@@ -1869,13 +1900,15 @@ int32_t tollbar_table_settle_in_full(const tollbar_table *table,
  *   - A full table that evicts (TOLLBAR_ON_FULL_EVICT_NEAREST) lets a new key take a banned key's slot. The new key
  *     is admitted and then owes until the ban would have ended, as with any slot that it takes. */
 
-/* Charges `cost` permits of the key under policy number `policy` without asking, now. Returns TOLLBAR_ALLOWED if all
- * of them have been charged, TOLLBAR_DENIED if the key's state has no room for some, or an error. `*rest`, unless
- * `rest` is NULL, gets the number of permits that have not been charged. Of a list of two policies each is charged
- * as far as it has room, and the rest is what one of them could not take.
+/* Charges `cost` permits of the key under policy number `policy` without asking, now. Returns
+ * TOLLBAR_ALLOWED if all of them have been charged, TOLLBAR_DENIED if the key's state has no room
+ * for some, or an error. `*rest`, unless `rest` is NULL, gets the number of permits that have not
+ * been charged. Of a list of two policies each is charged as far as it has room, and the rest is
+ * what one of them could not take.
  *
- * A new key takes a slot as it does with its first admission. In a full table nothing is charged with
- * TOLLBAR_ON_FULL_DENY and TOLLBAR_ON_FULL_ALLOW. An exempt key is charged nothing, with a rest of 0. */
+ * A new key takes a slot as it does with its first admission. In a full table nothing is charged
+ * with TOLLBAR_ON_FULL_DENY and TOLLBAR_ON_FULL_ALLOW. An exempt key is charged nothing, with a
+ * rest of 0. */
 int32_t tollbar_table_charge(const tollbar_table *table,
                              uint32_t policy,
                              const void *key,
@@ -1925,9 +1958,9 @@ int32_t tollbar_limiter_charge_at(const tollbar_limiter *limiter,
  *
  * Policies that lend (`borrow`, pacer, warm-up), sliding windows, logs and limiters with credit have no reserve.
  * Credit that threads hold for a hot key counts as taken, so the check of such a key may leave more than the reserve. */
-/* tollbar_limiter_check for a request that passes only if at least `reserve` permits are left after it.
- * TOLLBAR_NEVER if the cost and the reserve together are above the burst. TOLLBAR_E_OPTION_MISMATCH for a limiter
- * without reserves (see above). */
+/* tollbar_limiter_check for a request that passes only if at least `reserve` permits are left
+ * after it. TOLLBAR_NEVER if the cost and the reserve together are above the burst.
+ * TOLLBAR_E_OPTION_MISMATCH for a limiter without reserves (see above). */
 int32_t tollbar_limiter_check_leaving(const tollbar_limiter *limiter,
                                       uint64_t cost,
                                       uint64_t reserve,
@@ -1940,9 +1973,9 @@ int32_t tollbar_limiter_check_leaving_at(const tollbar_limiter *limiter,
                                          uint64_t now_ns,
                                          tollbar_decision *out);
 
-/* tollbar_table_check for a request that passes only if the key has at least `reserve` permits left after it.
- * TOLLBAR_NEVER if the cost and the reserve together are above the burst. TOLLBAR_E_OPTION_MISMATCH under a policy
- * without reserves (see above). */
+/* tollbar_table_check for a request that passes only if the key has at least `reserve` permits
+ * left after it. TOLLBAR_NEVER if the cost and the reserve together are above the burst.
+ * TOLLBAR_E_OPTION_MISMATCH under a policy without reserves (see above). */
 int32_t tollbar_table_check_leaving(const tollbar_table *table,
                                     uint32_t policy,
                                     const void *key,
@@ -1961,10 +1994,11 @@ int32_t tollbar_table_check_leaving_at(const tollbar_table *table,
                                        uint64_t now_ns,
                                        tollbar_decision *out);
 
-/* tollbar_limiter_check for a request of a class of the policy ("100/s reserve low 20 high 0"): it passes only if
- * the class's reserve is left after it. `class_name` is NUL-terminated: the name, or the number in decimal, which is
- * "1" for the first class. A refusal for the reserve has TOLLBAR_REASON_RESERVE. TOLLBAR_NEVER if the cost and the
- * reserve together are above the burst. TOLLBAR_E_NO_SUCH_CLASS if the policy has no such class. */
+/* tollbar_limiter_check for a request of a class of the policy ("100/s reserve low 20 high 0"): it
+ * passes only if the class's reserve is left after it. `class_name` is NUL-terminated: the name,
+ * or the number in decimal, which is "1" for the first class. A refusal for the reserve has
+ * TOLLBAR_REASON_RESERVE. TOLLBAR_NEVER if the cost and the reserve together are above the burst.
+ * TOLLBAR_E_NO_SUCH_CLASS if the policy has no such class. */
 int32_t tollbar_limiter_check_class(const tollbar_limiter *limiter,
                                     uint64_t cost,
                                     const char *class_name,
@@ -1977,8 +2011,8 @@ int32_t tollbar_limiter_check_class_at(const tollbar_limiter *limiter,
                                        uint64_t now_ns,
                                        tollbar_decision *out);
 
-/* tollbar_table_check for a request of a class of the policy. `class_name` and the results are those of
- * tollbar_limiter_check_class. For a key with an override the classes are the override's. */
+/* tollbar_table_check for a request of a class of the policy. `class_name` and the results are
+ * those of tollbar_limiter_check_class. For a key with an override the classes are the override's. */
 int32_t tollbar_table_check_class(const tollbar_table *table,
                                   uint32_t policy,
                                   const void *key,
@@ -2047,45 +2081,50 @@ typedef struct tollbar_share {
     uint32_t verdict;
     /* Permits that the leaf could take at this instant, as long as their interval stays the same. */
     uint64_t remaining;
-    /* Nanoseconds until the same request would be admitted if no other request came first. 0 if the request was
-     * admitted, TOLLBAR_NO_TIME if no wait would help. */
+    /* Nanoseconds until the same request would be admitted if no other request came first. 0 if
+     * the request was admitted, TOLLBAR_NO_TIME if no wait would help. */
     uint64_t retry_after_ns;
-    /* Nanoseconds until no node from the leaf to the root owes anything if no other request comes first. */
+    /* Nanoseconds until no node from the leaf to the root owes anything if no other request comes
+     * first. */
     uint64_t reset_after_ns;
-    /* The nanoseconds that a permit costs the leaf at present: its rate is 10^9 / `interval_ns` a second. */
+    /* The nanoseconds that a permit costs the leaf at present: its rate is 10^9 / `interval_ns` a
+     * second. */
     uint64_t interval_ns;
     /* One of TOLLBAR_REASON_*. */
     uint32_t reason;
-    /* The class of the binding node: of a refusal the one with the longest wait, and of an admission the one with
-     * the fewest permits left. */
+    /* The class of the binding node: of a refusal the one with the longest wait, and of an
+     * admission the one with the fewest permits left. */
     uint32_t bound;
 } tollbar_share;
 
-/* Makes a hierarchy of up to `classes` classes, the root included, 1 to 65536. The root admits `rate`, such as
- * "1000/s", and is class TOLLBAR_HIERARCHY_ROOT. Its nodes are keys under the policy of number `policy`, which is
- * TOLLBAR_HIERARCHY_POLICY. `burst_ns`, 1 ms to 10 s and at least twenty permits of `rate`, is the time for which a
- * leaf may be ahead of its rate. The caller frees `*out` with tollbar_hierarchy_free.
+/* Makes a hierarchy of up to `classes` classes, the root included, 1 to 65536. The root admits
+ * `rate`, such as "1000/s", and is class TOLLBAR_HIERARCHY_ROOT. Its nodes are keys under the
+ * policy of number `policy`, which is TOLLBAR_HIERARCHY_POLICY. `burst_ns`, 1 ms to 10 s and at
+ * least twenty permits of `rate`, is the time for which a leaf may be ahead of its rate. The
+ * caller frees `*out` with tollbar_hierarchy_free.
  *
- * TOLLBAR_E_CLASS_RATE, TOLLBAR_E_OUT_OF_RANGE for a burst, TOLLBAR_E_CAPACITY for a number of classes,
- * TOLLBAR_E_NO_MEMORY. */
+ * TOLLBAR_E_CLASS_RATE, TOLLBAR_E_OUT_OF_RANGE for a burst, TOLLBAR_E_CAPACITY for a number of
+ * classes, TOLLBAR_E_NO_MEMORY. */
 int32_t tollbar_hierarchy_new(const char *rate,
                               uint64_t burst_ns,
                               uint32_t classes,
                               uint32_t policy,
                               tollbar_hierarchy **out);
 
-/* Frees a hierarchy that no call is using. The table keeps its nodes. With NULL the call does nothing. */
+/* Frees a hierarchy that no call is using. The table keeps its nodes. With NULL the call does
+ * nothing. */
 void tollbar_hierarchy_free(tollbar_hierarchy *hierarchy);
 
-/* Adds a child of the class `parent`, and writes its number to `*out`. Processes find the same nodes by `name`,
- * which no other child of `parent` has. `guaranteed` is the rate that the child gets whatever others ask for, or ""
- * for none. `ceiling` is the rate that it never exceeds, or "" for that of its parent. `keys` is 1, or the number of
- * keys that each get such a node: at least as many as ask at one time, because their guarantees count for the
- * parent. No other call may use the hierarchy at the same time.
+/* Adds a child of the class `parent`, and writes its number to `*out`. Processes find the same
+ * nodes by `name`, which no other child of `parent` has. `guaranteed` is the rate that the child
+ * gets whatever others ask for, or "" for none. `ceiling` is the rate that it never exceeds, or ""
+ * for that of its parent. `keys` is 1, or the number of keys that each get such a node: at least
+ * as many as ask at one time, because their guarantees count for the parent. No other call may use
+ * the hierarchy at the same time.
  *
- * TOLLBAR_E_OUT_OF_RANGE for 0 keys, TOLLBAR_E_GUARANTEE, TOLLBAR_E_CLASS_RATE, TOLLBAR_E_CLASS_TREE,
- * TOLLBAR_E_CLASS_NUMBER if there is no class `parent`, TOLLBAR_E_CAPACITY if the hierarchy has all its classes.
- * After an error nothing has been added. */
+ * TOLLBAR_E_OUT_OF_RANGE for 0 keys, TOLLBAR_E_GUARANTEE, TOLLBAR_E_CLASS_RATE,
+ * TOLLBAR_E_CLASS_TREE, TOLLBAR_E_CLASS_NUMBER if there is no class `parent`, TOLLBAR_E_CAPACITY
+ * if the hierarchy has all its classes. After an error nothing has been added. */
 int32_t tollbar_hierarchy_add(tollbar_hierarchy *hierarchy,
                               uint32_t parent,
                               const char *name,
@@ -2094,12 +2133,14 @@ int32_t tollbar_hierarchy_add(tollbar_hierarchy *hierarchy,
                               uint32_t keys,
                               uint32_t *out);
 
-/* Takes `cost` permits for the leaf class `leaf`, or for a key of it, from the leaf and all classes above it, or
- * from none. A key of 0 bytes is a node of its own, and `key` may then be NULL. `out`, unless NULL, gets the answer.
+/* Takes `cost` permits for the leaf class `leaf`, or for a key of it, from the leaf and all
+ * classes above it, or from none. A key of 0 bytes is a node of its own, and `key` may then be
+ * NULL. `out`, unless NULL, gets the answer.
  *
- * Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED, TOLLBAR_NEVER, or an error: TOLLBAR_E_CLASS_NUMBER if there is no such
- * class or it has children, TOLLBAR_E_OTHER_POLICIES if the table's policy is not TOLLBAR_HIERARCHY_POLICY, and
- * those of tollbar_table_check. After an error the call has charged nothing. */
+ * Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED, TOLLBAR_NEVER, or an error: TOLLBAR_E_CLASS_NUMBER if
+ * there is no such class or it has children, TOLLBAR_E_OTHER_POLICIES if the table's policy is not
+ * TOLLBAR_HIERARCHY_POLICY, and those of tollbar_table_check. After an error the call has charged
+ * nothing. */
 int32_t tollbar_hierarchy_take(const tollbar_hierarchy *hierarchy,
                                const tollbar_table *table,
                                uint32_t leaf,
@@ -2154,8 +2195,9 @@ int32_t tollbar_hierarchy_take_at(const tollbar_hierarchy *hierarchy,
 /* Above both. */
 #define TOLLBAR_COLOR_RED 2
 
-/* What a meter measures. Start from TOLLBAR_METER_INIT. With `peak_bytes` 0 it is RFC 2697's: one rate with a
- * committed and an excess burst. Otherwise it is RFC 2698's: a committed and a peak rate. */
+/* What a meter measures. Start from TOLLBAR_METER_INIT. With `peak_bytes` 0 it is RFC 2697's: one
+ * rate with a committed and an excess burst. Otherwise it is RFC 2698's: a committed and a peak
+ * rate. */
 typedef struct tollbar_meter {
     /* sizeof(tollbar_meter), as the caller's compiler sees it. */
     uint32_t struct_size;
@@ -2173,23 +2215,25 @@ typedef struct tollbar_meter {
     uint64_t second_burst;
 } tollbar_meter;
 
-/* The buckets of a meter: 24 bytes of the caller's memory. Threads may share it, and processes in shared memory. If
- * all bytes are 0, the buckets are full. The library uses the 16 bytes of it that are aligned to 16, so do not move
- * a state to another address. */
+/* The buckets of a meter: 24 bytes of the caller's memory. Threads may share it, and processes in
+ * shared memory. If all bytes are 0, the buckets are full. The library uses the 16 bytes of it
+ * that are aligned to 16, so do not move a state to another address. */
 typedef struct tollbar_meter_state {
     /* The library's own. */
     uint64_t words[3];
 } tollbar_meter_state;
 
-/* Returns TOLLBAR_ALLOWED if a meter can have these numbers. TOLLBAR_E_PERIOD_ZERO, TOLLBAR_E_BURST_ZERO,
- * TOLLBAR_E_BURST_TOO_LARGE; TOLLBAR_E_RATE_TOO_HIGH also if the peak rate is below the committed one;
- * TOLLBAR_E_UNSUPPORTED if the processor has no 16-byte compare-and-swap. */
+/* Returns TOLLBAR_ALLOWED if a meter can have these numbers. TOLLBAR_E_PERIOD_ZERO,
+ * TOLLBAR_E_BURST_ZERO, TOLLBAR_E_BURST_TOO_LARGE; TOLLBAR_E_RATE_TOO_HIGH also if the peak rate
+ * is below the committed one; TOLLBAR_E_UNSUPPORTED if the processor has no 16-byte
+ * compare-and-swap. */
 int32_t tollbar_meter_validate(const tollbar_meter *meter);
 
-/* Returns the colour of a packet of `bytes`, one of TOLLBAR_COLOR_*, and charges the bytes to the buckets of that
- * colour; a red packet charges nothing. `before` is the colour that an earlier meter gave, or TOLLBAR_COLOR_GREEN;
- * the result is never better. The call reads TOLLBAR_CLOCK_TSC. It returns TOLLBAR_E_OUT_OF_RANGE if
- * `before` is no TOLLBAR_COLOR_ value, and the errors of tollbar_meter_validate. */
+/* Returns the colour of a packet of `bytes`, one of TOLLBAR_COLOR_*, and charges the bytes to the
+ * buckets of that colour; a red packet charges nothing. `before` is the colour that an earlier
+ * meter gave, or TOLLBAR_COLOR_GREEN; the result is never better. The call reads
+ * TOLLBAR_CLOCK_TSC. It returns TOLLBAR_E_OUT_OF_RANGE if `before` is no TOLLBAR_COLOR_ value, and
+ * the errors of tollbar_meter_validate. */
 int32_t tollbar_meter_color(const tollbar_meter *meter,
                             tollbar_meter_state *state,
                             uint64_t bytes,
@@ -2244,7 +2288,8 @@ typedef struct tollbar_queue_options {
     uint32_t struct_size;
     /* A TOLLBAR_CLOCK_ number, for the calls without `_at`. */
     uint32_t clock;
-    /* Callers that may sleep in tollbar_queue_offer_within at one time; 0: 1024. More are refused at once. */
+    /* Callers that may sleep in tollbar_queue_offer_within at one time; 0: 1024. More are refused
+     * at once. */
     uint32_t waiters;
     /* Must be 0. */
     uint32_t reserved;
@@ -2254,42 +2299,46 @@ typedef struct tollbar_queue_options {
 typedef struct tollbar_queue_ticket {
     /* The number of the item: the first item of a queue has number 0. */
     uint64_t number;
-    /* The number of items before this one when it was offered. A cancelled item counts as long as an older item is
-     * in the queue. */
+    /* The number of items before this one when it was offered. A cancelled item counts as long as
+     * an older item is in the queue. */
     uint64_t ahead;
 } tollbar_queue_ticket;
 
 /* The function that tollbar_queue_run calls with its context and an item. */
 typedef void (*tollbar_queue_work)(void *context, void *item);
 
-/* Makes a queue in which up to `capacity` items wait. Items that may leave at once do not wait, so more items can be
- * in the queue: a burst for a token bucket (with `borrow` one more), and the slack and one more for a pacer.
- * `options` may be NULL. The caller frees `*out` with tollbar_queue_free.
+/* Makes a queue in which up to `capacity` items wait. Items that may leave at once do not wait, so
+ * more items can be in the queue: a burst for a token bucket (with `borrow` one more), and the
+ * slack and one more for a pacer. `options` may be NULL. The caller frees `*out` with
+ * tollbar_queue_free.
  *
- * The policy must have a state of one word: sliding-window and sliding-log return TOLLBAR_E_NOT_ONE_WORD. It must
- * not count refusals: `ban` and `count rejected` return TOLLBAR_E_OPTION_MISMATCH, because the policy refuses each
- * caller that takes an item too early. The queue takes 16 bytes for each item that can be in it, rounded up to a
- * power of two, and allocates nothing later. TOLLBAR_E_CAPACITY: `capacity` is 0, or `capacity`, the larger of burst
+ * The policy must have a state of one word: sliding-window and sliding-log return
+ * TOLLBAR_E_NOT_ONE_WORD. It must not count refusals: `ban` and `count rejected` return
+ * TOLLBAR_E_OPTION_MISMATCH, because the policy refuses each caller that takes an item too early.
+ * The queue takes 16 bytes for each item that can be in it, rounded up to a power of two, and
+ * allocates nothing later. TOLLBAR_E_CAPACITY: `capacity` is 0, or `capacity`, the larger of burst
  * and slack, and 1 add up to more than 2^28. */
 int32_t tollbar_queue_new(const tollbar_policy_spec *spec,
                           uint64_t capacity,
                           const tollbar_queue_options *options,
                           tollbar_queue **out);
 
-/* Makes a queue of a NUL-terminated text such as "10/s algo pacer", with default options. `error` may be NULL. */
+/* Makes a queue of a NUL-terminated text such as "10/s algo pacer", with default options. `error`
+ * may be NULL. */
 int32_t tollbar_queue_from_text(const char *text,
                                 uint64_t capacity,
                                 tollbar_queue **out,
                                 tollbar_policy_error *error);
 
-/* Frees a queue that no call is using. It does not free the items that are still in the queue. The caller can take
- * them with tollbar_queue_drain before. With NULL the call does nothing. */
+/* Frees a queue that no call is using. It does not free the items that are still in the queue. The
+ * caller can take them with tollbar_queue_drain before. With NULL the call does nothing. */
 void tollbar_queue_free(tollbar_queue *queue);
 
-/* Puts an item behind all others. `ticket`, unless NULL, gets its place. Any pointer is an item, NULL too.
+/* Puts an item behind all others. `ticket`, unless NULL, gets its place. Any pointer is an item,
+ * NULL too.
  *
- * Returns TOLLBAR_DENIED if the queue is full, and TOLLBAR_E_CLOSED after tollbar_queue_close. Then the item stays
- * the caller's. */
+ * Returns TOLLBAR_DENIED if the queue is full, and TOLLBAR_E_CLOSED after tollbar_queue_close.
+ * Then the item stays the caller's. */
 int32_t tollbar_queue_offer(const tollbar_queue *queue,
                             void *item,
                             tollbar_queue_ticket *ticket);
@@ -2300,8 +2349,8 @@ int32_t tollbar_queue_offer_at(const tollbar_queue *queue,
                                uint64_t now_ns,
                                tollbar_queue_ticket *ticket);
 
-/* tollbar_queue_offer that sleeps up to `max_wait_ns` for room. It returns TOLLBAR_DENIED at once if `waiters`
- * callers sleep already (tollbar_queue_options). */
+/* tollbar_queue_offer that sleeps up to `max_wait_ns` for room. It returns TOLLBAR_DENIED at once
+ * if `waiters` callers sleep already (tollbar_queue_options). */
 int32_t tollbar_queue_offer_within(const tollbar_queue *queue,
                                    void *item,
                                    uint64_t max_wait_ns,
@@ -2309,10 +2358,9 @@ int32_t tollbar_queue_offer_within(const tollbar_queue *queue,
 
 /* Takes the oldest item if the policy lets it leave now, and writes it to `*item`.
  *
- * Returns TOLLBAR_DENIED if no item may leave now, and TOLLBAR_E_CLOSED if the queue is empty and closed, so that
- * none ever will. */
-int32_t tollbar_queue_take(const tollbar_queue *queue,
-                           void **item);
+ * Returns TOLLBAR_DENIED if no item may leave now, and TOLLBAR_E_CLOSED if the queue is empty and
+ * closed, so that none ever will. */
+int32_t tollbar_queue_take(const tollbar_queue *queue, void **item);
 
 /* tollbar_queue_take at the caller's time. */
 int32_t tollbar_queue_take_at(const tollbar_queue *queue, uint64_t now_ns, void **item);
@@ -2322,49 +2370,47 @@ int32_t tollbar_queue_take_within(const tollbar_queue *queue,
                                   uint64_t max_wait_ns,
                                   void **item);
 
-/* Whether the queue has an item. If so, `*at_ns` gets the time at which tollbar_queue_take will next return one: the
- * present or later, or TOLLBAR_NO_TIME if the policy's limit is 0. */
-int32_t tollbar_queue_next_departure(const tollbar_queue *queue,
-                                     uint64_t *at_ns);
+/* Whether the queue has an item. If so, `*at_ns` gets the time at which tollbar_queue_take will
+ * next return one: the present or later, or TOLLBAR_NO_TIME if the policy's limit is 0. */
+int32_t tollbar_queue_next_departure(const tollbar_queue *queue, uint64_t *at_ns);
 
 /* tollbar_queue_next_departure at the caller's time. */
 int32_t tollbar_queue_next_departure_at(const tollbar_queue *queue,
                                         uint64_t now_ns,
                                         uint64_t *at_ns);
 
-/* Takes an item out of the queue before it leaves. TOLLBAR_YES: `*item` has it, and it will not leave. TOLLBAR_NO:
- * it has left, or was cancelled before. The items behind it move up. */
+/* Takes an item out of the queue before it leaves. TOLLBAR_YES: `*item` has it, and it will not
+ * leave. TOLLBAR_NO: it has left, or was cancelled before. The items behind it move up. */
 int32_t tollbar_queue_cancel(const tollbar_queue *queue,
                              const tollbar_queue_ticket *ticket,
                              void **item);
 
-/* Takes the oldest item at once, without the policy. A program that ends can empty a queue with it. TOLLBAR_YES:
- * `*item` has the item. TOLLBAR_NO: the queue is empty. */
-int32_t tollbar_queue_drain(const tollbar_queue *queue,
-                            void **item);
+/* Takes the oldest item at once, without the policy. A program that ends can empty a queue with
+ * it. TOLLBAR_YES: `*item` has the item. TOLLBAR_NO: the queue is empty. */
+int32_t tollbar_queue_drain(const tollbar_queue *queue, void **item);
 
-/* Refuses all offers from now on, and wakes all callers that sleep. Items in the queue stay, and callers can take
- * them. An offer of another thread that overlaps this call may still succeed. So a program that relies on
- * TOLLBAR_E_CLOSED must end its producers first. */
+/* Refuses all offers from now on, and wakes all callers that sleep. Items in the queue stay, and
+ * callers can take them. An offer of another thread that overlaps this call may still succeed. So
+ * a program that relies on TOLLBAR_E_CLOSED must end its producers first. */
 int32_t tollbar_queue_close(const tollbar_queue *queue);
 
-/* The number of items in the queue. A cancelled item counts as long as an older item is in the queue. */
-int32_t tollbar_queue_length(const tollbar_queue *queue,
-                             uint64_t *items);
+/* The number of items in the queue. A cancelled item counts as long as an older item is in the
+ * queue. */
+int32_t tollbar_queue_length(const tollbar_queue *queue, uint64_t *items);
 
 /* The time that the calls without `_at` read (tollbar_limiter_now). */
 int32_t tollbar_queue_now(const tollbar_queue *queue, uint64_t *now_ns);
 
-/* Takes the items at the policy's pace and calls `work(context, item)` for each, until the queue is closed and empty
- * or tollbar_queue_stop is called. It blocks, so a program calls it in a thread of its own, or in several, each of
- * which then has one item at a time. */
+/* Takes the items at the policy's pace and calls `work(context, item)` for each, until the queue
+ * is closed and empty or tollbar_queue_stop is called. It blocks, so a program calls it in a
+ * thread of its own, or in several, each of which then has one item at a time. */
 int32_t tollbar_queue_run(const tollbar_queue *queue,
                           tollbar_queue_work work,
                           void *context);
 
-/* Makes all calls of tollbar_queue_run return after the call of `work` that they are in. Later calls of
- * tollbar_queue_run return at once. Items in the queue stay there. Any thread may call it, also from `work`. The
- * call does not wait. */
+/* Makes all calls of tollbar_queue_run return after the call of `work` that they are in. Later
+ * calls of tollbar_queue_run return at once. Items in the queue stay there. Any thread may call
+ * it, also from `work`. The call does not wait. */
 int32_t tollbar_queue_stop(const tollbar_queue *queue);
 
 /* The default options. */
@@ -2418,12 +2464,12 @@ int32_t tollbar_queue_stop(const tollbar_queue *queue);
 /* A buffer of this size takes any schedule's text. */
 #define TOLLBAR_SCHEDULE_TEXT_MAX 7776
 
-/* Writes to `*policy` the policy that a schedule's text has in force at `unix_ns`, and to `*until_ns`, unless NULL,
- * the time at which the next one comes into force, or TOLLBAR_NO_TIME. Both times are nanoseconds since 1970
- * (TOLLBAR_CLOCK_WALL).
+/* Writes to `*policy` the policy that a schedule's text has in force at `unix_ns`, and to
+ * `*until_ns`, unless NULL, the time at which the next one comes into force, or TOLLBAR_NO_TIME.
+ * Both times are nanoseconds since 1970 (TOLLBAR_CLOCK_WALL).
  *
- * `text` has `len` bytes and needs no NUL. Returns 0, or an error of tollbar_policy_spec_parse, of which `error`,
- * unless NULL, gets the column. */
+ * `text` has `len` bytes and needs no NUL. Returns 0, or an error of tollbar_policy_spec_parse, of
+ * which `error`, unless NULL, gets the column. */
 int32_t tollbar_schedule_at(const char *text,
                             size_t len,
                             uint64_t unix_ns,
@@ -2431,12 +2477,12 @@ int32_t tollbar_schedule_at(const char *text,
                             uint64_t *until_ns,
                             tollbar_policy_error *error);
 
-/* Writes the canonical text of a schedule, with a NUL, into `buffer` of `capacity` bytes: a zone's name has become
- * its rule, so the text means the same on machines with other zone data.
+/* Writes the canonical text of a schedule, with a NUL, into `buffer` of `capacity` bytes: a zone's
+ * name has become its rule, so the text means the same on machines with other zone data.
  *
- * `length`, unless NULL, gets the text's length without the NUL. TOLLBAR_SCHEDULE_TEXT_MAX bytes are always enough.
- * If the buffer is too small, the call writes `length` and returns TOLLBAR_E_BUFFER_TOO_SMALL. Errors of the text
- * are those of tollbar_schedule_at. */
+ * `length`, unless NULL, gets the text's length without the NUL. TOLLBAR_SCHEDULE_TEXT_MAX bytes
+ * are always enough. If the buffer is too small, the call writes `length` and returns
+ * TOLLBAR_E_BUFFER_TOO_SMALL. Errors of the text are those of tollbar_schedule_at. */
 int32_t tollbar_schedule_print(const char *text,
                                size_t len,
                                char *buffer,
@@ -2479,27 +2525,29 @@ int32_t tollbar_schedule_print(const char *text,
  * tollbar_adaptive_acquire_key and tollbar_adaptive_release_key.
  */
 
-/* Netflix's Gradient2. A sample raises the limit by 0.8. If its latency is above 1.5 times the long-term latency, it
- * also lowers the limit, in proportion to the excess and by up to a tenth. A sample with less than half of the limit
- * in flight changes nothing. */
+/* Netflix's Gradient2. A sample raises the limit by 0.8. If its latency is above 1.5 times the
+ * long-term latency, it also lowers the limit, in proportion to the excess and by up to a tenth. A
+ * sample with less than half of the limit in flight changes nothing. */
 #define TOLLBAR_ADAPTIVE_GRADIENT2 0u
 
-/* Additive increase, multiplicative decrease. A dropped request or a latency above `timeout_ns` lowers the limit by
- * a tenth. Any other sample raises it by 1, if at least half of the limit is in flight. */
+/* Additive increase, multiplicative decrease. A dropped request or a latency above `timeout_ns`
+ * lowers the limit by a tenth. Any other sample raises it by 1, if at least half of the limit is
+ * in flight. */
 #define TOLLBAR_ADAPTIVE_AIMD 1u
 
 /* The request was answered. Its latency counts. */
 #define TOLLBAR_OUTCOME_ANSWERED 0u
 
-/* The server refused the request, or the request timed out. AIMD lowers the limit. Gradient2 uses latencies only, so
- * it takes no sample. */
+/* The server refused the request, or the request timed out. AIMD lowers the limit. Gradient2 uses
+ * latencies only, so it takes no sample. */
 #define TOLLBAR_OUTCOME_DROPPED 1u
 
-/* The request says nothing about the server, for example because the client gave it up. The limit takes no sample. */
+/* The request says nothing about the server, for example because the client gave it up. The limit
+ * takes no sample. */
 #define TOLLBAR_OUTCOME_IGNORED 2u
 
-/* A limit and the count of its permits in flight: 128 bytes of the caller's memory. Threads may share it, and
- * processes in shared memory. If all bytes are 0, the limit is 0. */
+/* A limit and the count of its permits in flight: 128 bytes of the caller's memory. Threads may
+ * share it, and processes in shared memory. If all bytes are 0, the limit is 0. */
 typedef struct tollbar_adaptive {
     /* The library's own. */
     uint64_t words[16];
@@ -2519,12 +2567,12 @@ typedef struct tollbar_adaptive_options {
     uint32_t most;
     /* Must be 0. */
     uint32_t reserved;
-    /* With TOLLBAR_ADAPTIVE_AIMD: a latency above this counts as a dropped request. With TOLLBAR_ADAPTIVE_GRADIENT2
-     * it must be 0. */
+    /* With TOLLBAR_ADAPTIVE_AIMD: a latency above this counts as a dropped request. With
+     * TOLLBAR_ADAPTIVE_GRADIENT2 it must be 0. */
     uint64_t timeout_ns;
-    /* The length of a window in nanoseconds. All releases of a window are one sample: their mean latency, and the
-     * most permits that were in flight at any of them. A window with fewer than ten releases goes on. 0: each
-     * release is a sample. */
+    /* The length of a window in nanoseconds. All releases of a window are one sample: their mean
+     * latency, and the most permits that were in flight at any of them. A window with fewer than
+     * ten releases goes on. 0: each release is a sample. */
     uint64_t window_ns;
 } tollbar_adaptive_options;
 
@@ -2540,22 +2588,22 @@ typedef struct tollbar_adaptive_state {
     uint64_t latency_ns;
 } tollbar_adaptive_state;
 
-/* Makes a limit in the caller's memory, with nothing in flight. TOLLBAR_E_OUT_OF_RANGE: an algorithm that does not
- * exist, bounds that are not 1 <= least <= initial <= most, or AIMD without `timeout_ns`. */
+/* Makes a limit in the caller's memory, with nothing in flight. TOLLBAR_E_OUT_OF_RANGE: an
+ * algorithm that does not exist, bounds that are not 1 <= least <= initial <= most, or AIMD
+ * without `timeout_ns`. */
 int32_t tollbar_adaptive_init(tollbar_adaptive *limit,
                               const tollbar_adaptive_options *options);
 
-/* Takes one permit of the limit for a request. Returns TOLLBAR_ALLOWED and writes `*ticket`; when the request ends,
- * the caller passes the ticket to tollbar_adaptive_release of the same limit, once. Returns TOLLBAR_DENIED if all
- * permits of the limit are in flight. */
-int32_t tollbar_adaptive_acquire(tollbar_adaptive *limit,
-                                 tollbar_ticket *ticket);
+/* Takes one permit of the limit for a request. Returns TOLLBAR_ALLOWED and writes `*ticket`; when
+ * the request ends, the caller passes the ticket to tollbar_adaptive_release of the same limit,
+ * once. Returns TOLLBAR_DENIED if all permits of the limit are in flight. */
+int32_t tollbar_adaptive_acquire(tollbar_adaptive *limit, tollbar_ticket *ticket);
 
-/* Releases a permit. The limit learns from the request's `outcome` (TOLLBAR_OUTCOME_*) and from `latency_ns`, which
- * the caller measures always from the same point, such as the acquisition.
+/* Releases a permit. The limit learns from the request's `outcome` (TOLLBAR_OUTCOME_*) and from
+ * `latency_ns`, which the caller measures always from the same point, such as the acquisition.
  *
- * Release each ticket once. TOLLBAR_E_TICKET if `ticket` is 0 or no permit is in flight, TOLLBAR_E_OUT_OF_RANGE if
- * there is no such outcome: nothing has changed. */
+ * Release each ticket once. TOLLBAR_E_TICKET if `ticket` is 0 or no permit is in flight,
+ * TOLLBAR_E_OUT_OF_RANGE if there is no such outcome: nothing has changed. */
 int32_t tollbar_adaptive_release(tollbar_adaptive *limit,
                                  tollbar_ticket ticket,
                                  uint32_t outcome,
@@ -2568,16 +2616,16 @@ int32_t tollbar_adaptive_release_at(tollbar_adaptive *limit,
                                     uint64_t latency_ns,
                                     uint64_t now_ns);
 
-/* tollbar_in_flight_acquire of a key with the present value of `*limit`. The table counts the permits of all
- * processes. `*limit` counts none of them. */
+/* tollbar_in_flight_acquire of a key with the present value of `*limit`. The table counts the
+ * permits of all processes. `*limit` counts none of them. */
 int32_t tollbar_adaptive_acquire_key(tollbar_adaptive *limit,
                                      const tollbar_in_flight *table,
                                      const void *key,
                                      size_t length,
                                      tollbar_ticket *ticket);
 
-/* tollbar_in_flight_release of a ticket of tollbar_adaptive_acquire_key. The limit learns from the outcome and the
- * latency, as in tollbar_adaptive_release. */
+/* tollbar_in_flight_release of a ticket of tollbar_adaptive_acquire_key. The limit learns from the
+ * outcome and the latency, as in tollbar_adaptive_release. */
 int32_t tollbar_adaptive_release_key(tollbar_adaptive *limit,
                                      const tollbar_in_flight *table,
                                      const void *key,
@@ -2634,8 +2682,8 @@ int32_t tollbar_adaptive_read(const tollbar_adaptive *limit,
  * before they sleep. Processes cannot share a pace. Only tollbar_pacing_new allocates.
  */
 
-/* The rate is cut to 0.7, rises to its former value, stays near it, and then rises faster and faster, as in the AWS
- * SDKs' adaptive retry mode. */
+/* The rate is cut to 0.7, rises to its former value, stays near it, and then rises faster and
+ * faster, as in the AWS SDKs' adaptive retry mode. */
 #define TOLLBAR_PACING_CUBIC 0u
 
 /* The rate is cut to 0.9, and rises by `increase` in each second. */
@@ -2681,7 +2729,8 @@ typedef struct tollbar_pacing_state {
     uint32_t reserved;
     /* The rate in millionths of a request per second. */
     uint64_t rate;
-    /* The smoothed rate of answers in millionths of a request per second. 0 in the first half second. */
+    /* The smoothed rate of answers in millionths of a request per second. 0 in the first half
+     * second. */
     uint64_t measured;
     /* How many callers wait. */
     uint64_t waiting;
@@ -2689,12 +2738,12 @@ typedef struct tollbar_pacing_state {
     uint64_t paused_ns;
 } tollbar_pacing_state;
 
-/* Makes room for the rates of 1 to 4096 hosts (TOLLBAR_E_CAPACITY). If a new host finds no room, the host that has
- * been idle for the longest time is forgotten. A host that has been idle for ten minutes counts as new. `options`
- * may be NULL. The caller frees `*out` with tollbar_pacing_free.
+/* Makes room for the rates of 1 to 4096 hosts (TOLLBAR_E_CAPACITY). If a new host finds no room,
+ * the host that has been idle for the longest time is forgotten. A host that has been idle for ten
+ * minutes counts as new. `options` may be NULL. The caller frees `*out` with tollbar_pacing_free.
  *
- * TOLLBAR_E_OUT_OF_RANGE: an algorithm that does not exist, bounds that are not 1 <= least <= most <= 10^15, a burst
- * of 0, or `increase` with TOLLBAR_PACING_CUBIC. */
+ * TOLLBAR_E_OUT_OF_RANGE: an algorithm that does not exist, bounds that are not 1 <= least <= most
+ * <= 10^15, a burst of 0, or `increase` with TOLLBAR_PACING_CUBIC. */
 int32_t tollbar_pacing_new(const tollbar_pacing_options *options,
                            size_t hosts,
                            tollbar_pacing **out);
@@ -2702,28 +2751,31 @@ int32_t tollbar_pacing_new(const tollbar_pacing_options *options,
 /* Frees the rates. NULL is ignored. */
 void tollbar_pacing_free(tollbar_pacing *pacing);
 
-/* Takes the next turn of a host, whose name is any `length` bytes that name what has one limit, such as
- * `https://api.example.com`. `now_ns` is the time of any clock that does not go back.
+/* Takes the next turn of a host, whose name is any `length` bytes that name what has one limit,
+ * such as `https://api.example.com`. `now_ns` is the time of any clock that does not go back.
  *
- * Pass the ticket to tollbar_pacing_wait_at until that returns TOLLBAR_ALLOWED, send the request, and pass the
- * ticket to tollbar_pacing_respond_at once. A request that was sent and got no answer needs no further call. */
+ * Pass the ticket to tollbar_pacing_wait_at until that returns TOLLBAR_ALLOWED, send the request,
+ * and pass the ticket to tollbar_pacing_respond_at once. A request that was sent and got no answer
+ * needs no further call. */
 int32_t tollbar_pacing_acquire_at(tollbar_pacing *pacing,
                                   const char *host,
                                   size_t length,
                                   uint64_t now_ns,
                                   tollbar_pacing_ticket *ticket);
 
-/* Returns TOLLBAR_ALLOWED and writes 0 if the ticket's request may be sent now; it counts as sent then. Otherwise it
- * returns TOLLBAR_DENIED and writes the nanoseconds to sleep before the caller asks again: at least the rest of a
- * pause, and after that at most a second, because the rate may rise meanwhile. */
+/* Returns TOLLBAR_ALLOWED and writes 0 if the ticket's request may be sent now; it counts as sent
+ * then. Otherwise it returns TOLLBAR_DENIED and writes the nanoseconds to sleep before the caller
+ * asks again: at least the rest of a pause, and after that at most a second, because the rate may
+ * rise meanwhile. */
 int32_t tollbar_pacing_wait_at(tollbar_pacing *pacing,
                                const tollbar_pacing_ticket *ticket,
                                uint64_t now_ns,
                                uint64_t *wait_ns);
 
-/* The host has answered a ticket's request with an HTTP status up to 65535 (TOLLBAR_E_OUT_OF_RANGE). `header` is the
- * answer's header as for tollbar_http_read; fields that say nothing about limits may be left out. `utc_ns` is the
- * time of the answer in nanoseconds since 1970. */
+/* The host has answered a ticket's request with an HTTP status up to 65535
+ * (TOLLBAR_E_OUT_OF_RANGE). `header` is the answer's header as for tollbar_http_read; fields that
+ * say nothing about limits may be left out. `utc_ns` is the time of the answer in nanoseconds
+ * since 1970. */
 int32_t tollbar_pacing_respond_at(tollbar_pacing *pacing,
                                   const tollbar_pacing_ticket *ticket,
                                   uint32_t status,
@@ -2732,12 +2784,14 @@ int32_t tollbar_pacing_respond_at(tollbar_pacing *pacing,
                                   uint64_t utc_ns,
                                   uint64_t now_ns);
 
-/* Gives a turn back before its request was sent. The callers behind it move up. Give each ticket back at most once. */
+/* Gives a turn back before its request was sent. The callers behind it move up. Give each ticket
+ * back at most once. */
 int32_t tollbar_pacing_leave_at(tollbar_pacing *pacing,
                                 const tollbar_pacing_ticket *ticket,
                                 uint64_t now_ns);
 
-/* Writes the state of a host. Returns TOLLBAR_YES, or TOLLBAR_NO without writing if the host is unknown or forgotten. */
+/* Writes the state of a host. Returns TOLLBAR_YES, or TOLLBAR_NO without writing if the host is
+ * unknown or forgotten. */
 int32_t tollbar_pacing_read_at(tollbar_pacing *pacing,
                                const char *host,
                                size_t length,
@@ -2786,19 +2840,21 @@ typedef struct tollbar_table_override {
     uint32_t struct_size;
     /* The policy's number that calls name. */
     uint32_t policy;
-    /* The key's hash under that policy (tollbar_table_hash). The table stores nothing else of the key. */
+    /* The key's hash under that policy (tollbar_table_hash). The table stores nothing else of the
+     * key. */
     uint64_t hash;
     /* The `from` of the next call. */
     uint64_t next;
 } tollbar_table_override;
 
-/* Gives a key a policy of its own in place of number `policy`, or another one if it has one. `keep`, a TOLLBAR_KEEP_
- * number, says what the key keeps of its debt when the override begins, and when it ends. The key comes under it at
- * its next request, in every process.
+/* Gives a key a policy of its own in place of number `policy`, or another one if it has one.
+ * `keep`, a TOLLBAR_KEEP_ number, says what the key keeps of its debt when the override begins,
+ * and when it ends. The key comes under it at its next request, in every process.
  *
  * Returns TOLLBAR_E_OVERRIDES_FULL if as many keys have overrides as the table's options allow,
- * TOLLBAR_E_POLICY_VERSIONS if too many different policies are in use, and TOLLBAR_E_MIXED_POLICIES if this policy
- * or that of the table is a sliding window or log. An error changes nothing. */
+ * TOLLBAR_E_POLICY_VERSIONS if too many different policies are in use, and
+ * TOLLBAR_E_MIXED_POLICIES if this policy or that of the table is a sliding window or log. An
+ * error changes nothing. */
 int32_t tollbar_table_set_override(const tollbar_table *table,
                                    uint32_t policy,
                                    const void *key,
@@ -2806,23 +2862,25 @@ int32_t tollbar_table_set_override(const tollbar_table *table,
                                    const tollbar_policy_spec *spec,
                                    uint32_t keep);
 
-/* Puts a key back under policy number `policy`. Returns TOLLBAR_YES, or TOLLBAR_NO if it had no override. */
+/* Puts a key back under policy number `policy`. Returns TOLLBAR_YES, or TOLLBAR_NO if it had no
+ * override. */
 int32_t tollbar_table_clear_override(const tollbar_table *table,
                                      uint32_t policy,
                                      const void *key,
                                      size_t length);
 
-/* Writes to `out` the policy that a key has of its own in place of number `policy`. Returns TOLLBAR_YES, or
- * TOLLBAR_NO if it has none. */
+/* Writes to `out` the policy that a key has of its own in place of number `policy`. Returns
+ * TOLLBAR_YES, or TOLLBAR_NO if it has none. */
 int32_t tollbar_table_get_override(const tollbar_table *table,
                                    uint32_t policy,
                                    const void *key,
                                    size_t length,
                                    tollbar_policy_spec *out);
 
-/* Finds the first override from place `from` on, and writes its key to `out` and its policy to `spec`, which may be
- * NULL. Begin with `from` 0 and continue with `next`. Returns TOLLBAR_YES, or TOLLBAR_NO if none is left. An
- * override that is set or cleared between the calls may appear or not. */
+/* Finds the first override from place `from` on, and writes its key to `out` and its policy to
+ * `spec`, which may be NULL. Begin with `from` 0 and continue with `next`. Returns TOLLBAR_YES, or
+ * TOLLBAR_NO if none is left. An override that is set or cleared between the calls may appear or
+ * not. */
 int32_t tollbar_table_next_override(const tollbar_table *table,
                                     uint64_t from,
                                     tollbar_table_override *out,
@@ -2863,9 +2921,9 @@ int32_t tollbar_prefix_from_address(const void *address,
                                     uint32_t ipv6_bits,
                                     tollbar_prefix *out);
 
-/* tollbar_prefix_from_address for an address as text of `length` bytes: "192.0.2.1", "2001:db8::1".
- * A port ("192.0.2.1:80"; an IPv6 address with a port is in brackets), brackets, a zone ("%eth0")
- * and blanks around the address do not count. */
+/* tollbar_prefix_from_address for an address as text of `length` bytes: "192.0.2.1",
+ * "2001:db8::1". A port ("192.0.2.1:80"; an IPv6 address with a port is in brackets), brackets, a
+ * zone ("%eth0") and blanks around the address do not count. */
 int32_t tollbar_prefix_parse(const char *text,
                              size_t length,
                              uint32_t ipv4_bits,
@@ -2923,7 +2981,8 @@ int32_t tollbar_prefix_of_client(const char *peer,
 
 /* A node. */
 typedef struct tollbar_node {
-    /* The bytes that identify the node: a name or an address. Its keys stay if its place in the list changes. */
+    /* The bytes that identify the node: a name or an address. Its keys stay if its place in the
+     * list changes. */
     const void *name;
     /* The bytes of the name. */
     size_t length;
@@ -2934,11 +2993,12 @@ typedef struct tollbar_node {
 } tollbar_node;
 
 /* Writes to `*node` the index of the node that a key belongs to: 1 to TOLLBAR_NODES_MOST nodes
- * (TOLLBAR_E_OUT_OF_RANGE), of which one has a weight above 0 (TOLLBAR_NO, and `*node` is left alone; otherwise
- * TOLLBAR_YES).
+ * (TOLLBAR_E_OUT_OF_RANGE), of which one has a weight above 0 (TOLLBAR_NO, and `*node` is left
+ * alone; otherwise TOLLBAR_YES).
  *
- * `seed` is the same for all callers. With a secret seed nobody outside can invent keys that all belong to one node.
- * The routes of a seed, nodes and weights never change between versions and machines. */
+ * `seed` is the same for all callers. With a secret seed nobody outside can invent keys that all
+ * belong to one node. The routes of a seed, nodes and weights never change between versions and
+ * machines. */
 int32_t tollbar_route(const tollbar_node *nodes,
                       size_t count,
                       const void *key,
@@ -2980,8 +3040,8 @@ int32_t tollbar_route(const tollbar_node *nodes,
 /* The same, with the reset in seconds since 1970. */
 #define TOLLBAR_HTTP_LEGACY_EPOCH 4
 
-/* RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, RateLimit-Policy: draft-ietf-httpapi-ratelimit-headers 00
- * to 06. */
+/* RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, RateLimit-Policy:
+ * draft-ietf-httpapi-ratelimit-headers 00 to 06. */
 #define TOLLBAR_HTTP_DRAFT_06 8
 
 /* RateLimit and RateLimit-Policy of draft 07. They do not name limits. */
@@ -2999,12 +3059,13 @@ typedef struct tollbar_http_limit {
     const char *name;
     /* The bytes of the name. */
     size_t name_length;
-    /* The limit's policy. If it is a list of two rates, the fields describe the rate that bound the decision. */
+    /* The limit's policy. If it is a list of two rates, the fields describe the rate that bound
+     * the decision. */
     const tollbar_policy_spec *policy;
     /* The limit's decision about the request. */
     const tollbar_decision *decision;
-    /* Nanoseconds until more permits are left than the decision's `remaining` (tollbar_table_more_after).
-     * TOLLBAR_NO_TIME: unknown, or no permit is missing. */
+    /* Nanoseconds until more permits are left than the decision's `remaining`
+     * (tollbar_table_more_after). TOLLBAR_NO_TIME: unknown, or no permit is missing. */
     uint64_t more_after_ns;
     /* The partition key (`pk` of drafts 08 to 11), which clients see. NULL: none. */
     const void *partition;
@@ -3012,7 +3073,8 @@ typedef struct tollbar_http_limit {
     size_t partition_length;
 } tollbar_http_limit;
 
-/* The limits that a server's header fields describe. A field of this struct is UINT64_MAX if no header field gives it. */
+/* The limits that a server's header fields describe. A field of this struct is UINT64_MAX if no
+ * header field gives it. */
 typedef struct tollbar_http_seen {
     /* sizeof(tollbar_http_seen), as the caller's compiler sees it. */
     uint32_t struct_size;
@@ -3030,15 +3092,17 @@ typedef struct tollbar_http_seen {
     uint64_t retry_after_ns;
 } tollbar_http_seen;
 
-/* Writes the header fields of 1 to TOLLBAR_HTTP_LIMITS_MOST limits (TOLLBAR_E_LIMITS) into `buffer`. A field is a
- * line: its name, a colon, a space, the value, CR and LF. A NUL follows the last line.
+/* Writes the header fields of 1 to TOLLBAR_HTTP_LIMITS_MOST limits (TOLLBAR_E_LIMITS) into
+ * `buffer`. A field is a line: its name, a colon, a space, the value, CR and LF. A NUL follows the
+ * last line.
  *
- * `fields` is a sum of TOLLBAR_HTTP_ numbers, with at most one of the two LEGACY numbers and at most one of the
- * three DRAFT numbers (TOLLBAR_E_OUT_OF_RANGE). `utc_ns` is the time in nanoseconds since 1970; only
- * TOLLBAR_HTTP_LEGACY_EPOCH uses it. The call writes the text's length without the NUL to `*length`, unless `length`
- * is NULL. If the buffer is too small, the call still writes `*length`, and returns TOLLBAR_E_BUFFER_TOO_SMALL. A
- * buffer is large enough if it has 300 bytes, and for each limit 100 bytes, 4 for each byte of its name and 3 for
- * each byte of its partition key. */
+ * `fields` is a sum of TOLLBAR_HTTP_ numbers, with at most one of the two LEGACY numbers and at
+ * most one of the three DRAFT numbers (TOLLBAR_E_OUT_OF_RANGE). `utc_ns` is the time in
+ * nanoseconds since 1970; only TOLLBAR_HTTP_LEGACY_EPOCH uses it. The call writes the text's
+ * length without the NUL to `*length`, unless `length` is NULL. If the buffer is too small, the
+ * call still writes `*length`, and returns TOLLBAR_E_BUFFER_TOO_SMALL. A buffer is large enough if
+ * it has 300 bytes, and for each limit 100 bytes, 4 for each byte of its name and 3 for each byte
+ * of its partition key. */
 int32_t tollbar_http_fields(const tollbar_http_limit *limits,
                             size_t count,
                             uint32_t fields,
@@ -3048,7 +3112,8 @@ int32_t tollbar_http_fields(const tollbar_http_limit *limits,
                             size_t *length);
 
 /* Writes the body of a refusal's answer into `buffer`: a problem in JSON (RFC 9457, media type
- * application/problem+json) with the names of the limits that refuse. `status` is the answer's HTTP status, such as
+ * application/problem+json) with the names of the limits that refuse. `status` is the answer's
+ * HTTP status, such as
  * 429. For the other arguments see tollbar_http_fields. */
 int32_t tollbar_http_problem(const tollbar_http_limit *limits,
                              size_t count,
@@ -3057,30 +3122,33 @@ int32_t tollbar_http_problem(const tollbar_http_limit *limits,
                              size_t capacity,
                              size_t *length);
 
-/* Reads a server's limits from `length` bytes of its answer's header. Each line is a name, a colon and a value, and
- * ends with LF or CR LF. The call skips other fields and ignores malformed ones.
+/* Reads a server's limits from `length` bytes of its answer's header. Each line is a name, a colon
+ * and a value, and ends with LF or CR LF. The call skips other fields and ignores malformed ones.
  *
- * Returns TOLLBAR_YES if a field describes a limit or a wait, and otherwise TOLLBAR_NO. `utc_ns` is the time of the
- * answer in nanoseconds since 1970; dates and epochs are counted from it. The call reads every dialect that
- * tollbar_http_fields writes. If an answer has several dialects, the newest counts. If a field describes several
- * limits, on one line or on several, the one with the fewest permits left counts, and of RateLimit-Policy only the
- * policy of that name.
+ * Returns TOLLBAR_YES if a field describes a limit or a wait, and otherwise TOLLBAR_NO. `utc_ns`
+ * is the time of the answer in nanoseconds since 1970; dates and epochs are counted from it. The
+ * call reads every dialect that tollbar_http_fields writes. If an answer has several dialects, the
+ * newest counts. If a field describes several limits, on one line or on several, the one with the
+ * fewest permits left counts, and of RateLimit-Policy only the policy of that name.
  *
- * Of several values of Retry-After the longest wait counts: seconds, with or without a fraction, or a date in one of
- * the three forms of RFC 9110. Servers write the reset of each dialect in several ways: a number from 10^12 on is
- * read as milliseconds since 1970, one from 10^9 on as seconds since 1970, and a smaller one as seconds from now. A
- * time that is past is 0, and one beyond 64 bits of nanoseconds is the largest of these. */
+ * Of several values of Retry-After the longest wait counts: seconds, with or without a fraction,
+ * or a date in one of the three forms of RFC 9110. Servers write the reset of each dialect in
+ * several ways: a number from 10^12 on is read as milliseconds since 1970, one from 10^9 on as
+ * seconds since 1970, and a smaller one as seconds from now. A time that is past is 0, and one
+ * beyond 64 bits of nanoseconds is the largest of these. */
 int32_t tollbar_http_read(const char *text,
                           size_t length,
                           uint64_t utc_ns,
                           tollbar_http_seen *out);
 
 /* Writes to `*more_ns` how many nanoseconds after `decision` the key will have more permits than
- * `decision->remaining`. If the decision is a refusal, that is at most its `retry_after_ns`. TOLLBAR_NO_TIME: no
- * permit is missing, none will come back, or the policy lends (`borrow`, pacer, warm-up) and has permits left.
+ * `decision->remaining`. If the decision is a refusal, that is at most its `retry_after_ns`.
+ * TOLLBAR_NO_TIME: no permit is missing, none will come back, or the policy lends (`borrow`,
+ * pacer, warm-up) and has permits left.
  *
- * `cost` is the cost of the request that was decided, with its reserve after tollbar_table_check_leaving. Returns 0
- * or an error. The call peeks at the key at most once, and charges nothing. */
+ * `cost` is the cost of the request that was decided, with its reserve after
+ * tollbar_table_check_leaving. Returns 0 or an error. The call peeks at the key at most once, and
+ * charges nothing. */
 int32_t tollbar_table_more_after(const tollbar_table *table,
                                  uint32_t policy,
                                  const void *key,
@@ -3147,42 +3215,47 @@ int32_t tollbar_limiter_more_after_at(const tollbar_limiter *limiter,
 /* Prometheus' text format 0.0.4, of the media type `text/plain; version=0.0.4`. */
 #define TOLLBAR_METRICS_PROMETHEUS 0
 
-/* OpenMetrics 1.0, of the media type `application/openmetrics-text; version=1.0.0; charset=utf-8`. The text ends
- * with the line `# EOF`, after which the format allows no further metrics. */
+/* OpenMetrics 1.0, of the media type `application/openmetrics-text; version=1.0.0; charset=utf-8`.
+ * The text ends with the line `# EOF`, after which the format allows no further metrics. */
 #define TOLLBAR_METRICS_OPENMETRICS 1
 
 /* The most sources of tollbar_metrics. */
 #define TOLLBAR_METRICS_MOST 1024
 
-/* For tollbar_metrics_source.flags: the texts of policies leave out the burst. For a table whose policies have a
- * greater burst than any limit, because its callers leave the difference untouched. */
+/* For tollbar_metrics_source.flags: the texts of policies leave out the burst. For a table whose
+ * policies have a greater burst than any limit, because its callers leave the difference
+ * untouched. */
 #define TOLLBAR_METRICS_RATES_ONLY 1
 
-/* For tollbar_metrics_source.flags: the table's first policy has no series, because no request asks for it. */
+/* For tollbar_metrics_source.flags: the table's first policy has no series, because no request
+ * asks for it. */
 #define TOLLBAR_METRICS_WITHOUT_FIRST 2
 
 /* A limiter or a table, and the name of its series. */
 typedef struct tollbar_metrics_source {
-    /* The value of the label `limit` of its series, in UTF-8. The sources of a call must have different names. */
+    /* The value of the label `limit` of its series, in UTF-8. The sources of a call must have
+     * different names. */
     const char *name;
     /* The bytes of the name. */
     size_t name_length;
     /* The limiter. NULL if the source is a table. */
     const tollbar_limiter *limiter;
-    /* The table, whose counters count the decisions of all processes that share it. NULL if the source is a limiter. */
+    /* The table, whose counters count the decisions of all processes that share it. NULL if the
+     * source is a limiter. */
     const tollbar_table *table;
     /* TOLLBAR_METRICS_RATES_ONLY and TOLLBAR_METRICS_WITHOUT_FIRST, or 0. Other bits are ignored. */
     uint64_t flags;
 } tollbar_metrics_source;
 
-/* Writes the metrics of `count` sources into `buffer`, and a NUL: decisions by policy and verdict, sizes, evictions,
- * clock steps.
+/* Writes the metrics of `count` sources into `buffer`, and a NUL: decisions by policy and verdict,
+ * sizes, evictions, clock steps.
  *
- * `format` is TOLLBAR_METRICS_PROMETHEUS or TOLLBAR_METRICS_OPENMETRICS. There are at most TOLLBAR_METRICS_MOST
- * sources (TOLLBAR_E_OUT_OF_RANGE). TOLLBAR_E_LIMITS: a source has neither a limiter nor a table, or both.
- * TOLLBAR_E_OUT_OF_RANGE: a name is not UTF-8. The call writes the text's length without the NUL to `*length`,
- * unless `length` is NULL. If the buffer is too small, the call still writes `*length`, and returns
- * TOLLBAR_E_BUFFER_TOO_SMALL. Counters may gain digits until the next call, so make the next buffer a little larger. */
+ * `format` is TOLLBAR_METRICS_PROMETHEUS or TOLLBAR_METRICS_OPENMETRICS. There are at most
+ * TOLLBAR_METRICS_MOST sources (TOLLBAR_E_OUT_OF_RANGE). TOLLBAR_E_LIMITS: a source has neither a
+ * limiter nor a table, or both. TOLLBAR_E_OUT_OF_RANGE: a name is not UTF-8. The call writes the
+ * text's length without the NUL to `*length`, unless `length` is NULL. If the buffer is too small,
+ * the call still writes `*length`, and returns TOLLBAR_E_BUFFER_TOO_SMALL. Counters may gain
+ * digits until the next call, so make the next buffer a little larger. */
 int32_t tollbar_metrics(const tollbar_metrics_source *sources,
                         size_t count,
                         uint32_t format,
@@ -3231,20 +3304,21 @@ typedef struct tollbar_table_refused {
     uint8_t key[TOLLBAR_REFUSED_KEY];
 } tollbar_table_refused;
 
-/* Sets whether requests record the keys that they refuse, in all processes of the table: any other number than 0
- * begins it, 0 ends it. No table records them at first. While it does, the first 48 bytes of refused keys are in the
- * table's memory, which otherwise holds hashes alone; a check costs as much as in a table with exempt keys; a
- * refusal also hashes the key again and searches a cache line; and threads take no credit of hot keys. */
-int32_t tollbar_table_record_refusals(const tollbar_table *table,
-                                      uint32_t on);
+/* Sets whether requests record the keys that they refuse, in all processes of the table: any other
+ * number than 0 begins it, 0 ends it. No table records them at first. While it does, the first 48
+ * bytes of refused keys are in the table's memory, which otherwise holds hashes alone; a check
+ * costs as much as in a table with exempt keys; a refusal also hashes the key again and searches a
+ * cache line; and threads take no credit of hot keys. */
+int32_t tollbar_table_record_refusals(const tollbar_table *table, uint32_t on);
 
 /* Returns TOLLBAR_YES if requests record the keys that they refuse, otherwise TOLLBAR_NO. */
 int32_t tollbar_table_records_refusals(const tollbar_table *table);
 
-/* Writes the keys that requests were refused most, by `now`, to `refused`, the most refused first, and their number
- * to `count`. `refused` points to `most` structs of the first one's `struct_size`. The counts are of the last minute
- * or two: each is halved every 68.7 s. They are not exact, and a key with few refusals may be missing. The call
- * reads 14 KiB of the table, and allocates up to 14 KiB for as long as it runs. */
+/* Writes the keys that requests were refused most, by `now`, to `refused`, the most refused first,
+ * and their number to `count`. `refused` points to `most` structs of the first one's
+ * `struct_size`. The counts are of the last minute or two: each is halved every 68.7 s. They are
+ * not exact, and a key with few refusals may be missing. The call reads 14 KiB of the table, and
+ * allocates up to 14 KiB for as long as it runs. */
 int32_t tollbar_table_top_refused(const tollbar_table *table,
                                   uint64_t now,
                                   tollbar_table_refused *refused,
@@ -3269,20 +3343,22 @@ int32_t tollbar_table_top_refused(const tollbar_table *table,
  *         return TRY_LATER;
  */
 
-/* A state word. All-zero is fresh: `= {0}`, .bss, calloc and a fresh mapping make fresh cells. A cell must be
- * aligned to 8 bytes and may lie anywhere, also in memory that processes share. While threads use it, only these
- * calls may access it. Cells do not count decisions, because a word has no room for counts.
- * docs/internals/state-word.md says what the word means. */
+/* A state word. All-zero is fresh: `= {0}`, .bss, calloc and a fresh mapping make fresh cells. A
+ * cell must be aligned to 8 bytes and may lie anywhere, also in memory that processes share. While
+ * threads use it, only these calls may access it. Cells do not count decisions, because a word has
+ * no room for counts. docs/internals/state-word.md says what the word means. */
 typedef struct tollbar_cell {
     /* The state. */
     uint64_t word;
 } tollbar_cell;
 
-/* Takes `cost` permits now, or takes none. It reads TOLLBAR_CLOCK_TSC. A cost of 0 asks without charging.
+/* Takes `cost` permits now, or takes none. It reads TOLLBAR_CLOCK_TSC. A cost of 0 asks without
+ * charging.
  *
- * Returns TOLLBAR_ALLOWED if the cell had the permits and has been charged, TOLLBAR_DENIED if it does not have them
- * now, TOLLBAR_NEVER if `cost` is more than it can ever have at once, or an error. The call writes the full decision
- * to `out`. With NULL for `out` it is cheaper. Any number of threads and processes may call at once. */
+ * Returns TOLLBAR_ALLOWED if the cell had the permits and has been charged, TOLLBAR_DENIED if it
+ * does not have them now, TOLLBAR_NEVER if `cost` is more than it can ever have at once, or an
+ * error. The call writes the full decision to `out`. With NULL for `out` it is cheaper. Any number
+ * of threads and processes may call at once. */
 int32_t tollbar_cell_check(tollbar_cell *cell,
                            const tollbar_policy *policy,
                            uint64_t cost,
@@ -3302,17 +3378,17 @@ int32_t tollbar_cell_peek_at(const tollbar_cell *cell,
                              uint64_t now_ns,
                              tollbar_decision *out);
 
-/* Takes all permits that are left at `now_ns`, `most` at the most, and writes their number to `*taken`. Returns
- * TOLLBAR_ALLOWED if it took any, otherwise TOLLBAR_DENIED. */
+/* Takes all permits that are left at `now_ns`, `most` at the most, and writes their number to
+ * `*taken`. Returns TOLLBAR_ALLOWED if it took any, otherwise TOLLBAR_DENIED. */
 int32_t tollbar_cell_take_up_to_at(tollbar_cell *cell,
                                    const tollbar_policy *policy,
                                    uint64_t most,
                                    uint64_t now_ns,
                                    uint64_t *taken);
 
-/* Makes the call tollbar_cell_check_at for each of `count` cells of one policy, with the same cost, and writes its
- * result to `results[i]`. Each cell is decided by itself. Returns 0, or an error of the whole batch. Then no cell
- * has been charged. */
+/* Makes the call tollbar_cell_check_at for each of `count` cells of one policy, with the same
+ * cost, and writes its result to `results[i]`. Each cell is decided by itself. Returns 0, or an
+ * error of the whole batch. Then no cell has been charged. */
 int32_t tollbar_cell_check_many_at(tollbar_cell *cells,
                                    size_t count,
                                    const tollbar_policy *policy,
@@ -3320,8 +3396,8 @@ int32_t tollbar_cell_check_many_at(tollbar_cell *cells,
                                    uint64_t now_ns,
                                    int32_t *results);
 
-/* Makes the cell fresh. Other calls may run at the same time, and admissions in the same instant may survive the
- * reset. */
+/* Makes the cell fresh. Other calls may run at the same time, and admissions in the same instant
+ * may survive the reset. */
 int32_t tollbar_cell_reset(tollbar_cell *cell);
 
 /* A fresh cell. */
@@ -3364,17 +3440,19 @@ typedef struct tollbar_counts {
     uint64_t never;
 } tollbar_counts;
 
-/* Writes to `out` the counts of decisions under policy number `policy`, of all threads and processes since the table
- * was made. A changed policy keeps its counts. A killed process loses at most the counts of the call that it was in. */
+/* Writes to `out` the counts of decisions under policy number `policy`, of all threads and
+ * processes since the table was made. A changed policy keeps its counts. A killed process loses at
+ * most the counts of the call that it was in. */
 int32_t tollbar_table_get_counts(const tollbar_table *table,
                                  uint32_t policy,
                                  tollbar_counts *out);
 
-/* Counts a decision that the caller made itself under policy number `policy`, and charges nothing. A caller needs it
- * if it peeks at several limits and refuses a request because of one of them. `verdict` is TOLLBAR_ALLOWED,
- * TOLLBAR_DENIED or TOLLBAR_NEVER; for another number the call returns TOLLBAR_E_OUT_OF_RANGE. `reason` is the
- * TOLLBAR_REASON_ number that the peek returned. If tollbar_reasons_total of the metrics has this reason, the call
- * counts it there, too. All other numbers are ignored. */
+/* Counts a decision that the caller made itself under policy number `policy`, and charges nothing.
+ * A caller needs it if it peeks at several limits and refuses a request because of one of them.
+ * `verdict` is TOLLBAR_ALLOWED, TOLLBAR_DENIED or TOLLBAR_NEVER; for another number the call
+ * returns TOLLBAR_E_OUT_OF_RANGE. `reason` is the TOLLBAR_REASON_ number that the peek returned.
+ * If tollbar_reasons_total of the metrics has this reason, the call counts it there, too. All
+ * other numbers are ignored. */
 int32_t tollbar_table_count_verdict(const tollbar_table *table,
                                     uint32_t policy,
                                     int32_t verdict,
@@ -3419,8 +3497,8 @@ typedef struct tollbar_table_sweep_result {
     uint64_t vacated;
 } tollbar_table_sweep_result;
 
-/* Counters and sizes of a table. The counters count since the table was made, for all processes. If a process is
- * killed, its last count may be missing. */
+/* Counters and sizes of a table. The counters count since the table was made, for all processes.
+ * If a process is killed, its last count may be missing. */
 typedef struct tollbar_table_stats {
     /* sizeof(tollbar_table_stats), as the caller's compiler sees it. */
     uint32_t struct_size;
@@ -3432,8 +3510,9 @@ typedef struct tollbar_table_stats {
     uint64_t slots;
     /* The table's size in bytes. */
     uint64_t bytes;
-    /* Slots that hold a key, expired or not. A slot that a reset has emptied does not count. No key may take such a
-     * slot until the former key's debt would have been paid. tollbar_table_validate counts such slots. */
+    /* Slots that hold a key, expired or not. A slot that a reset has emptied does not count. No
+     * key may take such a slot until the former key's debt would have been paid.
+     * tollbar_table_validate counts such slots. */
     uint64_t keys;
     /* Keys inserted into an empty or vacant slot. */
     uint64_t inserted;
@@ -3443,7 +3522,8 @@ typedef struct tollbar_table_stats {
     uint64_t vacated;
     /* Resets of keys. */
     uint64_t resets;
-    /* New keys refused because no slot was free, or because of the debt that they would have inherited. */
+    /* New keys refused because no slot was free, or because of the debt that they would have
+     * inherited. */
     uint64_t refused;
     /* New keys that inherited a slot with its debt. */
     uint64_t inherited;
@@ -3461,13 +3541,13 @@ typedef struct tollbar_table_stats {
     uint64_t denied;
     /* TOLLBAR_NEVER decisions under all policies. */
     uint64_t never;
-    /* Keys with a policy of their own. A process that was killed in a change may leave it one too high, until
-     * tollbar_table_repair. */
+    /* Keys with a policy of their own. A process that was killed in a change may leave it one too
+     * high, until tollbar_table_repair. */
     uint64_t overrides;
 } tollbar_table_stats;
 
-/* The content of a table's slots. The 64-bit numbers add up to the number of slots while no other thread or process
- * uses the table. */
+/* The content of a table's slots. The 64-bit numbers add up to the number of slots while no other
+ * thread or process uses the table. */
 typedef struct tollbar_table_health {
     /* sizeof(tollbar_table_health), as the caller's compiler sees it. */
     uint32_t struct_size;
@@ -3481,46 +3561,52 @@ typedef struct tollbar_table_health {
     uint64_t expired;
     /* Keys with a debt. */
     uint64_t live;
-    /* Slots that name a version of a policy that the table does not have. No key can take such a slot. */
+    /* Slots that name a version of a policy that the table does not have. No key can take such a
+     * slot. */
     uint64_t unknown;
     /* Slots whose key is also in another slot. */
     uint64_t duplicate;
 } tollbar_table_health;
 
-/* Finds the first slot from number `from` on that holds a key, and writes that key's state at `now_ns` to `out`.
- * Begin with `from` 0 and continue with the entry's `next`. Returns TOLLBAR_YES, or TOLLBAR_NO if no such slot is
- * left. Each entry is what its slot held at one instant. A key that is inserted, moved or removed between the calls
- * may appear once, twice or not at all. */
+/* Finds the first slot from number `from` on that holds a key, and writes that key's state at
+ * `now_ns` to `out`. Begin with `from` 0 and continue with the entry's `next`. Returns
+ * TOLLBAR_YES, or TOLLBAR_NO if no such slot is left. Each entry is what its slot held at one
+ * instant. A key that is inserted, moved or removed between the calls may appear once, twice or
+ * not at all. */
 int32_t tollbar_table_next(const tollbar_table *table,
                            uint64_t from,
                            uint64_t now_ns,
                            tollbar_table_entry *out);
 
-/* Examines `most` slots from number `from` on, and makes vacant the slots whose keys have expired by `now_ns`. No
- * table needs sweeps. They serve to count the keys with a debt. */
+/* Examines `most` slots from number `from` on, and makes vacant the slots whose keys have expired
+ * by `now_ns`. No table needs sweeps. They serve to count the keys with a debt. */
 int32_t tollbar_table_sweep(const tollbar_table *table,
                             uint64_t from,
                             uint64_t most,
                             uint64_t now_ns,
                             tollbar_table_sweep_result *out);
 
-/* Adds a policy, for all processes, while the table is in use. Requests name the policy by `*number`. */
+/* Adds a policy, for all processes, while the table is in use. Requests name the policy by
+ * `*number`. */
 int32_t tollbar_table_add_policy(const tollbar_table *table,
                                  const tollbar_policy_spec *spec,
                                  uint32_t *number);
 
-/* Finds the first policy that equals `spec` in every field, or adds `spec` if there is none, and writes its number to
- * `*number`. If several callers ask for one policy at once, all get the same number. */
+/* Finds the first policy that equals `spec` in every field, or adds `spec` if there is none, and
+ * writes its number to `*number`. If several callers ask for one policy at once, all get the same
+ * number. */
 int32_t tollbar_table_find_or_add_policy(const tollbar_table *table,
                                          const tollbar_policy_spec *spec,
                                          uint32_t *number);
 
-/* Changes a policy, for all processes at once, while the table is in use. A key comes under the new policy at its
- * next request, and `keep`, a TOLLBAR_KEEP_ number, says what it keeps of its state. Between windows of one length,
- * quotas, and intervals of one limit and period, it keeps its usage, up to the new limit.
+/* Changes a policy, for all processes at once, while the table is in use. A key comes under the
+ * new policy at its next request, and `keep`, a TOLLBAR_KEEP_ number, says what it keeps of its
+ * state. Between windows of one length, quotas, and intervals of one limit and period, it keeps
+ * its usage, up to the new limit.
  *
- * In any interval a key is admitted at most the sum of the bounds of all policies that were in force in that
- * interval. With TOLLBAR_KEEP_COUNT a key of a full table keeps, by the former and the new algorithm:
+ * In any interval a key is admitted at most the sum of the bounds of all policies that were in
+ * force in that interval. With TOLLBAR_KEEP_COUNT a key of a full table keeps, by the former and
+ * the new algorithm:
  *
  * any but a quota -> gcra; any -> quota                   its permits
  * another rate or burst of a list, interval, curve,       its permits or its usage
@@ -3529,10 +3615,11 @@ int32_t tollbar_table_find_or_add_policy(const tollbar_table *table,
  * another rate or burst with ban or borrow, or of a       the same
  * pacer; any -> another algorithm; quota -> any
  *
- * A limit of 0 keeps what keys had before it. With TOLLBAR_KEEP_RESET all keys without an override begin anew, also
- * if the policy is the current one. Such a call examines every slot, and so does about one of a hundred other calls,
- * because a table has room for some 250 versions of its policies: it converts the keys that made no request since a
- * former change, one after the other, while requests go on. */
+ * A limit of 0 keeps what keys had before it. With TOLLBAR_KEEP_RESET all keys without an override
+ * begin anew, also if the policy is the current one. Such a call examines every slot, and so does
+ * about one of a hundred other calls, because a table has room for some 250 versions of its
+ * policies: it converts the keys that made no request since a former change, one after the other,
+ * while requests go on. */
 int32_t tollbar_table_set_policy(const tollbar_table *table,
                                  uint32_t number,
                                  const tollbar_policy_spec *spec,
@@ -3546,21 +3633,23 @@ int32_t tollbar_table_get_policy(const tollbar_table *table,
 /* Writes the table's counters and sizes to `out`. */
 int32_t tollbar_table_get_stats(const tollbar_table *table, tollbar_table_stats *out);
 
-/* Writes the table of a file to the disk, with the current time. After the machine's next start the table goes on
- * from that time. Call it at the end of a program, or regularly. As long as the machine runs, nothing is lost
- * without it. */
+/* Writes the table of a file to the disk, with the current time. After the machine's next start
+ * the table goes on from that time. Call it at the end of a program, or regularly. As long as the
+ * machine runs, nothing is lost without it. */
 int32_t tollbar_table_sync(const tollbar_table *table);
 
-/* Examines every slot at `now_ns` (tollbar_table_now). Returns TOLLBAR_ALLOWED, or TOLLBAR_E_SLOTS_INVALID if it
- * finds an `unknown` or `duplicate` slot. The call writes `out` in both cases. */
+/* Examines every slot at `now_ns` (tollbar_table_now). Returns TOLLBAR_ALLOWED, or
+ * TOLLBAR_E_SLOTS_INVALID if it finds an `unknown` or `duplicate` slot. The call writes `out` in
+ * both cases. */
 int32_t tollbar_table_validate(const tollbar_table *table,
                                uint64_t now_ns,
                                tollbar_table_health *out);
 
-/* Empties each slot that names an unknown version of a policy. If two slots hold one key, it keeps the slot that
- * expires last and empties the other. It also frees policy records that a killed process left unfinished. Call it
- * only while no other thread or process uses the table, because an emptied slot may have held a debt. Returns as
- * tollbar_table_validate would have returned before the repair. */
+/* Empties each slot that names an unknown version of a policy. If two slots hold one key, it keeps
+ * the slot that expires last and empties the other. It also frees policy records that a killed
+ * process left unfinished. Call it only while no other thread or process uses the table, because
+ * an emptied slot may have held a debt. Returns as tollbar_table_validate would have returned
+ * before the repair. */
 int32_t tollbar_table_repair(const tollbar_table *table,
                              uint64_t now_ns,
                              tollbar_table_health *out);
@@ -3592,24 +3681,25 @@ typedef struct tollbar_table_copy_result {
     uint32_t reserved;
     /* Keys with a debt that were copied. */
     uint64_t copied;
-    /* Keys with a debt that were not copied, because no slot was free for them or their version of a policy is
-     * unknown. */
+    /* Keys with a debt that were not copied, because no slot was free for them or their version of
+     * a policy is unknown. */
     uint64_t lost;
 } tollbar_table_copy_result;
 
-/* Copies the debts of the keys of `from` at `now_ns` (tollbar_table_now) and the exempt keys into `table`, for
- * example to go on in a table of another size.
+/* Copies the debts of the keys of `from` at `now_ns` (tollbar_table_now) and the exempt keys into
+ * `table`, for example to go on in a table of another size.
  *
  * The call copies nothing and returns TOLLBAR_E_OTHER_OPTIONS if the tables have different seeds
- * (TOLLBAR_TABLE_HAS_SEED) or clocks, TOLLBAR_E_OTHER_POLICIES if `table` lacks the number of a policy of `from`,
- * and TOLLBAR_E_MIXED_POLICIES if a policy is a sliding window or a sliding log.
+ * (TOLLBAR_TABLE_HAS_SEED) or clocks, TOLLBAR_E_OTHER_POLICIES if `table` lacks the number of a
+ * policy of `from`, and TOLLBAR_E_MIXED_POLICIES if a policy is a sliding window or a sliding log.
  *
- * If the policies of a number differ, a key lacks as many whole permits of the burst as before. Partly repaid
- * permits count as unpaid. (tollbar_table_set_policy keeps the number of permits that a key has left instead.)
+ * If the policies of a number differ, a key lacks as many whole permits of the burst as before.
+ * Partly repaid permits count as unpaid. (tollbar_table_set_policy keeps the number of permits
+ * that a key has left instead.)
  *
- * Both tables may be in use during the copy. Later charges in `from` reach `table` only by another copy. If both
- * tables have a key, the state that owes longer stays. A copied key never evicts another, whatever `on_full` says.
- * `out`, which may be NULL, counts keys without a slot as lost. */
+ * Both tables may be in use during the copy. Later charges in `from` reach `table` only by another
+ * copy. If both tables have a key, the state that owes longer stays. A copied key never evicts
+ * another, whatever `on_full` says. `out`, which may be NULL, counts keys without a slot as lost. */
 int32_t tollbar_table_copy(const tollbar_table *table,
                            const tollbar_table *from,
                            uint64_t now_ns,
@@ -3637,14 +3727,15 @@ const char *tollbar_version_string(void);
  * 32. Results and errors
  * -------------------------------------------------------------------------------------------- */
 
-/* Of a decision: the request may pass, and its cost has been charged. Of another call: it has succeeded. */
+/* Of a decision: the request may pass, and its cost has been charged. Of another call: it has
+ * succeeded. */
 #define TOLLBAR_ALLOWED 0
 
 /* Of a decision: the request is refused now and may pass later. Nothing has been charged. */
 #define TOLLBAR_DENIED 1
 
-/* Of a decision: the request can never pass, because its cost is more than the policy can have at once. Nothing has
- * been charged. */
+/* Of a decision: the request can never pass, because its cost is more than the policy can have at
+ * once. Nothing has been charged. */
 #define TOLLBAR_NEVER 2
 
 /* The answer "no" of a call that answers a question. */
@@ -3668,7 +3759,8 @@ const char *tollbar_version_string(void);
 /* A number that stands for a choice (algorithm, clock, mode, anchor, unit) is out of range. */
 #define TOLLBAR_E_OUT_OF_RANGE (-5)
 
-/* A call has no limits or too many, or a limit that does not name exactly one limiter or one table. */
+/* A call has no limits or too many, or a limit that does not name exactly one limiter or one
+ * table. */
 #define TOLLBAR_E_LIMITS (-6)
 
 /* The queue was closed. A call that takes returns it once the queue is empty, too. */
@@ -3704,42 +3796,46 @@ const char *tollbar_version_string(void);
 /* The algorithm does not have this option. */
 #define TOLLBAR_E_OPTION_MISMATCH (-25)
 
-/* The number of segments is not from 1 to 1024, or a segment would not be a whole number of nanoseconds. */
+/* The number of segments is not from 1 to 1024, or a segment would not be a whole number of
+ * nanoseconds. */
 #define TOLLBAR_E_SEGMENTS (-26)
 
 /* A warm-up has no time, or a cold factor that is not 1 to 1000. */
 #define TOLLBAR_E_WARM_UP (-27)
 
-/* A sliding log has more than 2^24 entries, or in a table more than its key's word can count in the period. */
+/* A sliding log has more than 2^24 entries, or in a table more than its key's word can count in
+ * the period. */
 #define TOLLBAR_E_LOG_TOO_LARGE (-28)
 
 /* The algorithm needs more than one state word: use a limiter, not a cell. */
 #define TOLLBAR_E_NOT_ONE_WORD (-29)
 
-/* A ban has no time, or a time that a state word cannot hold; or `after` is above 1000, or given without `ban`. */
+/* A ban has no time, or a time that a state word cannot hold; or `after` is above 1000, or given
+ * without `ban`. */
 #define TOLLBAR_E_BAN (-30)
 
-/* The policies of a list do not fit one state word together. Two of gcra without init, borrow and ban do, unless one
- * is much faster than the other. */
+/* The policies of a list do not fit one state word together. Two of gcra without init, borrow and
+ * ban do, unless one is much faster than the other. */
 #define TOLLBAR_E_LIST (-31)
 
-/* A quota has another period than TOLLBAR_FOREVER, or the text gives `forever` to another algorithm. */
+/* A quota has another period than TOLLBAR_FOREVER, or the text gives `forever` to another
+ * algorithm. */
 #define TOLLBAR_E_QUOTA (-32)
 
-/* A policy has more than four classes, two of one name, a name that is not a letter followed by letters, digits, `-`
- * and `_`, or a reserve that is not below the burst. Or the policy lends, or threads of the limiter would have
- * credit. */
+/* A policy has more than four classes, two of one name, a name that is not a letter followed by
+ * letters, digits, `-` and `_`, or a reserve that is not below the burst. Or the policy lends, or
+ * threads of the limiter would have credit. */
 #define TOLLBAR_E_CLASSES (-33)
 
 /* The policy has no class of that name or number. */
 #define TOLLBAR_E_NO_SUCH_CLASS (-34)
 
-/* Knots of a curve that fall, or do not rise to 100 % of the limit; or bands of a level-refill that are more than 4,
- * whose levels do not rise from 0, or whose rates are not 1 % to 100 %. */
+/* Knots of a curve that fall, or do not rise to 100 % of the limit; or bands of a level-refill
+ * that are more than 4, whose levels do not rise from 0, or whose rates are not 1 % to 100 %. */
 #define TOLLBAR_E_KNOTS (-35)
 
-/* A calendar's period is not TOLLBAR_DAY, _WEEK, _MONTH or _YEAR, its first day is not one of that period, its zone
- * is none; or the text gives `month` or `year` to another algorithm. */
+/* A calendar's period is not TOLLBAR_DAY, _WEEK, _MONTH or _YEAR, its first day is not one of that
+ * period, its zone is none; or the text gives `month` or `year` to another algorithm. */
 #define TOLLBAR_E_CALENDAR (-36)
 
 /* A calendar with a clock other than TOLLBAR_CLOCK_WALL. */
@@ -3751,8 +3847,8 @@ const char *tollbar_version_string(void);
 /* The buffer is too small. */
 #define TOLLBAR_E_BUFFER_TOO_SMALL (-41)
 
-/* The limiter has been changed to 4,096 different policies, as many as it keeps. Change it to one of those, or make
- * another limiter. */
+/* The limiter has been changed to 4,096 different policies, as many as it keeps. Change it to one
+ * of those, or make another limiter. */
 #define TOLLBAR_E_POLICY_CHANGES (-42)
 
 /* The hierarchy has no class of that number, or the class has children and takes no requests. */
@@ -3761,11 +3857,12 @@ const char *tollbar_version_string(void);
 /* A rate is not LIMIT/PERIOD, from 1 in 9 minutes to 1,000,000 a second. */
 #define TOLLBAR_E_CLASS_RATE (-45)
 
-/* The guaranteed rate is above the ceiling, or the guaranteed rates of a class's children are together above its own. */
+/* The guaranteed rate is above the ceiling, or the guaranteed rates of a class's children are
+ * together above its own. */
 #define TOLLBAR_E_GUARANTEE (-46)
 
-/* The class would be below seven others or below a class with keys, or its name is empty or that of another child of
- * its parent. */
+/* The class would be below seven others or below a class with keys, or its name is empty or that
+ * of another child of its parent. */
 #define TOLLBAR_E_CLASS_TREE (-47)
 
 /* The capacity is 0, or more keys than a table can hold. */
@@ -3780,9 +3877,9 @@ const char *tollbar_version_string(void);
 /* A sliding window or a sliding log must be its table's only policy. */
 #define TOLLBAR_E_MIXED_POLICIES (-53)
 
-/* All 255 versions of the table's policies are in use: each policy has one, and so has each override that differs
- * from the others. Give several keys the same override, end some, or let tollbar_table_repair free those that killed
- * processes left unfinished. */
+/* All 255 versions of the table's policies are in use: each policy has one, and so has each
+ * override that differs from the others. Give several keys the same override, end some, or let
+ * tollbar_table_repair free those that killed processes left unfinished. */
 #define TOLLBAR_E_POLICY_VERSIONS (-54)
 
 /* The set of exempt keys is full. */
@@ -3821,24 +3918,27 @@ const char *tollbar_version_string(void);
 /* The file has a table with other options. */
 #define TOLLBAR_E_OTHER_OPTIONS (-66)
 
-/* Nothing that this process can read tells whether the file's content is of this boot of the machine:
- * /proc/sys/kernel/random/boot_id cannot be read, and the file is not in tmpfs (/dev/shm, /run). */
+/* Nothing that this process can read tells whether the file's content is of this boot of the
+ * machine: /proc/sys/kernel/random/boot_id cannot be read, and the file is not in tmpfs (/dev/shm,
+ * /run). */
 #define TOLLBAR_E_BOOT_ID (-67)
 
 /* Slots of the table name an unknown version of a policy, or two slots hold one key. */
 #define TOLLBAR_E_SLOTS_INVALID (-68)
 
-/* As many keys have a policy of their own as the table's options allow, or the options ask for more than 524,288. */
+/* As many keys have a policy of their own as the table's options allow, or the options ask for
+ * more than 524,288. */
 #define TOLLBAR_E_OVERRIDES_FULL (-69)
 
-/* The file belongs to another user than the caller and root, or other users may write or replace it
- * (TOLLBAR_TABLE_TRUST_ANYONE takes it). */
+/* The file belongs to another user than the caller and root, or other users may write or replace
+ * it (TOLLBAR_TABLE_TRUST_ANYONE takes it). */
 #define TOLLBAR_E_OWNER (-78)
 
 /* The memory behind the descriptor is not sealed against shrinking. */
 #define TOLLBAR_E_UNSEALED (-79)
 
-/* The file cannot be opened. After this error and those down to TOLLBAR_E_SYNC, errno has the system's reason. */
+/* The file cannot be opened. After this error and those down to TOLLBAR_E_SYNC, errno has the
+ * system's reason. */
 #define TOLLBAR_E_OPEN (-70)
 
 /* The file cannot be read. */
@@ -3883,7 +3983,8 @@ const char *tollbar_version_string(void);
 /* The memory holds no node of this version. */
 #define TOLLBAR_E_NOT_A_LEASE (-86)
 
-/* The store's URL does not follow the grammar, or asks for a feature that the client lacks (TLS, Sentinel, Cluster). */
+/* The store's URL does not follow the grammar, or asks for a feature that the client lacks (TLS,
+ * Sentinel, Cluster). */
 #define TOLLBAR_E_URL (-87)
 
 /* A thread drives this client. */
@@ -3901,14 +4002,16 @@ const char *tollbar_version_string(void);
 /* The in-flight table has 1,024 owners. */
 #define TOLLBAR_E_OWNERS_FULL (-102)
 
-/* Processes of another PID namespace use the in-flight table, or the system does not say in which one this process is. */
+/* Processes of another PID namespace use the in-flight table, or the system does not say in which
+ * one this process is. */
 #define TOLLBAR_E_PID_NAMESPACE (-103)
 
-/* The system does not say in which time namespace this process is, or the process that made the table was. */
+/* The system does not say in which time namespace this process is, or the process that made the
+ * table was. */
 #define TOLLBAR_E_TIME_NAMESPACE (-104)
 
-/* The in-flight table's file is in use by processes whose system gives another boot id: in a container that has one
- * of its own, or on another machine. */
+/* The in-flight table's file is in use by processes whose system gives another boot id: in a
+ * container that has one of its own, or on another machine. */
 #define TOLLBAR_E_OTHER_BOOT (-105)
 
 /* The library itself has a fault. It was stopped before it reached the caller. */
@@ -3917,12 +4020,12 @@ const char *tollbar_version_string(void);
 /* A time that never comes. */
 #define TOLLBAR_NO_TIME UINT64_MAX
 
-/* Returns one line in English for a result. The string is static and never NULL. Unknown numbers give "unknown
- * result". */
+/* Returns one line in English for a result. The string is static and never NULL. Unknown numbers
+ * give "unknown result". */
 const char *tollbar_strerror(int32_t code);
 
-/* Returns the name of a result's macro, such as "TOLLBAR_E_NULL". The string is static and never NULL. Unknown
- * numbers give "TOLLBAR_E_UNKNOWN". */
+/* Returns the name of a result's macro, such as "TOLLBAR_E_NULL". The string is static and never
+ * NULL. Unknown numbers give "TOLLBAR_E_UNKNOWN". */
 const char *tollbar_errname(int32_t code);
 
 #ifdef __cplusplus

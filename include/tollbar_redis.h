@@ -24,8 +24,8 @@ extern "C" {
 /* The ABI that tollbar_redis.h describes, as tollbar_abi_1 is that of tollbar.h. Always 1. */
 extern const uint32_t tollbar_redis_abi_1;
 
-/* Returns the version of the linked libtollbar-redis, `major << 16 | minor << 8 | patch`. Compare it with
- * TOLLBAR_VERSION: both libraries have the same version. */
+/* Returns the version of the linked libtollbar-redis, `major << 16 | minor << 8 | patch`. Compare
+ * it with TOLLBAR_VERSION: both libraries have the same version. */
 uint32_t tollbar_redis_version(void);
 
 /* --------------------------------------------------------------------------------------------
@@ -59,8 +59,8 @@ uint32_t tollbar_redis_version(void);
  * docs/distributed.md has the proof, its assumptions, and the behaviour when the store or the network fails.
  */
 
-/* While the store does not answer, a node admits its share of the limit. The client charges those permits when the
- * store is back. */
+/* While the store does not answer, a node admits its share of the limit. The client charges those
+ * permits when the store is back. */
 #define TOLLBAR_FALLBACK_SHARE 0u
 
 /* Without the store a node refuses what no lease covers. */
@@ -69,11 +69,12 @@ uint32_t tollbar_redis_version(void);
 /* Without the store a node admits what no lease covers, and does not count it. */
 #define TOLLBAR_FALLBACK_ALLOW 2u
 
-/* The store grants the whole burst. The machines together may exceed the policy by the permits that they hold in
- * leases and reserves. */
+/* The store grants the whole burst. The machines together may exceed the policy by the permits
+ * that they hold in leases and reserves. */
 #define TOLLBAR_LEASE_INEXACT 1u
 
-/* The library uses the field `overdraft`. Without this flag it chooses the overdraft for the policy. */
+/* The library uses the field `overdraft`. Without this flag it chooses the overdraft for the
+ * policy. */
 #define TOLLBAR_LEASE_HAS_OVERDRAFT 2u
 
 /* No client has reached the store yet. The node follows its fallback. */
@@ -82,18 +83,19 @@ uint32_t tollbar_redis_version(void);
 /* The store answers. */
 #define TOLLBAR_CIRCUIT_CLOSED 1u
 
-/* The node follows its fallback, for one of four causes: the store does not answer, the store's clock stands still,
- * the store grants nothing for longer than the limit explains, or no thread drove the client for 250 ms.
- * tollbar_lease_client_error names the first three. */
+/* The node follows its fallback, for one of four causes: the store does not answer, the store's
+ * clock stands still, the store grants nothing for longer than the limit explains, or no thread
+ * drove the client for 250 ms. tollbar_lease_client_error names the first three. */
 #define TOLLBAR_CIRCUIT_OPEN 2u
 
-/* This machine's part of a limit: a node. Any number of threads may use one node at once, on both sides of a fork,
- * in every call but tollbar_lease_close. */
+/* This machine's part of a limit: a node. Any number of threads may use one node at once, on both
+ * sides of a fork, in every call but tollbar_lease_close. */
 typedef struct tollbar_lease tollbar_lease;
 
-/* How machines share a limit. Start from TOLLBAR_LEASE_OPTIONS_INIT. All machines of a limit set the same options,
- * except `capacity` and `fallback`. While you roll out a change, the stricter options are in force, and
- * tollbar_lease_client_error says so. There may be at most as many machines as the smallest `nodes` among them. */
+/* How machines share a limit. Start from TOLLBAR_LEASE_OPTIONS_INIT. All machines of a limit set
+ * the same options, except `capacity` and `fallback`. While you roll out a change, the stricter
+ * options are in force, and tollbar_lease_client_error says so. There may be at most as many
+ * machines as the smallest `nodes` among them. */
 typedef struct tollbar_lease_options {
     /* sizeof(tollbar_lease_options), as the caller's compiler sees it. */
     uint32_t struct_size;
@@ -101,12 +103,14 @@ typedef struct tollbar_lease_options {
     uint32_t nodes;
     /* Keys that this machine tracks at one time. */
     uint64_t capacity;
-    /* Nanoseconds for which a machine may spend a lease: 1 ms to 10 min. With 0 the library takes a sixteenth of the
-     * time that the burst refills in, at most 4 s. */
+    /* Nanoseconds for which a machine may spend a lease: 1 ms to 10 min. With 0 the library takes
+     * a sixteenth of the time that the burst refills in, at most 4 s. */
     uint64_t life_ns;
-    /* With TOLLBAR_LEASE_HAS_OVERDRAFT: permits of one key that a machine admits before it has asked the store. */
+    /* With TOLLBAR_LEASE_HAS_OVERDRAFT: permits of one key that a machine admits before it has
+     * asked the store. */
     uint64_t overdraft;
-    /* How a machine decides while the store does not answer: one of the TOLLBAR_FALLBACK_ constants. */
+    /* How a machine decides while the store does not answer: one of the TOLLBAR_FALLBACK_
+     * constants. */
     uint32_t fallback;
     /* TOLLBAR_LEASE_ flags. */
     uint32_t flags;
@@ -130,12 +134,13 @@ typedef struct tollbar_lease_stats {
     uint64_t uncounted;
     /* Requests that were TOLLBAR_DENIED. TOLLBAR_NEVER is not counted. */
     uint64_t denied;
-    /* Messages to the client that the full queue dropped. The node refused their requests or got their leases later. */
+    /* Messages to the client that the full queue dropped. The node refused their requests or got
+     * their leases later. */
     uint64_t queue_full;
     /* How often the client opened the circuit (TOLLBAR_CIRCUIT_OPEN). */
     uint64_t opened;
-    /* Permits that the node admitted from its own bucket and the store has not charged yet, as of the client's last
-     * turn. */
+    /* Permits that the node admitted from its own bucket and the store has not charged yet, as of
+     * the client's last turn. */
     uint64_t owed;
 } tollbar_lease_stats;
 
@@ -144,28 +149,31 @@ int32_t tollbar_lease_bytes(const tollbar_policy_spec *spec,
                             const tollbar_lease_options *options,
                             uint64_t *bytes);
 
-/* Makes this process's node of the limit `name`: 1 to 64 visible ASCII characters without braces. The policy is gcra
- * without `borrow`, `ban`, `init`, `reserve` and a second rate. The caller ends `*out` with tollbar_lease_close.
+/* Makes this process's node of the limit `name`: 1 to 64 visible ASCII characters without braces.
+ * The policy is gcra without `borrow`, `ban`, `init`, `reserve` and a second rate. The caller ends
+ * `*out` with tollbar_lease_close.
  *
- * A node asks the store through a client (tollbar_lease_client_new). Without a client the node admits permits from
- * its own bucket, some hundred to some thousand in all, because its queue of reports is then full. A forked child
- * has a copy of the unspent permits. If parent and child both make decisions, use tollbar_lease_new_shared. */
+ * A node asks the store through a client (tollbar_lease_client_new). Without a client the node
+ * admits permits from its own bucket, some hundred to some thousand in all, because its queue of
+ * reports is then full. A forked child has a copy of the unspent permits. If parent and child both
+ * make decisions, use tollbar_lease_new_shared. */
 int32_t tollbar_lease_new(const char *name,
                           size_t name_length,
                           const tollbar_policy_spec *spec,
                           const tollbar_lease_options *options,
                           tollbar_lease **out);
 
-/* tollbar_lease_new in memory that this process shares with the children that it forks later. The processes together
- * are one machine of the limit, and one of them drives the client. */
+/* tollbar_lease_new in memory that this process shares with the children that it forks later. The
+ * processes together are one machine of the limit, and one of them drives the client. */
 int32_t tollbar_lease_new_shared(const char *name,
                                  size_t name_length,
                                  const tollbar_policy_spec *spec,
                                  const tollbar_lease_options *options,
                                  tollbar_lease **out);
 
-/* tollbar_lease_new in the caller's memory, which must be aligned to 64 bytes and outlive `*out`. The call
- * overwrites as many of the `size` bytes as tollbar_lease_bytes computes, and the node keeps its leases there. */
+/* tollbar_lease_new in the caller's memory, which must be aligned to 64 bytes and outlive `*out`.
+ * The call overwrites as many of the `size` bytes as tollbar_lease_bytes computes, and the node
+ * keeps its leases there. */
 int32_t tollbar_lease_init_in(void *memory,
                               size_t size,
                               const char *name,
@@ -174,19 +182,21 @@ int32_t tollbar_lease_init_in(void *memory,
                               const tollbar_lease_options *options,
                               tollbar_lease **out);
 
-/* Opens the node that tollbar_lease_init_in made in this memory, in this process or in another one. */
+/* Opens the node that tollbar_lease_init_in made in this memory, in this process or in another
+ * one. */
 int32_t tollbar_lease_attach(void *memory, size_t size, tollbar_lease **out);
 
-/* Ends this process's use of a node that no call and no client is using. NULL is allowed and does nothing. */
+/* Ends this process's use of a node that no call and no client is using. NULL is allowed and does
+ * nothing. */
 void tollbar_lease_close(tollbar_lease *lease);
 
-/* Takes `cost` permits of the key now. `length` 0 means the one limit that all requests share. The call decides from
- * the permits that the store has granted to this machine, or from the machine's reserve, and never waits for the
- * store.
+/* Takes `cost` permits of the key now. `length` 0 means the one limit that all requests share. The
+ * call decides from the permits that the store has granted to this machine, or from the machine's
+ * reserve, and never waits for the store.
  *
- * Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED, TOLLBAR_NEVER (the cost is more than a lease can have), or an error.
- * `out` may be NULL. Otherwise the call writes the full decision: `remaining` counts this machine's permits,
- * `retry_after_ns` is an estimate, and `reset_after_ns` is 0. */
+ * Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED, TOLLBAR_NEVER (the cost is more than a lease can have),
+ * or an error. `out` may be NULL. Otherwise the call writes the full decision: `remaining` counts
+ * this machine's permits, `retry_after_ns` is an estimate, and `reset_after_ns` is 0. */
 int32_t tollbar_lease_check(const tollbar_lease *lease,
                             const void *key,
                             size_t length,
@@ -201,17 +211,18 @@ int32_t tollbar_lease_check_at(const tollbar_lease *lease,
                                uint64_t now_ns,
                                tollbar_decision *out);
 
-/* Says how tollbar_lease_check would decide, and takes nothing. The call counts the permits that this machine has
- * leased and those in its own bucket. It requests no lease from the store. tollbar_lease_check may deny a request
- * that this call admits: while the store answers, a check takes only a part of the machine's own bucket. */
+/* Says how tollbar_lease_check would decide, and takes nothing. The call counts the permits that
+ * this machine has leased and those in its own bucket. It requests no lease from the store.
+ * tollbar_lease_check may deny a request that this call admits: while the store answers, a check
+ * takes only a part of the machine's own bucket. */
 int32_t tollbar_lease_peek(const tollbar_lease *lease,
                            const void *key,
                            size_t length,
                            uint64_t cost,
                            tollbar_decision *out);
 
-/* Reads the node's clock: nanoseconds of UTC since TOLLBAR_TIME_ZERO, on the scale of tollbar_table_now. All
- * processes of a node read the same clock. Returns 0 for NULL. */
+/* Reads the node's clock: nanoseconds of UTC since TOLLBAR_TIME_ZERO, on the scale of
+ * tollbar_table_now. All processes of a node read the same clock. Returns 0 for NULL. */
 uint64_t tollbar_lease_now(const tollbar_lease *lease);
 
 /* Writes the node's counters to `out`. */
@@ -235,68 +246,71 @@ int32_t tollbar_lease_get_stats(const tollbar_lease *lease, tollbar_lease_stats 
 /* Watch the descriptor of tollbar_lease_client_fd for room to write. */
 #define TOLLBAR_EVENT_WRITE 2u
 
-/* A client asks the store for the permits of one node. One thread at a time may use it. Any thread may call
- * tollbar_lease_client_circuit and tollbar_lease_client_stop, also while tollbar_lease_client_run runs. */
+/* A client asks the store for the permits of one node. One thread at a time may use it. Any thread
+ * may call tollbar_lease_client_circuit and tollbar_lease_client_stop, also while
+ * tollbar_lease_client_run runs. */
 typedef struct tollbar_lease_client tollbar_lease_client;
 
-/* Makes a client that asks the store at `url` for the leases of `lease`, which must outlive the client. The URL is
- * `redis://[user[:password]@]host[:port][/db]`, the same with `valkey://`, or
+/* Makes a client that asks the store at `url` for the leases of `lease`, which must outlive the
+ * client. The URL is `redis://[user[:password]@]host[:port][/db]`, the same with `valkey://`, or
  * `unix:/path[?db=N&user=...&password=...]`.
  *
- * The call does not connect. tollbar_lease_client_run in a thread, or tollbar_lease_client_tick from an event loop,
- * connects later. The client looks up a host's name for each new connection, in /etc/hosts and by the name servers
- * of /etc/resolv.conf. It does not find names that only another service knows (mDNS, LDAP). If the URL cannot be
- * read, the call returns TOLLBAR_E_URL and `*column`, unless `column` is NULL, gets the column of the fault, from 1.
+ * The call does not connect. tollbar_lease_client_run in a thread, or tollbar_lease_client_tick
+ * from an event loop, connects later. The client looks up a host's name for each new connection,
+ * in /etc/hosts and by the name servers of /etc/resolv.conf. It does not find names that only
+ * another service knows (mDNS, LDAP). If the URL cannot be read, the call returns TOLLBAR_E_URL
+ * and `*column`, unless `column` is NULL, gets the column of the fault, from 1.
  *
- * If several processes share a node (tollbar_lease_new_shared, tollbar_lease_init_in), each may have a client. One
- * client asks the store. When its process ends, in any way, another client takes over within a second. */
+ * If several processes share a node (tollbar_lease_new_shared, tollbar_lease_init_in), each may
+ * have a client. One client asks the store. When its process ends, in any way, another client
+ * takes over within a second. */
 int32_t tollbar_lease_client_new(const tollbar_lease *lease,
                                  const char *url,
                                  size_t url_length,
                                  size_t *column,
                                  tollbar_lease_client **out);
 
-/* Makes tollbar_lease_client_tick and tollbar_lease_client_run call `listener` with `argument` and a
- * TOLLBAR_CIRCUIT_ number whenever the circuit changes. A NULL `listener` ends the calls. */
+/* Makes tollbar_lease_client_tick and tollbar_lease_client_run call `listener` with `argument` and
+ * a TOLLBAR_CIRCUIT_ number whenever the circuit changes. A NULL `listener` ends the calls. */
 int32_t tollbar_lease_client_on_change(tollbar_lease_client *client,
                                        void (*listener)(void *argument, uint32_t circuit),
                                        void *argument);
 
-/* Drives the client until tollbar_lease_client_stop. The call blocks, so give it a thread of its own, which sleeps
- * most of the time. */
+/* Drives the client until tollbar_lease_client_stop. The call blocks, so give it a thread of its
+ * own, which sleeps most of the time. */
 int32_t tollbar_lease_client_run(tollbar_lease_client *client);
 
-/* Makes tollbar_lease_client_run return within some 10 ms, or at once if that call comes later. Any thread and any
- * signal handler may call it. */
+/* Makes tollbar_lease_client_run return within some 10 ms, or at once if that call comes later.
+ * Any thread and any signal handler may call it. */
 int32_t tollbar_lease_client_stop(const tollbar_lease_client *client);
 
-/* Does the client's pending work, and never waits for the network or a name server. When it begins a connection to a
- * host's name, it reads at most 64 KiB each of /etc/hosts and /etc/resolv.conf. `*wait_ms`, unless NULL, gets a
- * number of milliseconds. The caller must call again after that time, or earlier if the descriptor becomes ready. */
-int32_t tollbar_lease_client_tick(tollbar_lease_client *client,
-                                  uint32_t *wait_ms);
+/* Does the client's pending work, and never waits for the network or a name server. When it begins
+ * a connection to a host's name, it reads at most 64 KiB each of /etc/hosts and /etc/resolv.conf.
+ * `*wait_ms`, unless NULL, gets a number of milliseconds. The caller must call again after that
+ * time, or earlier if the descriptor becomes ready. */
+int32_t tollbar_lease_client_tick(tollbar_lease_client *client, uint32_t *wait_ms);
 
-/* The descriptor to watch until the next tollbar_lease_client_tick, or -1 if there is none. A tick may replace the
- * descriptor, and the new descriptor has another number. `*events`, unless NULL, gets the TOLLBAR_EVENT_ flags to
- * watch for. */
-int32_t tollbar_lease_client_fd(tollbar_lease_client *client,
-                                uint32_t *events);
+/* The descriptor to watch until the next tollbar_lease_client_tick, or -1 if there is none. A tick
+ * may replace the descriptor, and the new descriptor has another number. `*events`, unless NULL,
+ * gets the TOLLBAR_EVENT_ flags to watch for. */
+int32_t tollbar_lease_client_fd(tollbar_lease_client *client, uint32_t *events);
 
-/* Returns whether the store answers, as a TOLLBAR_CIRCUIT_ number. Returns TOLLBAR_CIRCUIT_UNKNOWN for NULL. */
+/* Returns whether the store answers, as a TOLLBAR_CIRCUIT_ number. Returns TOLLBAR_CIRCUIT_UNKNOWN
+ * for NULL. */
 uint32_t tollbar_lease_client_circuit(const tollbar_lease_client *client);
 
-/* The fault, as text from the store or the client: why the store does not answer, why it grants nothing, or that
- * machines have different rates, bursts or options for the limit. The text is empty if there is no fault, and never
- * NULL. The client owns it until the next call. While tollbar_lease_client_run runs, only its listener gets the
- * text, and other callers get an empty one. */
+/* The fault, as text from the store or the client: why the store does not answer, why it grants
+ * nothing, or that machines have different rates, bursts or options for the limit. The text is
+ * empty if there is no fault, and never NULL. The client owns it until the next call. While
+ * tollbar_lease_client_run runs, only its listener gets the text, and other callers get an empty
+ * one. */
 const char *tollbar_lease_client_error(tollbar_lease_client *client);
 
-/* Reports to the store all admissions that the store does not know yet, for at most `timeout_ms`, and frees the
- * client. If the time was too short, the call frees the client and returns TOLLBAR_E_UNREPORTED. With 0 the call
- * begins no connection. While tollbar_lease_client_run runs, the call returns TOLLBAR_E_RUNNING and does nothing.
- * NULL is a no-op. */
-int32_t tollbar_lease_client_close(tollbar_lease_client *client,
-                                   uint32_t timeout_ms);
+/* Reports to the store all admissions that the store does not know yet, for at most `timeout_ms`,
+ * and frees the client. If the time was too short, the call frees the client and returns
+ * TOLLBAR_E_UNREPORTED. With 0 the call begins no connection. While tollbar_lease_client_run runs,
+ * the call returns TOLLBAR_E_RUNNING and does nothing. NULL is a no-op. */
+int32_t tollbar_lease_client_close(tollbar_lease_client *client, uint32_t timeout_ms);
 
 #ifdef __cplusplus
 } /* extern "C" */

@@ -33,8 +33,8 @@ extern "C" {
  * 1. Rules: limits from a file
  * -------------------------------------------------------------------------------------------- */
 
-/* For tollbar_rules_options.flags: the states are in memory that this process shares with the processes that it
- * forks later. Then only this process can reload. */
+/* For tollbar_rules_options.flags: the states are in memory that this process shares with the
+ * processes that it forks later. Then only this process can reload. */
 #define TOLLBAR_RULES_SHARED 1u
 
 /* Rules in force. Any number of threads may check requests while another one reloads. */
@@ -50,9 +50,10 @@ typedef struct tollbar_rules_options {
     uint64_t keys;
 } tollbar_rules_options;
 
-/* A field of a request. The names ":method", ":path" and ":address" are the request's method, its target as the
- * client sent it, and the address of the connection's other end. Any other name that begins with a colon is a word
- * of the server, for `key = "field NAME"`. All other fields are headers; their names have no case. */
+/* A field of a request. The names ":method", ":path" and ":address" are the request's method, its
+ * target as the client sent it, and the address of the connection's other end. Any other name that
+ * begins with a colon is a word of the server, for `key = "field NAME"`. All other fields are
+ * headers; their names have no case. */
 typedef struct tollbar_rules_field {
     /* The name. */
     const char *name;
@@ -82,11 +83,13 @@ typedef struct tollbar_rules_answer {
     uint64_t reset_after_ns;
     /* The number of the set of rules that decided: each reload that succeeds adds 1. */
     uint64_t generation;
-    /* The name of the rule that refuses or, in an admission, has the fewest permits left. Empty if no rule matches. */
+    /* The name of the rule that refuses or, in an admission, has the fewest permits left. Empty if
+     * no rule matches. */
     char rule[64];
     /* The body to answer; empty for a request that may pass. */
     char body[256];
-    /* Permits per period of the limit that binds, in three numbers as tollbar_http_fields wants a policy's. */
+    /* Permits per period of the limit that binds, in three numbers as tollbar_http_fields wants a
+     * policy's. */
     uint64_t limit;
     /* Its period in nanoseconds. 0: no limit took part in the decision. */
     uint64_t period_ns;
@@ -96,7 +99,8 @@ typedef struct tollbar_rules_answer {
 
 /* Rules, and the name of their series. */
 typedef struct tollbar_rules_source {
-    /* The value of the label `limit` of their series, in UTF-8. The sources of a call must have different names. */
+    /* The value of the label `limit` of their series, in UTF-8. The sources of a call must have
+     * different names. */
     const char *name;
     /* The bytes of the name. */
     size_t name_length;
@@ -104,22 +108,25 @@ typedef struct tollbar_rules_source {
     const tollbar_rules *rules;
 } tollbar_rules_source;
 
-/* Reads the rules file and puts its rules in force. A name that ends in .yaml, .yml or .json is YAML, any other is
- * TOML. `options` may be NULL for the defaults. The caller ends `*out` with tollbar_rules_close.
+/* Reads the rules file and puts its rules in force. A name that ends in .yaml, .yml or .json is
+ * YAML, any other is TOML. `options` may be NULL for the defaults. The caller ends `*out` with
+ * tollbar_rules_close.
  *
- * Returns TOLLBAR_E_SYNTAX if the file has faults, TOLLBAR_E_OPEN if it cannot be read, or another error. `error`
- * may be NULL. Otherwise the call writes a text of at most `error_size` bytes there, NUL included. The text has one
- * line for each fault, such as `site.toml:3:11: group.a.limit: "r/y" in "5r/y"; expected a limit: a whole number`. */
+ * Returns TOLLBAR_E_SYNTAX if the file has faults, TOLLBAR_E_OPEN if it cannot be read, or another
+ * error. `error` may be NULL. Otherwise the call writes a text of at most `error_size` bytes
+ * there, NUL included. The text has one line for each fault, such as
+ * `site.toml:3:11: group.a.limit: "r/y" in "5r/y"; expected a limit: a whole number`. */
 int32_t tollbar_rules_open(const char *path,
                            const tollbar_rules_options *options,
                            tollbar_rules **out,
                            char *error,
                            size_t error_size);
 
-/* Decides on a request, by the tables' clock: takes its cost of all limits of all rules that it matches, or of none.
+/* Decides on a request, by the tables' clock: takes its cost of all limits of all rules that it
+ * matches, or of none.
  *
- * Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED or TOLLBAR_NEVER, as in `out->verdict`, or an error. With an error nothing
- * has been charged, and the caller says whether the request passes. */
+ * Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED or TOLLBAR_NEVER, as in `out->verdict`, or an error.
+ * With an error nothing has been charged, and the caller says whether the request passes. */
 int32_t tollbar_rules_check(const tollbar_rules *rules,
                             const tollbar_rules_field *fields,
                             size_t count,
@@ -135,28 +142,28 @@ int32_t tollbar_rules_check_at(const tollbar_rules *rules,
 /* Reads the tables' clock: nanoseconds of UTC since TOLLBAR_TIME_ZERO. Returns 0 for NULL. */
 uint64_t tollbar_rules_now(const tollbar_rules *rules);
 
-/* Reads the file again and puts its rules in force as a whole. Keys of rules whose name stays keep their states.
- * With an error the old rules stay in force; `error` is as for tollbar_rules_open. TOLLBAR_E_OWNER: the rules are
- * shared, and another process opened them. */
-int32_t tollbar_rules_reload(const tollbar_rules *rules,
-                             char *error,
-                             size_t error_size);
+/* Reads the file again and puts its rules in force as a whole. Keys of rules whose name stays keep
+ * their states. With an error the old rules stay in force; `error` is as for tollbar_rules_open.
+ * TOLLBAR_E_OWNER: the rules are shared, and another process opened them. */
+int32_t tollbar_rules_reload(const tollbar_rules *rules, char *error, size_t error_size);
 
-/* tollbar_rules_reload if the file has changed since it was last read. Returns TOLLBAR_YES after a reload,
- * TOLLBAR_NO if the file is the same, or an error, once for each change. */
+/* tollbar_rules_reload if the file has changed since it was last read. Returns TOLLBAR_YES after a
+ * reload, TOLLBAR_NO if the file is the same, or an error, once for each change. */
 int32_t tollbar_rules_reload_if_changed(const tollbar_rules *rules,
                                         char *error,
                                         size_t error_size);
 
-/* Lets the keys of a rule begin anew: the one of `key_length` bytes at `key`, as `keys` and `exempt` of the file
- * write it, or all of them if `key` is NULL. Requests go on meanwhile. A reset of all keys reads every slot of the
- * table. Sliding windows and logs get a new table, which processes that were forked before do not see.
+/* Lets the keys of a rule begin anew: the one of `key_length` bytes at `key`, as `keys` and
+ * `exempt` of the file write it, or all of them if `key` is NULL. Requests go on meanwhile. A
+ * reset of all keys reads every slot of the table. Sliding windows and logs get a new table, which
+ * processes that were forked before do not see.
  *
- * Returns TOLLBAR_YES, or TOLLBAR_NO if the key keeps its debt, because the table has no other slot for it.
- * TOLLBAR_E_NO_SUCH_POLICY if no rule has the name, TOLLBAR_E_ADDRESS if the rule's key is the client's address and
- * `key` is none, TOLLBAR_E_OUT_OF_RANGE if a key of the rule has no text, because it comes from several sources or
- * is that of all requests. TOLLBAR_E_OWNER: all keys of shared rules, which only the process that may reload them
- * can reset. `error` is as for tollbar_rules_open. */
+ * Returns TOLLBAR_YES, or TOLLBAR_NO if the key keeps its debt, because the table has no other
+ * slot for it. TOLLBAR_E_NO_SUCH_POLICY if no rule has the name, TOLLBAR_E_ADDRESS if the rule's
+ * key is the client's address and `key` is none, TOLLBAR_E_OUT_OF_RANGE if a key of the rule has
+ * no text, because it comes from several sources or is that of all requests. TOLLBAR_E_OWNER: all
+ * keys of shared rules, which only the process that may reload them can reset. `error` is as for
+ * tollbar_rules_open. */
 int32_t tollbar_rules_reset(const tollbar_rules *rules,
                             const char *rule,
                             const char *key,
@@ -164,12 +171,13 @@ int32_t tollbar_rules_reset(const tollbar_rules *rules,
                             char *error,
                             size_t error_size);
 
-/* Makes this process the one that may reload shared rules, after it was forked from the process that could before.
- * That one must not reload any more. It is for a server that reads its configuration, forks, and goes on in the
- * child. Returns 0 or TOLLBAR_E_NULL. */
+/* Makes this process the one that may reload shared rules, after it was forked from the process
+ * that could before. That one must not reload any more. It is for a server that reads its
+ * configuration, forks, and goes on in the child. Returns 0 or TOLLBAR_E_NULL. */
 int32_t tollbar_rules_adopt(const tollbar_rules *rules);
 
-/* Writes the metrics of `count` rules into `buffer`, as tollbar_metrics writes those of limiters and tables:
+/* Writes the metrics of `count` rules into `buffer`, as tollbar_metrics writes those of limiters
+ * and tables:
  *
  * tollbar_rule_decisions_total{rule,mode,verdict}        requests by rule: allowed by all rules, refused by this one, missing a key, exempt
  * tollbar_shadow_disagreements_total{rule,of,would}      requests that a shadow would refuse or allow, and that were decided otherwise
@@ -178,8 +186,9 @@ int32_t tollbar_rules_adopt(const tollbar_rules *rules);
  * tollbar_rules_generation                               the number of the set of rules in force
  * tollbar_rules_last_reload_failed                       1 if the last reload failed, so that the former rules are in force, else 0
  *
- * The label `limit` of each is the source's name, `mode` is enforced or shadow, and no key is a label. Shared rules
- * count the requests of all processes. tollbar_metrics has `format`, `length`, the most of `count`, and the errors. */
+ * The label `limit` of each is the source's name, `mode` is enforced or shadow, and no key is a
+ * label. Shared rules count the requests of all processes. tollbar_metrics has `format`, `length`,
+ * the most of `count`, and the errors. */
 int32_t tollbar_rules_metrics(const tollbar_rules_source *sources,
                               size_t count,
                               uint32_t format,

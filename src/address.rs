@@ -107,7 +107,8 @@ impl Network {
     pub fn contains(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         self.addresses.is_some_and(|(first, bits)| {
-            address.is_ipv4() == first.is_ipv4() && value(address) & mask(first, bits) == value(first)
+            address.is_ipv4() == first.is_ipv4()
+                && value(address) & mask(first, bits) == value(first)
         })
     }
 
@@ -222,7 +223,8 @@ fn plain(text: &[u8]) -> Option<IpAddr> {
     }
     let (mut ipv4, mut ipv6) = ([0u8; 4], [0u8; 16]);
     // SAFETY: `copy` is NUL-terminated, and `to` has room for an address of the family.
-    let found = |family, to: *mut u8| unsafe { inet_pton(family, copy.as_ptr().cast(), to.cast()) } == 1;
+    let found =
+        |family, to: *mut u8| unsafe { inet_pton(family, copy.as_ptr().cast(), to.cast()) } == 1;
     if found(libc::AF_INET, ipv4.as_mut_ptr()) {
         return Some(IpAddr::from(ipv4));
     }

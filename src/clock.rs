@@ -1,7 +1,8 @@
 //! Clocks.
 //!
-//! A [`Source`] is one of the system's clocks. A limiter or a table reads its source through [`Utc`], which counts
-//! from [`TIME_ZERO`], so that windows begin at full minutes, hours and days of UTC. One limiter never mixes sources.
+//! A [`Source`] is one of the system's clocks. A limiter or a table reads its source through
+//! [`Utc`], which counts from [`TIME_ZERO`], so that windows begin at full minutes, hours and days
+//! of UTC. One limiter never mixes sources.
 //!
 //! The system's clocks need a Unix. On other systems use [`Manual`] or a [`Clock`] of the program.
 
@@ -25,14 +26,15 @@ pub trait Clock {
     /// Nanoseconds since the source's zero.
     fn now(&self) -> u64;
 
-    /// [`Clock::now`] if it needs no function call, otherwise `None`. A caller can then make that call in out-of-line
-    /// code.
+    /// [`Clock::now`] if it needs no function call, otherwise `None`. A caller can then make that
+    /// call in out-of-line code.
     #[inline(always)]
     fn at_once(&self) -> Option<u64> {
         Some(self.now())
     }
 
-    /// Whether the clock's times may be Unix times, as calendars need them. Of the system's clocks only [`Wall`]'s are.
+    /// Whether the clock's times may be Unix times, as calendars need them. Of the system's clocks
+    /// only [`Wall`]'s are.
     fn is_unix(&self) -> bool {
         true
     }
@@ -40,11 +42,12 @@ pub trait Clock {
     /// Returns when the clock has reached `at`, or a little later.
     fn sleep_until(&self, at: u64);
 
-    /// Returns when the clock has reached `at` or another thread has rung `bell`. It may return earlier. Callers that
-    /// wait for a limiter's permits sleep so, and the one that is first in their queue rings the others.
+    /// Returns when the clock has reached `at` or another thread has rung `bell`. It may return
+    /// earlier. Callers that wait for a limiter's permits sleep so, and the one that is first in
+    /// their queue rings the others.
     ///
-    /// A clock of a program whose [`Clock::sleep_until`] a bell cannot end sleeps for a millisecond of its time at
-    /// most.
+    /// A clock of a program whose [`Clock::sleep_until`] a bell cannot end sleeps for a millisecond
+    /// of its time at most.
     fn sleep_until_rung(&self, at: u64, bell: &Bell) {
         if !bell.has_rung() {
             self.sleep_until(at.min(self.now().saturating_add(SLICE)));
@@ -55,30 +58,33 @@ pub trait Clock {
 /// The longest sleep of a clock that no bell wakes.
 const SLICE: u64 = 1_000_000;
 
-/// `CLOCK_MONOTONIC`: nanoseconds since boot, the same in all processes of the host. About 25 ns a call.
+/// `CLOCK_MONOTONIC`: nanoseconds since boot, the same in all processes of the host. About 25 ns a
+/// call.
 ///
-/// In a Linux time namespace `CLOCK_MONOTONIC` is ahead of the host's. This clock subtracts that, and so do
-/// [`Coarse`] and [`Tsc`]. So processes of different time namespaces can share a table, and a forked child's clock
-/// does not jump. A process asks the system for the distance at its first reading, and once more after a fork. It
-/// needs /proc for that; without /proc (and before Linux 6.11) it cannot open a table that other processes made,
-/// unless the table's clock is [`Wall`].
+/// In a Linux time namespace `CLOCK_MONOTONIC` is ahead of the host's. This clock subtracts that,
+/// and so do [`Coarse`] and [`Tsc`]. So processes of different time namespaces can share a table,
+/// and a forked child's clock does not jump. A process asks the system for the distance at its
+/// first reading, and once more after a fork. It needs /proc for that; without /proc (and before
+/// Linux 6.11) it cannot open a table that other processes made, unless the table's clock is
+/// [`Wall`].
 #[cfg(unix)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Monotonic;
 
-/// `CLOCK_MONOTONIC_COARSE`: the zero of `CLOCK_MONOTONIC`, in steps of the kernel's tick (1 to 10 ms). About 6 ns a
-/// call. A limiter on it admits at most one burst a tick.
+/// `CLOCK_MONOTONIC_COARSE`: the zero of `CLOCK_MONOTONIC`, in steps of the kernel's tick (1 to 10
+/// ms). About 6 ns a call. A limiter on it admits at most one burst a tick.
 #[cfg(unix)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Coarse;
 
-/// The processor's time-stamp counter on `CLOCK_MONOTONIC`'s scale. The process compares the two clocks at the first
-/// use, a millisecond later, and then at growing intervals up to a second.
+/// The processor's time-stamp counter on `CLOCK_MONOTONIC`'s scale. The process compares the two
+/// clocks at the first use, a millisecond later, and then at growing intervals up to a second.
 ///
-/// It reads `CLOCK_MONOTONIC` instead during that first millisecond, on architectures other than x86-64, if the
-/// processor does not say that the counter is invariant, and if Linux does not list `tsc` among its available clock
-/// sources. (The kernel removes a counter from the list that it has seen to be unstable.) A thread that reads the
-/// clock while another adjusts it reads `CLOCK_MONOTONIC` for that call, so no thread waits for another.
+/// It reads `CLOCK_MONOTONIC` instead during that first millisecond, on architectures other than
+/// x86-64, if the processor does not say that the counter is invariant, and if Linux does not list
+/// `tsc` among its available clock sources. (The kernel removes a counter from the list that it has
+/// seen to be unstable.) A thread that reads the clock while another adjusts it reads
+/// `CLOCK_MONOTONIC` for that call, so no thread waits for another.
 #[cfg(unix)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tsc;
@@ -94,8 +100,9 @@ impl Tsc {
     }
 }
 
-/// `CLOCK_REALTIME`: nanoseconds since 1970 UTC. About 25 ns a call. It follows every step of the system's
-/// clock: after a step back by an hour, a limit that was used up before the step refuses for up to an hour.
+/// `CLOCK_REALTIME`: nanoseconds since 1970 UTC. About 25 ns a call. It follows every step of the
+/// system's clock: after a step back by an hour, a limit that was used up before the step refuses
+/// for up to an hour.
 ///
 /// For windows that begin at full hours use [`Utc`], which does not step.
 #[cfg(unix)]
@@ -104,10 +111,10 @@ pub struct Wall;
 
 /// The zero of the times of limiters and tables: 2025-03-13 00:00:00 UTC, in Unix nanoseconds.
 ///
-/// That is 20,160 days after 1970. A window whose length divides 20,160 days (whole seconds that divide a minute,
-/// minutes that divide an hour, hours that divide a day, 1 to 10 days, 4 weeks) therefore begins at the same instants
-/// as one that is aligned to Unix time. A state word can hold times of 73 years (`docs/internals/state-word.md`),
-/// which therefore last from 2025 on.
+/// That is 20,160 days after 1970. A window whose length divides 20,160 days (whole seconds that
+/// divide a minute, minutes that divide an hour, hours that divide a day, 1 to 10 days, 4 weeks)
+/// therefore begins at the same instants as one that is aligned to Unix time. A state word can hold
+/// times of 73 years (`docs/internals/state-word.md`), which therefore last from 2025 on.
 pub const TIME_ZERO: u64 = 20_160 * 86_400 * 1_000_000_000;
 
 /// Nanoseconds after [`TIME_ZERO`], 40 years. A system clock outside this span counts as not set.
@@ -116,11 +123,12 @@ const PLAUSIBLE: u64 = 40 * 365 * 86_400 * 1_000_000_000;
 
 /// A [`Source`] that counts from [`TIME_ZERO`]: the default clock of limiters and tables.
 ///
-/// A process reads its distance to UTC from `CLOCK_REALTIME` once and keeps it. So this clock never steps when the
-/// system's clock is set later. If the system's clock is corrected by an hour, daily windows begin an hour off until
-/// the process restarts. As long as the system's clock is before 2025-03-13, or 40 years or more after it, a new
-/// `Utc` has the distance 0, and its windows are aligned to the machine's start. With [`Source::Wall`] the distance
-/// is always 0, and times are Unix nanoseconds.
+/// A process reads its distance to UTC from `CLOCK_REALTIME` once and keeps it. So this clock never
+/// steps when the system's clock is set later. If the system's clock is corrected by an hour, daily
+/// windows begin an hour off until the process restarts. As long as the system's clock is before
+/// 2025-03-13, or 40 years or more after it, a new `Utc` has the distance 0, and its windows are
+/// aligned to the machine's start. With [`Source::Wall`] the distance is always 0, and times are
+/// Unix nanoseconds.
 #[cfg(unix)]
 #[derive(Clone, Copy, Debug)]
 pub struct Utc<C = Source> {
@@ -132,7 +140,8 @@ pub struct Utc<C = Source> {
 impl Utc {
     /// A clock that reads `source` and counts UTC.
     pub fn new(source: Source) -> Utc {
-        // The first reading of the counter opens a file. This call reads it, so that no decision does.
+        // The first reading of the counter opens a file. This call reads it, so that no decision
+        // does.
         source.now();
         let offset = match source {
             Source::Wall => 0,
@@ -177,8 +186,8 @@ fn offset() -> u64 {
     }
 }
 
-/// The distance from `CLOCK_MONOTONIC` to a count from [`TIME_ZERO`], if the first says `now` while the system's
-/// clock says `wall`. 0 if `wall` is not plausible.
+/// The distance from `CLOCK_MONOTONIC` to a count from [`TIME_ZERO`], if the first says `now` while
+/// the system's clock says `wall`. 0 if `wall` is not plausible.
 #[cfg(unix)]
 fn offset_at(now: u64, wall: u64) -> u64 {
     match wall.checked_sub(TIME_ZERO) {
@@ -374,8 +383,8 @@ impl Clock for Source {
     fn is_unix(&self) -> bool {
         *self == Source::Wall
     }
-    // One comparison finds the common source. A jump table over all sources would cost every reading eight
-    // instructions.
+    // One comparison finds the common source. A jump table over all sources would cost every
+    // reading eight instructions.
     #[inline]
     fn now(&self) -> u64 {
         match self {

@@ -9,14 +9,16 @@ use crate::units::NEVER;
 pub enum Verdict {
     /// The request may pass, and its cost has been charged.
     Allowed = 0,
-    /// The request may not pass now. Nothing has been charged, unless the policy counts rejected requests.
+    /// The request may not pass now. Nothing has been charged, unless the policy counts rejected
+    /// requests.
     Denied = 1,
-    /// The request may not pass at any time: its cost is more than the policy can ever have at once. Nothing
-    /// has been charged.
+    /// The request may not pass at any time: its cost is more than the policy can ever have at
+    /// once. Nothing has been charged.
     Never = 2,
 }
 
-/// Why a request was decided as it was. The numbers are part of the C face and never change their meaning.
+/// Why a request was decided as it was. The numbers are part of the C face and never change their
+/// meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum Reason {
@@ -26,7 +28,8 @@ pub enum Reason {
     Rate = 1,
     /// Never: the cost is above the burst.
     Burst = 2,
-    /// The table has no free slot for a new key. Denied under `deny`; allowed, and not stored, under `allow`.
+    /// The table has no free slot for a new key. Denied under `deny`; allowed, and not stored,
+    /// under `allow`.
     TableFull = 3,
     /// Denied: under `inherit` a new key inherits the debt of the slot that it needs.
     InheritedDebt = 4,
@@ -34,8 +37,8 @@ pub enum Reason {
     MissingKey = 5,
     /// Allowed and not charged: the key is exempt.
     Exempt = 6,
-    /// Denied: the permits would have come within the caller's patience, but the most callers that may sleep are
-    /// asleep already.
+    /// Denied: the permits would have come within the caller's patience, but the most callers that
+    /// may sleep are asleep already.
     QueueFull = 7,
     /// Denied: the table is damaged, or has no policy of that number.
     Fault = 8,
@@ -47,17 +50,17 @@ pub enum Reason {
     StoreDown = 11,
     /// Denied: the key is banned, and `retry_after` is the end of the ban for a cost of 1.
     Banned = 12,
-    /// Denied: as many permits as the limit are in flight. They come back when their holders release them, so no wait
-    /// is known.
+    /// Denied: as many permits as the limit are in flight. They come back when their holders
+    /// release them, so no wait is known.
     InFlight = 13,
-    /// Denied or never: the request's class leaves permits to others. Without the reserve the request would have
-    /// passed.
+    /// Denied or never: the request's class leaves permits to others. Without the reserve the
+    /// request would have passed.
     Reserve = 14,
 }
 
 impl Reason {
-    /// The reason for a verdict of the limit itself. The first three reasons have the numbers of the verdicts, so
-    /// this compiles to a copy.
+    /// The reason for a verdict of the limit itself. The first three reasons have the numbers of
+    /// the verdicts, so this compiles to a copy.
     #[inline(always)]
     pub const fn of(verdict: Verdict) -> Reason {
         match verdict {
@@ -67,7 +70,8 @@ impl Reason {
         }
     }
 
-    /// The number of the counter in [`Reasons`] for this reason. `None` if [`Reasons`] does not count it.
+    /// The number of the counter in [`Reasons`] for this reason. `None` if [`Reasons`] does not
+    /// count it.
     #[inline]
     pub(crate) const fn counter(self) -> Option<usize> {
         match self {
@@ -81,9 +85,9 @@ impl Reason {
     }
 }
 
-/// How many decisions had each of these reasons. A decision with one of them also counts under its verdict
-/// ([`Counts`]). The other reasons have no counter here: the verdict tells them, or another statistic of the table
-/// counts them.
+/// How many decisions had each of these reasons. A decision with one of them also counts under its
+/// verdict ([`Counts`]). The other reasons have no counter here: the verdict tells them, or another
+/// statistic of the table counts them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Reasons {
     /// [`Reason::Banned`], with the refusal that began the ban.
@@ -104,7 +108,13 @@ impl Reasons {
 
     /// The counts, which `of` returns by the number of their counter ([`Reason::counter`]).
     pub(crate) fn by_counter(of: impl Fn(usize) -> u64) -> Reasons {
-        Reasons { banned: of(0), reserve: of(1), queue_full: of(2), missing_key: of(3), exempt: of(4) }
+        Reasons {
+            banned: of(0),
+            reserve: of(1),
+            queue_full: of(2),
+            missing_key: of(3),
+            exempt: of(4),
+        }
     }
 }
 
@@ -127,17 +137,19 @@ pub struct Decision {
     pub verdict: Verdict,
     /// Why.
     pub reason: Reason,
-    /// The number of permits that are left at this instant, after this decision. Other threads may have taken some
-    /// since.
+    /// The number of permits that are left at this instant, after this decision. Other threads may
+    /// have taken some since.
     pub remaining: u64,
-    /// Nanoseconds after which the same request would be admitted, if no other request comes between. One nanosecond
-    /// earlier it would still be refused. 0 if it was admitted; [`NEVER`] if waiting does not help.
+    /// Nanoseconds after which the same request would be admitted, if no other request comes
+    /// between. One nanosecond earlier it would still be refused. 0 if it was admitted; [`NEVER`]
+    /// if waiting does not help.
     pub retry_after: u64,
-    /// Nanoseconds until the state is as good as fresh, if no request comes between; [`NEVER`] if that is after the
-    /// last time at which the policy admits a request.
+    /// Nanoseconds until the state is as good as fresh, if no request comes between; [`NEVER`] if
+    /// that is after the last time at which the policy admits a request.
     pub reset_after: u64,
-    /// The index of the policy of a list that bound the decision: in a refusal the one with the longest wait, in an
-    /// admission the one with the fewest permits left. 0 for a policy that is not a list.
+    /// The index of the policy of a list that bound the decision: in a refusal the one with the
+    /// longest wait, in an admission the one with the fewest permits left. 0 for a policy that is
+    /// not a list.
     pub bound: u32,
 }
 
@@ -167,7 +179,8 @@ impl Decision {
         Decision { reason, ..self }
     }
 
-    /// The nanoseconds to wait before the same request could pass; `None` if it passed or never will.
+    /// The nanoseconds to wait before the same request could pass; `None` if it passed or never
+    /// will.
     pub const fn retry(&self) -> Option<u64> {
         match self.verdict {
             Verdict::Denied if self.retry_after != NEVER => Some(self.retry_after),

@@ -1,6 +1,7 @@
-//! What tollbar-redis and tollbar-c use of this crate beyond its public interface, so that each is written once:
-//! memory that processes share, slots of two words, atomics that loom can model, and memory from the allocator
-//! without a panic. It is hidden because it promises nothing to others: any version may change it.
+//! What tollbar-redis and tollbar-c use of this crate beyond its public interface, so that each is
+//! written once: memory that processes share, slots of two words, atomics that loom can model, and
+//! memory from the allocator without a panic. It is hidden because it promises nothing to others:
+//! any version may change it.
 
 /// Atomics that are loom's under `cfg(loom)`, and values on the heap.
 pub mod sync {

@@ -21,8 +21,8 @@
 //! | keys made of network addresses | [`prefix`], of what [`address`] reads |
 //! | to know which of several nodes a key belongs to | [`route`] |
 //!
-//! Below these are the parts that they are made of: [`algorithm`] has a pure function for each algorithm, [`limiter`]
-//! the states that threads share, and [`clock`] the sources of time.
+//! Below these are the parts that they are made of: [`algorithm`] has a pure function for each
+//! algorithm, [`limiter`] the states that threads share, and [`clock`] the sources of time.
 //!
 //! Limits that machines share through Redis are in the crate `tollbar-redis`, which uses this one.
 //!
@@ -37,8 +37,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A [`table::Table`] has a state for each of millions of keys, in one block of memory that never grows. Processes
-//! share it through a fork or a file, and one that is killed leaves nothing that others wait for:
+//! A [`table::Table`] has a state for each of millions of keys, in one block of memory that never
+//! grows. Processes share it through a fork or a file, and one that is killed leaves nothing that
+//! others wait for:
 //!
 //! ```
 //! # #[cfg(unix)] {
@@ -54,8 +55,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A program that knows its algorithm at compile time can name the type. The compiler then inlines that algorithm,
-//! and no call dispatches over all of them:
+//! A program that knows its algorithm at compile time can name the type. The compiler then inlines
+//! that algorithm, and no call dispatches over all of them:
 //!
 //! ```
 //! use tollbar::algorithm::gcra::Gcra;
@@ -75,10 +76,10 @@
 //! * `std` (default): std's errors and threads.
 //! * `small`: rare paths out of line, for small binaries.
 //!
-//! Targets without a Unix, such as `x86_64-unknown-none` and `aarch64-unknown-none`, have the algorithms, policies
-//! and states, on the caller's own [`clock::Clock`]. Tables, [`State::with_credit`](limiter::State::with_credit) and
-//! the system's clocks need a Unix. All targets need atomics of 64 bits, which `thumbv7em-none-eabihf`, for example,
-//! does not have.
+//! Targets without a Unix, such as `x86_64-unknown-none` and `aarch64-unknown-none`, have the
+//! algorithms, policies and states, on the caller's own [`clock::Clock`]. Tables,
+//! [`State::with_credit`](limiter::State::with_credit) and the system's clocks need a Unix. All
+//! targets need atomics of 64 bits, which `thumbv7em-none-eabihf`, for example, does not have.
 
 #![no_std]
 // Without a Unix the parts of the pure layer that serve tables and leases are unused.

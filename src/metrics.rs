@@ -26,8 +26,8 @@ use crate::writer::Writer;
 pub enum Format {
     /// Prometheus' text format 0.0.4, media type `text/plain; version=0.0.4`.
     Prometheus,
-    /// OpenMetrics 1.0, media type `application/openmetrics-text; version=1.0.0; charset=utf-8`. The text ends with
-    /// the line `# EOF`, after which the format allows no further metrics.
+    /// OpenMetrics 1.0, media type `application/openmetrics-text; version=1.0.0; charset=utf-8`.
+    /// The text ends with the line `# EOF`, after which the format allows no further metrics.
     OpenMetrics,
 }
 
@@ -42,14 +42,20 @@ pub struct Source<'a> {
     first: u32,
 }
 
-/// Calls the given function with each source. The writer calls it once for each metric, and must see the same sources
-/// each time.
+/// Calls the given function with each source. The writer calls it once for each metric, and must
+/// see the same sources each time.
 type Each<'a> = dyn Fn(&mut dyn FnMut(&Source<'_>)) + 'a;
 
 #[derive(Clone, Copy, Debug)]
 enum Of<'a> {
     Table(&'a Table),
-    Limiter { policy: &'a Policy, decisions: Counts, reasons: Reasons, waiting: u32, backward_steps: u64 },
+    Limiter {
+        policy: &'a Policy,
+        decisions: Counts,
+        reasons: Reasons,
+        waiting: u32,
+        backward_steps: u64,
+    },
 }
 
 impl<'a> Source<'a> {
@@ -69,13 +75,14 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// The source, whose policies are shown as rates: for a table whose policies have a greater burst than any limit,
-    /// because callers leave the difference untouched.
+    /// The source, whose policies are shown as rates: for a table whose policies have a greater
+    /// burst than any limit, because callers leave the difference untouched.
     pub const fn rates_only(self) -> Source<'a> {
         Source { rates_only: true, ..self }
     }
 
-    /// The source without series of the table's first policy, for a table whose callers never use that policy.
+    /// The source without series of the table's first policy, for a table whose callers never use
+    /// that policy.
     pub const fn without_first_policy(self) -> Source<'a> {
         Source { first: 1, ..self }
     }
@@ -95,12 +102,13 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Writes the metrics of all sources and returns the length of the text in bytes. If that is more than `out.len()`,
-/// the end is missing.
+/// Writes the metrics of all sources and returns the length of the text in bytes. If that is more
+/// than `out.len()`, the end is missing.
 ///
-/// No key is ever a label, so the number of series depends on the sources and their policies alone. The sources must
-/// have different names. The call takes no permits. It reads the counters one after the other while other threads
-/// decide, so two counters may differ by the decisions made between the two reads.
+/// No key is ever a label, so the number of series depends on the sources and their policies alone.
+/// The sources must have different names. The call takes no permits. It reads the counters one
+/// after the other while other threads decide, so two counters may differ by the decisions made
+/// between the two reads.
 pub fn write(sources: &[Source<'_>], format: Format, out: &mut [u8]) -> usize {
     write_each(&|with: &mut dyn FnMut(&Source<'_>)| sources.iter().for_each(with), format, out)
 }
@@ -151,9 +159,11 @@ const fn gauge(
 }
 
 static FAMILIES: [Family; 13] = [
-    counter("tollbar_clock_backward", "Requests older than one before them.", |source, stats| match source.of {
-        Of::Limiter { backward_steps, .. } => Some(backward_steps),
-        Of::Table(_) => Some(stats?.backward_steps),
+    counter("tollbar_clock_backward", "Requests older than one before them.", |source, stats| {
+        match source.of {
+            Of::Limiter { backward_steps, .. } => Some(backward_steps),
+            Of::Table(_) => Some(stats?.backward_steps),
+        }
     }),
     gauge("tollbar_waiting", "Callers that wait for a permit.", |source, _| match source.of {
         Of::Limiter { waiting, .. } => Some(u64::from(waiting)),
@@ -161,21 +171,37 @@ static FAMILIES: [Family; 13] = [
     }),
     gauge("tollbar_table_size_bytes", "Bytes of the table.", |_, stats| Some(stats?.bytes)),
     gauge("tollbar_table_slots", "Slots of the table.", |_, stats| Some(stats?.slots)),
-    gauge("tollbar_table_used_slots", "Slots that hold a key, expired or not.", |_, stats| Some(stats?.keys)),
-    counter("tollbar_table_inserts", "New keys in an empty slot or that of an expired key.", |_, stats| {
-        stats.map(|stats| stats.inserted.wrapping_add(stats.reclaimed))
+    gauge("tollbar_table_used_slots", "Slots that hold a key, expired or not.", |_, stats| {
+        Some(stats?.keys)
     }),
-    counter("tollbar_table_evictions", "Keys with a debt whose slot a new key took.", |_, stats| Some(stats?.evicted)),
-    counter("tollbar_table_refused_keys", "New keys refused because no slot was free.", |_, stats| {
-        Some(stats?.refused)
+    counter(
+        "tollbar_table_inserts",
+        "New keys in an empty slot or that of an expired key.",
+        |_, stats| stats.map(|stats| stats.inserted.wrapping_add(stats.reclaimed)),
+    ),
+    counter(
+        "tollbar_table_evictions",
+        "Keys with a debt whose slot a new key took.",
+        |_, stats| Some(stats?.evicted),
+    ),
+    counter(
+        "tollbar_table_refused_keys",
+        "New keys refused because no slot was free.",
+        |_, stats| Some(stats?.refused),
+    ),
+    counter(
+        "tollbar_table_inherited_keys",
+        "New keys that took a slot with its debt.",
+        |_, stats| Some(stats?.inherited),
+    ),
+    counter("tollbar_table_untracked_keys", "New keys admitted and not stored.", |_, stats| {
+        Some(stats?.untracked)
     }),
-    counter("tollbar_table_inherited_keys", "New keys that took a slot with its debt.", |_, stats| {
-        Some(stats?.inherited)
-    }),
-    counter("tollbar_table_untracked_keys", "New keys admitted and not stored.", |_, stats| Some(stats?.untracked)),
     counter("tollbar_table_resets", "Keys that were reset.", |_, stats| Some(stats?.resets)),
     counter("tollbar_table_retries", "Repeated swaps.", |_, stats| Some(stats?.retries)),
-    gauge("tollbar_table_overrides", "Keys with a policy of their own.", |_, stats| Some(stats?.overrides)),
+    gauge("tollbar_table_overrides", "Keys with a policy of their own.", |_, stats| {
+        Some(stats?.overrides)
+    }),
 ];
 
 /// The text of metrics, for counters of other crates.
@@ -213,7 +239,8 @@ impl<'a> Exposition<'a> {
         self.value(value);
     }
 
-    /// Ends the text, and returns its length in bytes. If that is more than the buffer has, the end is missing.
+    /// Ends the text, and returns its length in bytes. If that is more than the buffer has, the end
+    /// is missing.
     pub fn end(mut self) -> usize {
         if self.format == Format::OpenMetrics {
             self.w.text("# EOF\n");
@@ -225,7 +252,11 @@ impl<'a> Exposition<'a> {
         self.head("tollbar_decisions", MetricKind::Counter, "Decisions by policy and verdict.");
         sources(&mut |source| {
             each_policy(source, |number, _, counts| {
-                let verdicts = [("allowed", counts.allowed), ("denied", counts.denied), ("never", counts.never)];
+                let verdicts = [
+                    ("allowed", counts.allowed),
+                    ("denied", counts.denied),
+                    ("never", counts.never),
+                ];
                 for (verdict, value) in verdicts {
                     self.w.text("tollbar_decisions_total");
                     self.labels(source.name, Some(number));
@@ -261,14 +292,18 @@ impl<'a> Exposition<'a> {
         });
     }
 
-    /// Only these series have the policy's text as a label. So when an operator edits a policy, all other series go on.
+    /// Only these series have the policy's text as a label. So when an operator edits a policy, all
+    /// other series go on.
     fn policies(&mut self, sources: &Each<'_>) {
         self.head("tollbar_policy_info", MetricKind::Gauge, "The text of a policy.");
         sources(&mut |source| {
             each_policy(source, |number, policy, _| {
                 let mut line = [0; text::TEXT_MOST];
                 let burst = if source.rates_only { policy.limit } else { policy.burst };
-                let length = text::print(&Policy { burst, init: policy.init.min(burst), ..*policy }, &mut line);
+                let length = text::print(
+                    &Policy { burst, init: policy.init.min(burst), ..*policy },
+                    &mut line,
+                );
                 self.w.text("tollbar_policy_info");
                 self.labels(source.name, Some(number));
                 self.label(",text=", line.get(..length).unwrap_or_default());
@@ -297,11 +332,13 @@ impl<'a> Exposition<'a> {
     }
 
     fn head(&mut self, name: &str, kind: MetricKind, help: &str) {
-        // These lines name a counter with `_total` in Prometheus' format and without it in OpenMetrics.
+        // These lines name a counter with `_total` in Prometheus' format and without it in
+        // OpenMetrics.
         let total = kind == MetricKind::Counter && self.format == Format::Prometheus;
-        for (word, rest) in
-            [("# HELP ", help), ("# TYPE ", if kind == MetricKind::Counter { "counter" } else { "gauge" })]
-        {
+        for (word, rest) in [
+            ("# HELP ", help),
+            ("# TYPE ", if kind == MetricKind::Counter { "counter" } else { "gauge" }),
+        ] {
             self.w.text(word);
             self.w.text(name);
             self.w.text(if total { "_total " } else { " " });

@@ -1,11 +1,13 @@
-//! The namespaces of this process, and how far its clocks are ahead of the machine's. (Linux; other systems have none.)
+//! The namespaces of this process, and how far its clocks are ahead of the machine's. (Linux; other
+//! systems have none.)
 //!
 //! | source | what it tells | without it |
 //! |---|---|---|
 //! | `/proc/self/ns/pid`, `/proc/self/ns/time` | the number of the namespace | `PIDFD_GET_PID_NAMESPACE` and its like (Linux 6.11), which need a descriptor |
 //! | `/proc/self/timens_offsets` | how far CLOCK_MONOTONIC and CLOCK_BOOTTIME are ahead | unknown, except in the machine's first time namespace |
 //!
-//! A source that cannot be read gives `None`: the caller does not know, and must not conclude anything.
+//! A source that cannot be read gives `None`: the caller does not know, and must not conclude
+//! anything.
 
 use core::ffi::{c_int, CStr};
 
@@ -18,7 +20,8 @@ pub(crate) enum NamespaceKind {
     Time,
 }
 
-/// How far this process's clocks are ahead of those in the machine's first time namespace, in nanoseconds.
+/// How far this process's clocks are ahead of those in the machine's first time namespace, in
+/// nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Ahead {
     pub(crate) monotonic: i64,
@@ -29,8 +32,8 @@ pub(crate) struct Ahead {
 const FIRST_TIME: u32 = 0xefff_fffa;
 const SECOND: i64 = 1_000_000_000;
 
-/// The number of this process's namespace, which no other namespace has at the same time; `None` if the system does
-/// not say.
+/// The number of this process's namespace, which no other namespace has at the same time; `None` if
+/// the system does not say.
 pub(crate) fn number(kind: NamespaceKind) -> Option<u32> {
     let link = match kind {
         NamespaceKind::Pid => c"/proc/self/ns/pid",
@@ -48,7 +51,8 @@ pub(crate) fn ahead() -> Option<Ahead> {
     if own == FIRST_TIME {
         return Some(Ahead::default());
     }
-    // The file has the offsets of the children's namespace. After an unshare that is not this process's own.
+    // The file has the offsets of the children's namespace. After an unshare that is not this
+    // process's own.
     if link_number(c"/proc/self/ns/time_for_children") != Some(own) {
         return None;
     }
@@ -86,11 +90,13 @@ fn read<'a>(path: &CStr, into: &'a mut [u8]) -> Option<&'a [u8]> {
     into.get(..usize::try_from(length).ok()?)
 }
 
-/// Parses the lines `monotonic SECONDS NANOSECONDS` and `boottime SECONDS NANOSECONDS`. The seconds may be negative.
+/// Parses the lines `monotonic SECONDS NANOSECONDS` and `boottime SECONDS NANOSECONDS`. The seconds
+/// may be negative.
 fn parse_offsets(text: &[u8]) -> Option<Ahead> {
     let of = |name: &[u8]| {
         let line = text.split(|&byte| byte == b'\n').find(|line| line.starts_with(name))?;
-        let mut words = line.split(|byte| byte.is_ascii_whitespace()).filter(|word| !word.is_empty());
+        let mut words =
+            line.split(|byte| byte.is_ascii_whitespace()).filter(|word| !word.is_empty());
         let (_, seconds, nanoseconds) = (words.next()?, words.next()?, words.next()?);
         let whole = match seconds.strip_prefix(b"-") {
             Some(digits) => 0_i64.checked_sub_unsigned(decimal(digits)?)?,
@@ -111,7 +117,8 @@ pub(crate) fn decimal(digits: &[u8]) -> Option<u64> {
     (!digits.is_empty()).then_some(value)
 }
 
-/// The number of this process's namespace by a descriptor of the process, for a process without /proc.
+/// The number of this process's namespace by a descriptor of the process, for a process without
+/// /proc.
 #[cfg(target_os = "linux")]
 fn by_pidfd(kind: NamespaceKind) -> Option<u32> {
     // _IO(0xFF, n) of linux/pidfd.h.
@@ -143,12 +150,17 @@ fn by_pidfd(_: NamespaceKind) -> Option<u32> {
     None
 }
 
-/// The system call itself. glibc has a function for it only since 2.33, and a library that uses it does not load with
-/// an older glibc. On these processors the kernel and the libcs have the same struct.
+/// The system call itself. glibc has a function for it only since 2.33, and a library that uses it
+/// does not load with an older glibc. On these processors the kernel and the libcs have the same
+/// struct.
 ///
 /// # Safety
 /// `stat` is writable.
-#[cfg(all(target_os = "linux", target_pointer_width = "64", any(target_arch = "x86_64", target_arch = "aarch64")))]
+#[cfg(all(
+    target_os = "linux",
+    target_pointer_width = "64",
+    any(target_arch = "x86_64", target_arch = "aarch64")
+))]
 pub(crate) unsafe fn fstat(fd: c_int, stat: *mut libc::stat) -> c_int {
     // SAFETY: the caller promises that `stat` is writable.
     unsafe { libc::syscall(libc::SYS_fstat, fd, stat) as c_int }

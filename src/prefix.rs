@@ -1,8 +1,8 @@
 //! Keys from network addresses: one key for a whole prefix.
 //!
-//! A host on the IPv6 internet usually has a whole /64 and can change its address with every request, so a limit per
-//! IPv6 address has no effect. Limit per /64, or per /56 or /48 for customers' networks. For IPv4, limit per address
-//! (/32) in most cases.
+//! A host on the IPv6 internet usually has a whole /64 and can change its address with every
+//! request, so a limit per IPv6 address has no effect. Limit per /64, or per /56 or /48 for
+//! customers' networks. For IPv4, limit per address (/32) in most cases.
 //!
 //! ```
 //! use tollbar::prefix::Prefix;
@@ -18,8 +18,8 @@
 use crate::address;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// A network prefix as the bytes of a key: the family (4 or 6), the length of the prefix in bits, and the address's
-/// first bits. Prefixes of different length or family are different keys.
+/// A network prefix as the bytes of a key: the family (4 or 6), the length of the prefix in bits,
+/// and the address's first bits. Prefixes of different length or family are different keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Prefix {
     bytes: [u8; Prefix::MOST],
@@ -40,9 +40,10 @@ impl Prefix {
         Prefix::new(6, &address.octets(), bits)
     }
 
-    /// The first `ipv4_bits` or `ipv6_bits` bits of an address, by its family. `None` for more than 32 or 128 bits,
-    /// whichever family the address has. IPv6 addresses that stand for an IPv4 address are treated as IPv4:
-    /// `::ffff:a.b.c.d`, and `64:ff9b::a.b.c.d` ([`address::translated`]).
+    /// The first `ipv4_bits` or `ipv6_bits` bits of an address, by its family. `None` for more than
+    /// 32 or 128 bits, whichever family the address has. IPv6 addresses that stand for an IPv4
+    /// address are treated as IPv4: `::ffff:a.b.c.d`, and `64:ff9b::a.b.c.d`
+    /// ([`address::translated`]).
     pub fn of(address: IpAddr, ipv4_bits: u32, ipv6_bits: u32) -> Option<Prefix> {
         if !Prefix::fits(ipv4_bits, ipv6_bits) {
             return None;
@@ -53,8 +54,9 @@ impl Prefix {
         }
     }
 
-    /// The prefix of an address in text, with or without a port, brackets and a zone ([`address::parse`]). `None` if
-    /// the text is not an address, and for more than 32 or 128 bits.
+    /// The prefix of an address in text, with or without a port, brackets and a zone
+    /// ([`address::parse`]). `None` if the text is not an address, and for more than 32 or 128
+    /// bits.
     pub fn parse(text: &[u8], ipv4_bits: u32, ipv6_bits: u32) -> Option<Prefix> {
         Prefix::of(address::parse(text)?, ipv4_bits, ipv6_bits)
     }
@@ -81,7 +83,8 @@ impl Prefix {
             left = left.saturating_sub(8);
             byte & keep as u8
         });
-        for (to, byte) in prefix.bytes.iter_mut().zip([family, bits as u8].into_iter().chain(kept)) {
+        for (to, byte) in prefix.bytes.iter_mut().zip([family, bits as u8].into_iter().chain(kept))
+        {
             *to = byte;
         }
         Some(prefix)

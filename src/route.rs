@@ -1,9 +1,9 @@
 //! Which of several nodes a key belongs to: weighted rendezvous hashing.
 //!
-//! If each node of a cluster limits on its own, all requests of a key must reach one node. Every caller that knows
-//! the same nodes chooses the same node for a key, without a table and without messages. If a node leaves, only its
-//! keys move, and they spread over the other nodes by their weights. If a node joins, it takes its share of the keys
-//! from all others.
+//! If each node of a cluster limits on its own, all requests of a key must reach one node. Every
+//! caller that knows the same nodes chooses the same node for a key, without a table and without
+//! messages. If a node leaves, only its keys move, and they spread over the other nodes by their
+//! weights. If a node joins, it takes its share of the keys from all others.
 //!
 //! ```
 //! use tollbar::route::{route, Node};
@@ -13,11 +13,11 @@
 //! assert!(node < nodes.len());
 //! ```
 //!
-//! A node's cost for a key is -log2(u) / weight, where u is a hash of the key, the node and the seed as a fraction in
-//! (0, 1]. The key goes to the node with the least cost. These costs are independent exponential variables, and the
-//! least of them is a node's with probability weight / (sum of weights). (Thaler and Ravishankar 1998 for equal
-//! weights; Schindelhauer and Schomaker 2005 for the logarithm.) The arithmetic is on integers, so all machines
-//! agree.
+//! A node's cost for a key is -log2(u) / weight, where u is a hash of the key, the node and the
+//! seed as a fraction in (0, 1]. The key goes to the node with the least cost. These costs are
+//! independent exponential variables, and the least of them is a node's with probability weight /
+//! (sum of weights). (Thaler and Ravishankar 1998 for equal weights; Schindelhauer and Schomaker
+//! 2005 for the logarithm.) The arithmetic is on integers, so all machines agree.
 
 #![allow(deprecated)] // core's SipHasher: std's successor may change its algorithm, and a route may not
 
@@ -32,19 +32,26 @@ pub struct Node<'a> {
     pub weight: u32,
 }
 
-/// The index of the node that `key` belongs to; `None` if no node has a weight above 0. If two nodes have the same
-/// name and weight, the first one counts.
+/// The index of the node that `key` belongs to; `None` if no node has a weight above 0. If two
+/// nodes have the same name and weight, the first one counts.
 ///
-/// All callers use the same `seed`. If it is secret, a client cannot invent keys that all belong to one node.
+/// All callers use the same `seed`. If it is secret, a client cannot invent keys that all belong to
+/// one node.
 ///
 /// It takes 100 to 200 ns for each node.
-pub fn route<'a>(nodes: impl IntoIterator<Item = Node<'a>>, key: &[u8], seed: u64) -> Option<usize> {
+pub fn route<'a>(
+    nodes: impl IntoIterator<Item = Node<'a>>,
+    key: &[u8],
+    seed: u64,
+) -> Option<usize> {
     let key = hash(seed, 0, key);
     let mut best: Option<(usize, u128, u32)> = None;
     for (index, node) in nodes.into_iter().enumerate().filter(|(_, node)| node.weight != 0) {
         let cost = u128::from(minus_log2(hash(seed, key, node.name)));
         // cost / weight < least / its weight
-        if best.map_or(true, |(_, least, weight)| cost * u128::from(weight) < least * u128::from(node.weight)) {
+        if best.map_or(true, |(_, least, weight)| {
+            cost * u128::from(weight) < least * u128::from(node.weight)
+        }) {
             best = Some((index, cost, node.weight));
         }
     }
@@ -66,7 +73,8 @@ fn minus_log2(n: u64) -> u64 {
     let e = n.ilog2();
     let mut m = (n << (127 - e)) >> 64;
     let mut log = u64::from(e);
-    // Squaring m doubles its logarithm. The next bit of the logarithm is 1 if the square is 2 or more.
+    // Squaring m doubles its logarithm. The next bit of the logarithm is 1 if the square is 2 or
+    // more.
     for _ in 0..BITS {
         m = (m * m) >> 63;
         let carry = (m >> 64) as u64;

@@ -24,14 +24,26 @@ pub trait Word {
     ///
     /// # Errors
     /// The word that was there, if it was not `old`.
-    fn exchange(&self, old: u64, new: u64, success: Ordering, failure: Ordering) -> Result<u64, u64>;
+    fn exchange(
+        &self,
+        old: u64,
+        new: u64,
+        success: Ordering,
+        failure: Ordering,
+    ) -> Result<u64, u64>;
 
     /// [`Word::exchange`] for a loop: it may fail although the word is `old`.
     ///
     /// # Errors
     /// The word that was there.
     #[inline(always)]
-    fn exchange_weak(&self, old: u64, new: u64, success: Ordering, failure: Ordering) -> Result<u64, u64> {
+    fn exchange_weak(
+        &self,
+        old: u64,
+        new: u64,
+        success: Ordering,
+        failure: Ordering,
+    ) -> Result<u64, u64> {
         self.exchange(old, new, success, failure)
     }
 }
@@ -43,24 +55,36 @@ impl Word for AtomicU64 {
     }
 
     #[inline(always)]
-    fn exchange(&self, old: u64, new: u64, success: Ordering, failure: Ordering) -> Result<u64, u64> {
+    fn exchange(
+        &self,
+        old: u64,
+        new: u64,
+        success: Ordering,
+        failure: Ordering,
+    ) -> Result<u64, u64> {
         self.compare_exchange(old, new, success, failure)
     }
 
     #[inline(always)]
-    fn exchange_weak(&self, old: u64, new: u64, success: Ordering, failure: Ordering) -> Result<u64, u64> {
+    fn exchange_weak(
+        &self,
+        old: u64,
+        new: u64,
+        success: Ordering,
+        failure: Ordering,
+    ) -> Result<u64, u64> {
         self.compare_exchange_weak(old, new, success, failure)
     }
 }
 
-/// Tells the compiler that the block which calls this is rare, so that the common case takes no branch there. A
-/// processor predicts from the branches that it has taken last: the fewer branches a call takes, the more calls it
-/// remembers.
+/// Tells the compiler that the block which calls this is rare, so that the common case takes no
+/// branch there. A processor predicts from the branches that it has taken last: the fewer branches
+/// a call takes, the more calls it remembers.
 #[cold]
 pub(crate) const fn rarely() {}
 
-/// Adds one to a word that only the caller writes. It is one instruction, so no addition is lost if a signal handler
-/// interrupts the caller and adds to the same word.
+/// Adds one to a word that only the caller writes. It is one instruction, so no addition is lost if
+/// a signal handler interrupts the caller and adds to the same word.
 #[cfg(all(target_arch = "x86_64", not(loom), not(tollbar_tsan)))]
 #[inline(always)]
 pub(crate) fn bump(word: &AtomicU64) {
@@ -68,24 +92,25 @@ pub(crate) fn bump(word: &AtomicU64) {
     unsafe { core::arch::asm!("inc qword ptr [{}]", in(reg) word.as_ptr(), options(nostack)) };
 }
 
-/// Adds one to a word that only the caller writes. If a signal handler interrupts the caller and adds to the same
-/// word, the handler's addition is lost. (The thread sanitizer sees these accesses, but none in assembler.)
+/// Adds one to a word that only the caller writes. If a signal handler interrupts the caller and
+/// adds to the same word, the handler's addition is lost. (The thread sanitizer sees these
+/// accesses, but none in assembler.)
 #[cfg(any(not(target_arch = "x86_64"), loom, tollbar_tsan))]
 #[inline(always)]
 pub(crate) fn bump(word: &AtomicU64) {
     let next = word.load(Ordering::Relaxed).wrapping_add(1);
     #[cfg(not(loom))]
     word.store(next, Ordering::Relaxed);
-    // A swap, because loom 0.7 keeps no order among plain stores to one atomic: a thread that has joined this one may
-    // read an older value.
+    // A swap, because loom 0.7 keeps no order among plain stores to one atomic: a thread that has
+    // joined this one may read an older value.
     #[cfg(loom)]
     word.swap(next, Ordering::Relaxed);
 }
 
 /// `len` zeroes on the heap; `None` if the allocation fails or `len` is 0.
 ///
-/// It does not use `Vec`, whose growth would bring panics into the C artefacts. If the system gives zeroed memory,
-/// the call does not touch it.
+/// It does not use `Vec`, whose growth would bring panics into the C artefacts. If the system gives
+/// zeroed memory, the call does not touch it.
 #[cfg(not(loom))]
 pub fn zeroed(len: usize) -> Option<Box<[AtomicU64]>> {
     let layout = core::alloc::Layout::array::<AtomicU64>(len).ok()?;
@@ -97,12 +122,13 @@ pub fn zeroed(len: usize) -> Option<Box<[AtomicU64]>> {
     if words.is_null() {
         return None;
     }
-    // SAFETY: a fresh block of that layout from the allocator that Box frees with; zero bytes are an
-    // AtomicU64 of 0.
+    // SAFETY: a fresh block of that layout from the allocator that Box frees with; zero bytes are
+    // an AtomicU64 of 0.
     Some(unsafe { Box::from_raw(core::ptr::slice_from_raw_parts_mut(words, len)) })
 }
 
-/// A `T` of zero bytes on the heap, where it is made; `None` if the allocation fails or `T` has no size.
+/// A `T` of zero bytes on the heap, where it is made; `None` if the allocation fails or `T` has no
+/// size.
 ///
 /// # Safety
 /// Zero bytes are a value of `T`.
@@ -117,8 +143,8 @@ pub unsafe fn zeroed_value<T>() -> Option<Box<T>> {
     if block.is_null() {
         return None;
     }
-    // SAFETY: a fresh block of T's layout from the allocator that Box frees with; zero bytes are a value by the
-    // caller's promise.
+    // SAFETY: a fresh block of T's layout from the allocator that Box frees with; zero bytes are a
+    // value by the caller's promise.
     Some(unsafe { Box::from_raw(block) })
 }
 
@@ -153,8 +179,8 @@ pub fn boxed<T>(value: T) -> Option<Box<T>> {
     }
 }
 
-/// `len` copies of `value` on the heap; `None` if the allocation fails or its size is 0. It does not use `Vec`; see
-/// `zeroed`.
+/// `len` copies of `value` on the heap; `None` if the allocation fails or its size is 0. It does
+/// not use `Vec`; see `zeroed`.
 pub fn filled<T: Copy>(len: usize, value: T) -> Option<Box<[T]>> {
     let layout = core::alloc::Layout::array::<T>(len).ok()?;
     if layout.size() == 0 {
@@ -166,15 +192,16 @@ pub fn filled<T: Copy>(len: usize, value: T) -> Option<Box<[T]>> {
         return None;
     }
     for n in 0..len {
-        // SAFETY: within the block, which is aligned for T. T is Copy, so nothing needs to be dropped.
+        // SAFETY: within the block, which is aligned for T. T is Copy, so nothing needs to be
+        // dropped.
         unsafe { block.add(n).write(value) };
     }
     // SAFETY: a block of that layout, all of it written, from the allocator that Box frees with.
     Some(unsafe { Box::from_raw(core::ptr::slice_from_raw_parts_mut(block, len)) })
 }
 
-/// `preemptions` in the long form of the models (`make soak ONLY=loom`), and one otherwise: for models that take
-/// seconds with two.
+/// `preemptions` in the long form of the models (`make soak ONLY=loom`), and one otherwise: for
+/// models that take seconds with two.
 #[cfg(loom)]
 pub fn deep(preemptions: usize) -> usize {
     if is_short() {
@@ -189,8 +216,8 @@ fn is_short() -> bool {
     std::env::var_os("TOLLBAR_SOAK").is_none()
 }
 
-/// Explores `f` with at most `preemptions` preemptions, or as many as `LOOM_MAX_PREEMPTIONS` says. Without that there
-/// are at most two in the short form. Returns the number of executions.
+/// Explores `f` with at most `preemptions` preemptions, or as many as `LOOM_MAX_PREEMPTIONS` says.
+/// Without that there are at most two in the short form. Returns the number of executions.
 #[cfg(loom)]
 pub fn explore(preemptions: usize, f: impl Fn() + Sync + Send + 'static) -> usize {
     use std::sync::atomic::AtomicUsize;

@@ -2,27 +2,28 @@
 //!
 //! # The grid
 //!
-//! At a rate of `limit / period`, one permit takes `T = period / limit` nanoseconds, which is rarely whole. A
-//! rounded `T` makes the rate wrong for ever (by 43 % at 7·10⁸ per second). A floating-point `T` makes it wrong
-//! once the clock is large. So states are kept in *units* of `1/S` permit, where `S` is a whole number chosen
-//! for the policy:
+//! At a rate of `limit / period`, one permit takes `T = period / limit` nanoseconds, which is
+//! rarely whole. A rounded `T` makes the rate wrong for ever (by 43 % at 7·10⁸ per second). A
+//! floating-point `T` makes it wrong once the clock is large. So states are kept in *units* of
+//! `1/S` permit, where `S` is a whole number chosen for the policy:
 //!
 //! ```text
 //! a permit          = S units                            exactly
 //! the clock         = floor(now · S · limit / period)    units, computed exactly
 //! ```
 //!
-//! Rounding errors do not add up: charges are whole units, and the clock is converted from its absolute value
-//! each time. So the long-run rate is exactly `limit / period`.
+//! Rounding errors do not add up: charges are whole units, and the clock is converted from its
+//! absolute value each time. So the long-run rate is exactly `limit / period`.
 //!
-//! If `S · limit / period` is whole, the clock conversion is not rounded, and every decision equals that of
-//! exact rational arithmetic. That is so for every rate where `limit / gcd(limit, period)` is at most 7: for 3,
-//! 7, 3·10⁸ or 7·10⁸ per second, and for all intervals of whole nanoseconds.
+//! If `S · limit / period` is whole, the clock conversion is not rounded, and every decision equals
+//! that of exact rational arithmetic. That is so for every rate where `limit / gcd(limit, period)`
+//! is at most 7: for 3, 7, 3·10⁸ or 7·10⁸ per second, and for all intervals of whole nanoseconds.
 //!
-//! For other rates `S` is chosen so that the conversion is exact at multiples of the smallest possible power of
-//! ten nanoseconds ([`Grid::exact_step`]). Between these a decision can be early by less than one unit. A
-//! permit is [`Grid::per_permit`] units. There a unit is less than two thirds of a nanosecond, for every burst
-//! that refills within a year and a state that has 63 bits of the word for it.
+//! For other rates `S` is chosen so that the conversion is exact at multiples of the smallest
+//! possible power of ten nanoseconds ([`Grid::exact_step`]). Between these a decision can be early
+//! by less than one unit. A permit is [`Grid::per_permit`] units. There a unit is less than two
+//! thirds of a nanosecond, for every burst that refills within a year and a state that has 63 bits
+//! of the word for it.
 
 use core::num::{NonZeroU128, NonZeroU64};
 
@@ -32,15 +33,16 @@ pub const NEVER: u64 = u64::MAX;
 /// The span of times that state words can hold: 2⁶¹ ns, 73 years from the clock's zero.
 pub const HORIZON: u64 = 1 << 61;
 
-/// The last time at which any policy admits a request: 2⁶¹ − 2 ns, because an entry of a sliding log holds its time
-/// plus 1 in 61 bits. The fastest policies end earlier: see [`crate::Policy::last_time`].
+/// The last time at which any policy admits a request: 2⁶¹ − 2 ns, because an entry of a sliding
+/// log holds its time plus 1 in 61 bits. The fastest policies end earlier: see
+/// [`crate::Policy::last_time`].
 pub const LAST: u64 = HORIZON - 2;
 
 /// Maps nanoseconds to units of `1/per_permit` permit and back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Grid {
-    /// Units per nanosecond: `(hi + lo / 2^64) / 2^shift`, rounded up in the last bit of `lo`. If they are
-    /// whole, `lo` and `shift` are 0.
+    /// Units per nanosecond: `(hi + lo / 2^64) / 2^shift`, rounded up in the last bit of `lo`. If
+    /// they are whole, `lo` and `shift` are 0.
     hi: u64,
     lo: u64,
     shift: u32,
@@ -52,9 +54,9 @@ pub struct Grid {
 }
 
 impl Grid {
-    /// The grid of `limit` permits per `period` nanoseconds for a word of `bits` bits, with room for `2 · span`
-    /// permits beyond the clock. `None` if there is no such grid: the rate is 16 permits per nanosecond or more
-    /// (for 64 bits), or `2 · span` permits do not fit.
+    /// The grid of `limit` permits per `period` nanoseconds for a word of `bits` bits, with room
+    /// for `2 · span` permits beyond the clock. `None` if there is no such grid: the rate is 16
+    /// permits per nanosecond or more (for 64 bits), or `2 · span` permits do not fit.
     pub fn new(limit: NonZeroU64, period: NonZeroU64, span: u64, bits: u32) -> Option<Grid> {
         let (l, p) = (wide(limit), wide(period));
         let room = 1u128.checked_shl(bits)?.checked_sub(1)?;
@@ -89,7 +91,8 @@ impl Grid {
         let num = num / g;
         let den = NonZeroU128::new(wide(period).get() / g)?;
         let room = if bits >= 64 { u64::MAX } else { (1 << bits) - 1 };
-        let (hi, lo, shift) = if den.get() == 1 { (u64::try_from(num).ok()?, 0, 0) } else { fixed_point(num, den)? };
+        let (hi, lo, shift) =
+            if den.get() == 1 { (u64::try_from(num).ok()?, 0, 0) } else { fixed_point(num, den)? };
         let unit = UnitLength::new(limit, period, per_permit);
         let mut grid = Grid { hi, lo, shift, per_permit, max_now: u64::MAX, exact_step, unit };
         // One less than the first reading whose units exceed the word.
@@ -112,12 +115,14 @@ impl Grid {
         }
     }
 
-    /// The grid converts clock readings that are multiples of this many nanoseconds without rounding. 1: all readings.
+    /// The grid converts clock readings that are multiples of this many nanoseconds without
+    /// rounding. 1: all readings.
     pub const fn exact_step(&self) -> u64 {
         self.exact_step
     }
 
-    /// The last clock reading, in nanoseconds, that this grid represents. [`Grid::units`] saturates after it.
+    /// The last clock reading, in nanoseconds, that this grid represents. [`Grid::units`] saturates
+    /// after it.
     pub const fn max_now(&self) -> u64 {
         self.max_now
     }
@@ -138,8 +143,8 @@ impl Grid {
             return now.wrapping_mul(self.hi);
         }
         unlikely();
-        // The multiplier is less than 2^-126 of itself too large, and now·den stays below 2^126 for every
-        // period up to 2^62 ns (146 years): the floor is exact.
+        // The multiplier is less than 2^-126 of itself too large, and now·den stays below 2^126 for
+        // every period up to 2^62 ns (146 years): the floor is exact.
         let low = (u128::from(now) * u128::from(self.lo)) >> 64;
         ((u128::from(now) * u128::from(self.hi) + low) >> self.shift) as u64
     }
@@ -151,8 +156,8 @@ impl Grid {
         self.units(now).saturating_add(u64::from(self.shift != 0))
     }
 
-    /// The smallest `now`, in nanoseconds, whose [`Grid::units`] is at least `target`; [`NEVER`] if there is
-    /// none.
+    /// The smallest `now`, in nanoseconds, whose [`Grid::units`] is at least `target`; [`NEVER`] if
+    /// there is none.
     #[inline]
     pub fn nanos(&self, target: u64) -> u64 {
         match NonZeroU64::new(self.hi) {
@@ -177,8 +182,8 @@ impl Grid {
 
     #[inline(never)]
     fn nanos_between(&self, target: u64) -> u64 {
-        // Before it is rounded down, the estimate is less than a nanosecond above the exact time. So it is the answer
-        // or one nanosecond less.
+        // Before it is rounded down, the estimate is less than a nanosecond above the exact time.
+        // So it is the answer or one nanosecond less.
         let now = self.unit.about(target).min(self.max_now);
         if self.units(now) >= target {
             now
@@ -190,8 +195,8 @@ impl Grid {
     }
 }
 
-/// The length of a unit. It converts units to nanoseconds without a division and a little late; [`Grid::nanos`]
-/// converts exactly.
+/// The length of a unit. It converts units to nanoseconds without a division and a little late;
+/// [`Grid::nanos`] converts exactly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct UnitLength {
     /// The whole nanoseconds of a unit's length, which is rounded up to a multiple of 2^-64 ns.
@@ -217,13 +222,15 @@ impl UnitLength {
         u64::try_from(u128::from(units) * u128::from(self.whole) + part).unwrap_or(NEVER)
     }
 
-    /// A time, in nanoseconds, at which `units` have passed since time 0; [`NEVER`] if it is not before `end`.
-    /// It never decreases as `units` grows. It is late by less than 4 ns, plus one unit where a unit is a
-    /// nanosecond or longer, and never early. It is at or after every time whose [`Grid::units`] is `units`.
+    /// A time, in nanoseconds, at which `units` have passed since time 0; [`NEVER`] if it is not
+    /// before `end`. It never decreases as `units` grows. It is late by less than 4 ns, plus one
+    /// unit where a unit is a nanosecond or longer, and never early. It is at or after every time
+    /// whose [`Grid::units`] is `units`.
     #[inline(always)]
     pub fn over(&self, units: u64, end: u64) -> u64 {
-        // The length is less than 2^-64 ns too large, so the product is less than 1 ns too late. One nanosecond more
-        // makes a ceiling of the floor, and covers a unit that is shorter than a nanosecond.
+        // The length is less than 2^-64 ns too large, so the product is less than 1 ns too late.
+        // One nanosecond more makes a ceiling of the floor, and covers a unit that is shorter than
+        // a nanosecond.
         let units = units.saturating_add(u64::from(self.whole != 0));
         let part = (u128::from(units) * u128::from(self.part)) >> 64;
         let at = u128::from(units) * u128::from(self.whole) + part + 1;
@@ -239,8 +246,8 @@ impl UnitLength {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Divisor {
     by: NonZeroU64,
-    /// `floor((2^64 - 1) / by)`, at least `(2^64 - by) / by`. For `n < 2^64` that makes `n · reciprocal / 2^64` less
-    /// than 1 below `n / by`, so the quotient is at most 1 too small.
+    /// `floor((2^64 - 1) / by)`, at least `(2^64 - by) / by`. For `n < 2^64` that makes
+    /// `n · reciprocal / 2^64` less than 1 below `n / by`, so the quotient is at most 1 too small.
     reciprocal: u64,
 }
 
@@ -304,13 +311,15 @@ fn finest(limit: NonZeroU128, period: NonZeroU128, most: u128) -> Option<(u128, 
         let base = NonZeroU128::new(period.get() / g)?;
         if base.get() <= most {
             let times = most / base;
-            // At step 1 units per nanosecond are whole already, so a multiple of `base` would gain nothing.
+            // At step 1 units per nanosecond are whole already, so a multiple of `base` would gain
+            // nothing.
             let times = if step == 1 { NonZeroU128::new(1)?.get() } else { times };
             return Some((base.get() * times, step));
         }
         step = match step.checked_mul(10) {
             Some(step) => step,
-            // No power of ten below 2^64 makes it whole. The clock is then exact at multiples of the period.
+            // No power of ten below 2^64 makes it whole. The clock is then exact at multiples of
+            // the period.
             None => return Some((most, u64::try_from(period.get()).ok()?)),
         };
     }

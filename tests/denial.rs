@@ -1,5 +1,6 @@
-//! Invariant 4: a denial writes nothing, not even the same value, and it tries no compare-and-swap. The states here
-//! lie in memory that is read-only during the calls. Any store or locked instruction would end the program.
+//! Invariant 4: a denial writes nothing, not even the same value, and it tries no compare-and-swap.
+//! The states here lie in memory that is read-only during the calls. Any store or locked
+//! instruction would end the program.
 #![cfg(unix)]
 
 mod common;
@@ -12,7 +13,8 @@ use tollbar::algorithm::Rule;
 use tollbar::limiter::Cell;
 use tollbar::{Kind, Limiter, Shared, Verdict};
 
-/// Memory for this thread's allocations while its `ARENA` is set: whole pages that can be protected.
+/// Memory for this thread's allocations while its `ARENA` is set: whole pages that can be
+/// protected.
 struct Switch;
 
 thread_local! {
@@ -20,7 +22,8 @@ thread_local! {
     static ARENA: ThreadCell<(usize, usize)> = const { ThreadCell::new((0, 0)) };
 }
 
-// SAFETY: each call gets its own aligned bytes from the arena, or a block from the system's allocator.
+// SAFETY: each call gets its own aligned bytes from the arena, or a block from the system's
+// allocator.
 unsafe impl GlobalAlloc for Switch {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let (next, end) = ARENA.try_with(ThreadCell::get).unwrap_or((0, 0));
@@ -54,7 +57,8 @@ struct Guarded<T: 'static> {
 
 impl<T> Guarded<T> {
     fn new(make: impl FnOnce() -> T) -> Guarded<T> {
-        let (access, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        let (access, flags) =
+            (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
         // SAFETY: a fresh mapping, at an address of the system's choice.
         let pages = unsafe { libc::mmap(ptr::null_mut(), ARENA_BYTES, access, flags, -1, 0) };
         assert_ne!(pages, libc::MAP_FAILED);
@@ -112,15 +116,19 @@ fn invariant_4_denial_writes_nothing() {
         for _ in 0..2_000 {
             now += rng.below(SEC / 8);
             let cost = rng.within(1, 4);
-            // A request that a peek refuses is refused without a store. A cost that can never pass and a cost of 0
-            // store nothing either.
+            // A request that a peek refuses is refused without a store. A cost that can never pass
+            // and a cost of 0 store nothing either.
             let seen = guarded.read_only(|limiter| {
                 let seen = limiter.peek_at(now, cost);
                 if seen.verdict == Verdict::Denied {
                     refused += 1;
                     assert_eq!(limiter.admit_at(now, cost), Verdict::Denied, "{text}");
                     assert_eq!(limiter.check_at(now, cost), seen, "{text}");
-                    assert_eq!(limiter.reserve_at(now, cost, now.saturating_add(seen.retry_after) - 1), None, "{text}");
+                    assert_eq!(
+                        limiter.reserve_at(now, cost, now.saturating_add(seen.retry_after) - 1),
+                        None,
+                        "{text}"
+                    );
                 }
                 if seen.remaining == 0 {
                     assert_eq!(limiter.take_up_to_at(now, 5), 0, "{text}");
@@ -137,14 +145,20 @@ fn invariant_4_denial_writes_nothing() {
     }
 }
 
-/// A limiter with credit denies without a store to shared memory, on a thread that has spent its credit and on a
-/// thread that never had any. Each thread counts the denial, on a line of its own.
+/// A limiter with credit denies without a store to shared memory, on a thread that has spent its
+/// credit and on a thread that never had any. Each thread counts the denial, on a line of its own.
 #[test]
 fn invariant_4_a_limiter_with_credit_stores_nothing_but_the_count_of_a_denial() {
     for text in ["1000/s burst 1000", "10/s burst 7", "1000/s burst 100 init 1"] {
         let limiter = Limiter::with_credit(&policy(text)).unwrap();
         // All fields but the last, the counts.
-        let shared = || format!("{limiter:?}").split_once(", tally:").expect("counts are the last field").0.to_string();
+        let shared = || {
+            format!("{limiter:?}")
+                .split_once(", tally:")
+                .expect("counts are the last field")
+                .0
+                .to_string()
+        };
         let mut allowed = 0;
         while limiter.admit_at(SEC, 1) == Verdict::Allowed {
             allowed += 1;

@@ -1,6 +1,7 @@
 //! Permits in flight among processes that are killed, stopped and forked.
 //!
-//! The children do nothing but acquire, release and wait: a child of a program with threads may not allocate.
+//! The children do nothing but acquire, release and wait: a child of a program with threads may not
+//! allocate.
 
 mod common;
 
@@ -15,8 +16,8 @@ use std::time::{Duration, Instant};
 use tollbar::in_flight::{InFlight, Options, Refusal, Ticket};
 use tollbar::table::{TableError, Trust};
 
-/// While the caller has it, no other test of this program forks. A child has its parent's views mapped, those of
-/// other tests, too, so a file that a test has closed would still be in use.
+/// While the caller has it, no other test of this program forks. A child has its parent's views
+/// mapped, those of other tests, too, so a file that a test has closed would still be in use.
 fn alone() -> MutexGuard<'static, ()> {
     static FORKS: Mutex<()> = Mutex::new(());
     FORKS.lock().unwrap_or_else(PoisonError::into_inner)
@@ -55,11 +56,16 @@ impl Child {
     /// Kills the child and waits until it has ended. It stays a zombie.
     fn kill_and_see_it_end(&self) {
         self.kill();
-        // SAFETY: zeroes are a valid value of this plain struct, and the call writes it. With WNOWAIT the child can
-        // be waited for again.
+        // SAFETY: zeroes are a valid value of this plain struct, and the call writes it. With
+        // WNOWAIT the child can be waited for again.
         let ended = unsafe {
             let mut ended: libc::siginfo_t = std::mem::zeroed();
-            libc::waitid(libc::P_PID, self.0 as libc::id_t, &mut ended, libc::WEXITED | libc::WNOWAIT)
+            libc::waitid(
+                libc::P_PID,
+                self.0 as libc::id_t,
+                &mut ended,
+                libc::WEXITED | libc::WNOWAIT,
+            )
         };
         assert_eq!(ended, 0);
     }
@@ -82,7 +88,14 @@ fn shared_word() -> &'static AtomicU64 {
     // SAFETY: a new mapping, of zeroes, that is never unmapped.
     unsafe {
         let flags = libc::MAP_SHARED | libc::MAP_ANON;
-        let at = libc::mmap(std::ptr::null_mut(), 4096, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0);
+        let at = libc::mmap(
+            std::ptr::null_mut(),
+            4096,
+            libc::PROT_READ | libc::PROT_WRITE,
+            flags,
+            -1,
+            0,
+        );
         assert_ne!(at, libc::MAP_FAILED);
         &*at.cast()
     }
@@ -97,8 +110,8 @@ fn until(mut done: impl FnMut() -> bool) {
     }
 }
 
-/// Makes calls until `done`, and returns the time until then. A call that begins a second or more after the first one
-/// must be enough: so the machine may stop this process for any time.
+/// Makes calls until `done`, and returns the time until then. A call that begins a second or more
+/// after the first one must be enough: so the machine may stop this process for any time.
 fn within_a_second(mut done: impl FnMut() -> bool) -> Duration {
     let start = Instant::now();
     loop {
@@ -233,7 +246,8 @@ fn a_child_is_an_owner_of_its_own_and_inherited_tickets_are_void() {
     });
     assert_eq!(child.wait(), 0);
     // The child kept one, and has ended.
-    let more: Vec<Ticket> = (0..2).map(|_| table.acquire(b"k", 3).expect("what the child had")).collect();
+    let more: Vec<Ticket> =
+        (0..2).map(|_| table.acquire(b"k", 3).expect("what the child had")).collect();
     assert_eq!((table.count(b"k"), table.acquire(b"k", 3)), (3, Err(Refusal::Limit)));
     assert!(more.into_iter().chain([ticket]).all(|ticket| table.release(ticket)));
     assert_eq!(table.count(b"k"), 0);
@@ -243,7 +257,9 @@ fn a_child_is_an_owner_of_its_own_and_inherited_tickets_are_void() {
 fn a_tables_private_memory_is_a_copy_in_a_child() {
     let table = InFlight::private(&Options::new(100)).expect("a table");
     let ticket = table.acquire(b"k", 1).expect("a permit");
-    let child = Child::new(|| i32::from(table.acquire(b"k", 1) != Err(Refusal::Limit) || table.release(ticket)));
+    let child = Child::new(|| {
+        i32::from(table.acquire(b"k", 1) != Err(Refusal::Limit) || table.release(ticket))
+    });
     assert_eq!(child.wait(), 0);
     assert!(table.release(ticket));
 }
@@ -280,10 +296,10 @@ fn a_free_permit_takes_no_system_call() {
     assert_eq!(strict(false).wait(), -libc::SIGKILL);
 }
 
-/// Who holds how many, in one word, so that each change tells the sum of one instant: 8 bits for each of 6
-/// participants, and above them a bit for each that is being killed. A participant adds a permit after it has
-/// acquired it and takes it away before it releases it, so the word never says more than what is held by those that
-/// are not being killed.
+/// Who holds how many, in one word, so that each change tells the sum of one instant: 8 bits for
+/// each of 6 participants, and above them a bit for each that is being killed. A participant adds a
+/// permit after it has acquired it and takes it away before it releases it, so the word never says
+/// more than what is held by those that are not being killed.
 #[derive(Clone, Copy)]
 struct Ledger(&'static AtomicU64);
 
@@ -292,7 +308,9 @@ const OVER: u64 = 1 << 63;
 impl Ledger {
     fn add(self, who: u64, limit: u64) {
         let word = self.0.fetch_add(1 << (8 * who), Ordering::SeqCst) + (1 << (8 * who));
-        let sum: u64 = (0..6).map(|n| if word >> (48 + n) & 1 == 0 { word >> (8 * n) & 0xff } else { 0 }).sum();
+        let sum: u64 = (0..6)
+            .map(|n| if word >> (48 + n) & 1 == 0 { word >> (8 * n) & 0xff } else { 0 })
+            .sum();
         if sum > limit {
             self.0.fetch_or(OVER, Ordering::SeqCst);
         }
@@ -314,8 +332,8 @@ impl Ledger {
     }
 }
 
-/// Three processes are killed again and again while they acquire and release; two threads of this one go on all the
-/// time.
+/// Three processes are killed again and again while they acquire and release; two threads of this
+/// one go on all the time.
 #[test]
 fn never_more_than_the_limit_among_kills() {
     const LIMIT: u32 = 5;
@@ -364,10 +382,14 @@ fn never_more_than_the_limit_among_kills() {
     });
     assert!(!ledger.was_over(), "more than the limit were in flight");
     assert!(admitted.into_inner() > rounds(1_000));
-    // All that the dead had is back within a second, and nothing else: the whole limit is free, and no more.
+    // All that the dead had is back within a second, and nothing else: the whole limit is free, and
+    // no more.
     let mut tickets = Vec::new();
     within_a_second(|| {
-        tickets.extend(std::iter::from_fn(|| table.acquire(b"k", LIMIT).ok()).take(LIMIT as usize - tickets.len()));
+        tickets.extend(
+            std::iter::from_fn(|| table.acquire(b"k", LIMIT).ok())
+                .take(LIMIT as usize - tickets.len()),
+        );
         tickets.len() == LIMIT as usize
     });
     assert_eq!(table.acquire(b"k", LIMIT), Err(Refusal::Limit));
@@ -463,7 +485,8 @@ fn e1_a_file_in_use_is_never_emptied() {
     }
 }
 
-/// Processes that open a file at once, first after a boot: one empties it, and none finds another in its way.
+/// Processes that open a file at once, first after a boot: one empties it, and none finds another
+/// in its way.
 #[test]
 fn e1_many_come_first_after_a_boot() {
     let (path, c_path) = name();
@@ -502,7 +525,8 @@ fn a_file_that_nobody_uses_goes_to_another_pid_namespace() {
     fs::remove_file(path).expect("removed");
 }
 
-/// E2: a forked child in another PID namespace takes no permit through its parent's view. The parent's permits stay.
+/// E2: a forked child in another PID namespace takes no permit through its parent's view. The
+/// parent's permits stay.
 #[cfg(target_os = "linux")]
 #[test]
 fn e2_a_child_in_another_pid_namespace_is_refused_at_its_first_call() {

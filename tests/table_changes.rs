@@ -33,10 +33,12 @@ static ALLOCATOR: Counting = Counting;
 
 const SEC: u64 = 1_000_000_000;
 
-/// Policies that never come back: after 4,096 of them neither requests nor administrative calls allocate memory.
+/// Policies that never come back: after 4,096 of them neither requests nor administrative calls
+/// allocate memory.
 fn policies_that_never_come_back_take_memory_to_a_bound() {
     const KEY: &[u8] = b"a key";
-    let policy = |n: u64| Policy { limit: 100 + n, burst: 5 + n, init: 5 + n, ..Policy::new(100, SEC) };
+    let policy =
+        |n: u64| Policy { limit: 100 + n, burst: 5 + n, init: 5 + n, ..Policy::new(100, SEC) };
     let before = IN_USE.load(Ordering::Relaxed);
     let table = Table::private(&Options::new(1), &[policy(0), policy(0)]).expect("a table");
     let second = PolicyId::new(1);
@@ -69,7 +71,8 @@ fn policies_that_never_come_back_take_memory_to_a_bound() {
 #[test]
 fn policies_that_come_back_take_no_more_memory_and_decide_as_new_ones() {
     const AMONG: u64 = 10;
-    let policy = |n: u64| Policy { limit: 100 + n, burst: 5 + n, init: 5 + n, ..Policy::new(100, SEC) };
+    let policy =
+        |n: u64| Policy { limit: 100 + n, burst: 5 + n, init: 5 + n, ..Policy::new(100, SEC) };
     let table = Table::private(&Options::new(1), &[policy(0)]).expect("a table");
     let mut at = [0; 3];
     for (round, in_use) in at.iter_mut().enumerate() {
@@ -77,7 +80,8 @@ fn policies_that_come_back_take_no_more_memory_and_decide_as_new_ones() {
             let n = change % AMONG;
             table.set_policy(PolicyId::FIRST, &policy(n)).expect("a record");
             if change % 16 == 0 {
-                // A key that was never asked for has the whole burst of the policy that is current, and no more.
+                // A key that was never asked for has the whole burst of the policy that is current,
+                // and no more.
                 let key = (round as u64 * 20_000 + change).to_le_bytes();
                 let now = (round as u64 * 20_000 + change) * SEC;
                 assert_eq!(table.admit_at(PolicyId::FIRST, &key, now, 6 + n), Verdict::Never);

@@ -42,9 +42,10 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// A number of kilobytes from the system's own walk over the page tables. The figures of /proc/self/statm are kept by
-/// each processor in portions and may be off by some hundred pages; these are exact. It counts anonymous memory only,
-/// without the pages of the program's code, which the system loads on use.
+/// A number of kilobytes from the system's own walk over the page tables. The figures of
+/// /proc/self/statm are kept by each processor in portions and may be off by some hundred pages;
+/// these are exact. It counts anonymous memory only, without the pages of the program's code, which
+/// the system loads on use.
 fn kilobytes(name: &str) -> u64 {
     let text = fs::read_to_string("/proc/self/smaps_rollup").unwrap();
     let line = text.lines().find(|line| line.starts_with(name)).unwrap();
@@ -65,7 +66,8 @@ fn size() -> (u64, u64) {
 }
 
 fn table(on_full: OnFull, slots: u64) -> Table {
-    // The flood's keys owe for a second. The limited one's bucket is never full again in the time of the test.
+    // The flood's keys owe for a second. The limited one's bucket is never full again in the time
+    // of the test.
     let policies: [Policy; 2] = [policy("20/h burst 50"), policy("1/s burst 1")];
     let options = Options::new(slots * 4 / 5).with_seed(4).with_on_full(on_full);
     Table::private(&options, &policies).unwrap()
@@ -79,8 +81,8 @@ fn s30_m3_floods() {
     a_limited_key_gets_its_rate_through_the_flood_and_no_more();
 }
 
-/// New keys without end, as many in a second as a third of the slots. Memory stays the same to the page, no call
-/// allocates, and a limited key among them is decided as if it were alone.
+/// New keys without end, as many in a second as a third of the slots. Memory stays the same to the
+/// page, no call allocates, and a limited key among them is decided as if it were alone.
 fn a_flood_of_keys_takes_no_memory_and_forgives_nothing() {
     let (keys, slots) = size();
     let table = table(OnFull::Deny, slots);
@@ -92,7 +94,8 @@ fn a_flood_of_keys_takes_no_memory_and_forgives_nothing() {
         for _ in 0..n {
             *now += step;
             fresh += 1;
-            admitted += u64::from(table.admit_at(FLOOD, &fresh.to_le_bytes(), *now, 1) == Verdict::Allowed);
+            admitted +=
+                u64::from(table.admit_at(FLOOD, &fresh.to_le_bytes(), *now, 1) == Verdict::Allowed);
         }
         admitted
     };
@@ -131,17 +134,19 @@ fn a_flood_of_keys_takes_no_memory_and_forgives_nothing() {
     );
     // No new page: the slots were touched before, and besides them the calls write only counters.
     assert_eq!(before, after, "kilobytes");
-    // Every fresh key was admitted or has been counted as refused, some of them before the first measurement.
+    // Every fresh key was admitted or has been counted as refused, some of them before the first
+    // measurement.
     assert!(admitted <= sent && sent - admitted <= stats.refused);
     assert!(stats.reclaimed > 50 * table.slots() || long());
-    // Each of a new key's twelve slots holds a debt with a chance of about a third, so few new keys find no slot.
+    // Each of a new key's twelve slots holds a debt with a chance of about a third, so few new keys
+    // find no slot.
     assert!(stats.refused * 1_000 < sent, "{} refused", stats.refused);
     let most = 50 + (now - DAY) / (SEC * 180);
     assert!(taken <= most, "the limited key got {taken} of {most}");
 }
 
-/// A hundred times the capacity while the clock stands still: no debt is paid, so a key without permits stays without
-/// permits.
+/// A hundred times the capacity while the clock stands still: no debt is paid, so a key without
+/// permits stays without permits.
 fn churn_at_one_time_gives_a_limited_key_nothing() {
     let (keys, slots) = size();
     for on_full in [OnFull::Deny, OnFull::Allow] {
@@ -150,15 +155,19 @@ fn churn_at_one_time_gives_a_limited_key_nothing() {
         for key in 0..keys {
             let _ = table.admit_at(FLOOD, &key.to_le_bytes(), DAY, 1);
             if key % 997 == 0 {
-                assert_eq!(table.admit_at(LIMITED, b"limited", DAY, 1), Verdict::Denied, "{on_full:?}, {key} keys");
+                assert_eq!(
+                    table.admit_at(LIMITED, b"limited", DAY, 1),
+                    Verdict::Denied,
+                    "{on_full:?}, {key} keys"
+                );
             }
         }
         assert!(table.stats().keys > table.slots() * 99 / 100, "{:?}", table.stats());
     }
 }
 
-/// The same in batches, with a clock that moves on for the limited key's permits to come back: it gets its rate, on
-/// time, and the flood does not change when.
+/// The same in batches, with a clock that moves on for the limited key's permits to come back: it
+/// gets its rate, on time, and the flood does not change when.
 fn a_limited_key_gets_its_rate_through_the_flood_and_no_more() {
     let (keys, slots) = size();
     let table = table(OnFull::Deny, slots);
@@ -167,12 +176,14 @@ fn a_limited_key_gets_its_rate_through_the_flood_and_no_more() {
     let mut now = DAY;
     let mut fresh = 0u64;
     for _ in 0..keys / 10 / 1000 {
-        // 1,000 fresh keys in a batch and a permit's time of 180 s in 30 parts: every key before has expired by then.
+        // 1,000 fresh keys in a batch and a permit's time of 180 s in 30 parts: every key before
+        // has expired by then.
         now += 6 * SEC;
         for _ in 0..25 {
             let names: Vec<[u8; 8]> = (0..39).map(|n| (fresh + n).to_le_bytes()).collect();
             fresh += 39;
-            let mut requests: Vec<Request> = names.iter().map(|key| Request { policy: FLOOD, key, cost: 1 }).collect();
+            let mut requests: Vec<Request> =
+                names.iter().map(|key| Request { policy: FLOOD, key, cost: 1 }).collect();
             requests.insert(7, Request { policy: LIMITED, key: b"limited", cost: 1 });
             let mut verdicts = vec![Verdict::Never; requests.len()];
             table.admit_many_at(now, &requests, &mut verdicts);

@@ -1,10 +1,12 @@
-//! Processes that share a table are killed at any moment, or stopped for a while. No other process waits for them, no
-//! slot stays stuck, no key is admitted more than its bound, and each killed process loses at most its last step.
+//! Processes that share a table are killed at any moment, or stopped for a while. No other process
+//! waits for them, no slot stays stuck, no key is admitted more than its bound, and each killed
+//! process loses at most its last step.
 //!
-//! Some dozens of kills in a normal run; `TOLLBAR_SOAK=kills`, such as 1000, for that many on each kind of table.
+//! Some dozens of kills in a normal run; `TOLLBAR_SOAK=kills`, such as 1000, for that many on each
+//! kind of table.
 //!
-//! This test needs real time, because only the system's scheduler decides at which instruction a process is killed.
-//! All bounds are some hundred times what an idle machine needs.
+//! This test needs real time, because only the system's scheduler decides at which instruction a
+//! process is killed. All bounds are some hundred times what an idle machine needs.
 
 mod common;
 
@@ -21,7 +23,8 @@ use tollbar::{Policy, Verdict};
 
 /// Processes at a time.
 const PROCESSES: usize = 4;
-/// Keys whose admissions are counted. Together with other keys that come and go they fill the table.
+/// Keys whose admissions are counted. Together with other keys that come and go they fill the
+/// table.
 const KEYS: u64 = 3_000;
 /// A period in which no permit is refilled during the test.
 const HOT: &str = "1/h burst 1000000";
@@ -41,20 +44,21 @@ fn kills() -> u64 {
     env::var("TOLLBAR_SOAK").map_or(25, |n| n.parse().unwrap())
 }
 
-/// So many permits of counted keys are admitted before the storm ends, lest its checks prove nothing.
+/// So many permits of counted keys are admitted before the storm ends, lest its checks prove
+/// nothing.
 fn least_admitted() -> u64 {
     1_000 * kills().min(100)
 }
 
 fn options() -> Options {
-    // The smallest table there is, with 5,120 slots. Deny: the test compares each key's charges with its admissions,
-    // so the table must forget no key.
+    // The smallest table there is, with 5,120 slots. Deny: the test compares each key's charges
+    // with its admissions, so the table must forget no key.
     let options = Options::new(1).with_seed(6).with_on_full(OnFull::Deny);
     Options { clock: tollbar::clock::Source::Monotonic, ..options }
 }
 
-/// Words that all processes share: each process's number of steps, a failed assertion, and the permits that it was
-/// admitted of each key.
+/// Words that all processes share: each process's number of steps, a failed assertion, and the
+/// permits that it was admitted of each key.
 struct Board(&'static [AtomicU64]);
 
 impl Board {
@@ -67,14 +71,23 @@ impl Board {
     fn new(file: Option<&Path>) -> Board {
         let bytes = Board::WORDS * 8;
         let file = file.map(|path| {
-            let file = fs::File::options().read(true).write(true).create(true).truncate(false).open(path).unwrap();
+            let file = fs::File::options()
+                .read(true)
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .open(path)
+                .unwrap();
             file.set_len(bytes as u64).unwrap();
             file
         });
         let (fd, kind) = file.as_ref().map_or((-1, libc::MAP_ANON), |file| (file.as_raw_fd(), 0));
         let access = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: a new mapping of the file's length, or of no file. It stays for as long as the process.
-        let at = unsafe { libc::mmap(std::ptr::null_mut(), bytes, access, libc::MAP_SHARED | kind, fd, 0) };
+        // SAFETY: a new mapping of the file's length, or of no file. It stays for as long as the
+        // process.
+        let at = unsafe {
+            libc::mmap(std::ptr::null_mut(), bytes, access, libc::MAP_SHARED | kind, fd, 0)
+        };
         assert_ne!(at, libc::MAP_FAILED);
         // SAFETY: the mapping is that long, aligned to a page, and only ever used as atomics.
         Board(unsafe { std::slice::from_raw_parts(at.cast(), Board::WORDS) })
@@ -99,8 +112,8 @@ impl Board {
     }
 }
 
-/// The work of each process until it is killed. A process first takes a permit, and then counts it. So the count of a
-/// killed process may lack one permit, and never has one too many.
+/// The work of each process until it is killed. A process first takes a permit, and then counts it.
+/// So the count of a killed process may lack one permit, and never has one too many.
 fn work(table: &Table, board: &Board, process: usize, seed: u64) -> ! {
     let mut rng = Rng(seed);
     loop {
@@ -116,7 +129,9 @@ fn work(table: &Table, board: &Board, process: usize, seed: u64) -> ! {
                 let mut verdicts = [Verdict::Never; 3];
                 // A batch takes three before it counts one; the checks at the end allow for that.
                 table.admit_many(&requests, &mut verdicts);
-                count(verdicts.iter().filter(|verdict| **verdict == Verdict::Allowed).count() as u64);
+                count(
+                    verdicts.iter().filter(|verdict| **verdict == Verdict::Allowed).count() as u64
+                );
             }
             1 => count(table.take_up_to(HOT_ID, &bytes, 2)),
             2 => {
@@ -130,9 +145,11 @@ fn work(table: &Table, board: &Board, process: usize, seed: u64) -> ! {
                 board.must(process, line!(), table.reset(BRIEF_ID, &key).is_ok());
             }
             4 if rng.one_in(64) => {
-                // A process that is killed while it writes a new version costs the table a record, of which there are
+                // A process that is killed while it writes a new version costs the table a record,
+                // of which there are
                 // 255. Once they are used up, policies stay as they are.
-                let terms = if rng.one_in(2) { "7/s algo fixed-window" } else { "9/s algo fixed-window" };
+                let terms =
+                    if rng.one_in(2) { "7/s algo fixed-window" } else { "9/s algo fixed-window" };
                 let _ = table.set_policy(OTHER_ID, &policy(terms));
             }
             5 => {
@@ -159,7 +176,8 @@ struct Process(libc::pid_t);
 
 impl Process {
     fn signal(&self, signal: libc::c_int) {
-        // SAFETY: numbers only. This process has not waited for the child yet, so the number is still the child's.
+        // SAFETY: numbers only. This process has not waited for the child yet, so the number is
+        // still the child's.
         assert_eq!(unsafe { libc::kill(self.0, signal) }, 0);
     }
 }
@@ -187,24 +205,30 @@ fn mortal() {
     }
 }
 
-/// Waits until all those processes have made a step. The wait is long because this process may run while the others
-/// do not.
+/// Waits until all those processes have made a step. The wait is long because this process may run
+/// while the others do not.
 fn all_go_on(board: &Board, processes: impl Iterator<Item = usize>, context: &str) {
     let start = Instant::now();
-    let before: Vec<(usize, u64)> = processes.map(|n| (n, board.steps(n).load(Ordering::SeqCst))).collect();
+    let before: Vec<(usize, u64)> =
+        processes.map(|n| (n, board.steps(n).load(Ordering::SeqCst))).collect();
     for (n, steps) in before {
         while board.steps(n).load(Ordering::SeqCst) == steps {
-            assert!(start.elapsed() < PATIENCE, "process {n} has stood still for {PATIENCE:?} {context}");
+            assert!(
+                start.elapsed() < PATIENCE,
+                "process {n} has stood still for {PATIENCE:?} {context}"
+            );
             thread::sleep(Duration::from_micros(50));
         }
     }
 }
 
-/// Kills and stops processes at random. `begin(n, seed)` starts process `n`. Returns the number of kills.
+/// Kills and stops processes at random. `begin(n, seed)` starts process `n`. Returns the number of
+/// kills.
 fn storm(board: &Board, begin: impl Fn(usize, u64) -> Process) -> u64 {
     let mut rng = Rng(kills());
     let mut killed = 0;
-    let mut processes: Vec<Option<Process>> = (0..PROCESSES).map(|n| Some(begin(n, n as u64))).collect();
+    let mut processes: Vec<Option<Process>> =
+        (0..PROCESSES).map(|n| Some(begin(n, n as u64))).collect();
     all_go_on(board, 0..PROCESSES, "at the start");
     while killed < kills() {
         // A time between the first instruction of a new process and thousands of requests.
@@ -213,7 +237,8 @@ fn storm(board: &Board, begin: impl Fn(usize, u64) -> Process) -> u64 {
         let others = (0..PROCESSES).filter(|n| *n != victim);
         let process = processes[victim].take().unwrap();
         if rng.one_in(4) {
-            // The process sleeps in the middle of a call: the others go on, and it does too when it wakes.
+            // The process sleeps in the middle of a call: the others go on, and it does too when it
+            // wakes.
             process.signal(libc::SIGSTOP);
             all_go_on(board, others.clone(), "while one was stopped");
             thread::sleep(Duration::from_millis(rng.below(3)));
@@ -246,7 +271,8 @@ fn calm(table: &Table, board: &Board, killed: u64) {
     }
     let now = table.now();
     let entries: Vec<_> = table.entries(now).collect();
-    let distinct: HashSet<(u32, u64)> = entries.iter().map(|entry| (entry.policy.number(), entry.hash)).collect();
+    let distinct: HashSet<(u32, u64)> =
+        entries.iter().map(|entry| (entry.policy.number(), entry.hash)).collect();
     assert_eq!(distinct.len(), entries.len(), "a key is twice in the table");
 
     let (mut charged, mut counted) = (0, 0);
@@ -256,24 +282,38 @@ fn calm(table: &Table, board: &Board, killed: u64) {
         let used = entry.map_or(0, |entry| BURST - entry.remaining);
         let count = board.count(key).load(Ordering::SeqCst);
         assert!(count <= BURST, "key {key} was admitted {count} times");
-        // Every counted permit was charged. Only killed processes have charged permits that they did not count.
-        assert!(count <= used && used - count <= 3 * killed, "key {key}: {count} counted, {used} charged");
+        // Every counted permit was charged. Only killed processes have charged permits that they
+        // did not count.
+        assert!(
+            count <= used && used - count <= 3 * killed,
+            "key {key}: {count} counted, {used} charged"
+        );
         charged += used;
         counted += count;
     }
-    assert!(charged - counted <= 3 * killed, "{charged} charged, {counted} counted, {killed} killed");
+    assert!(
+        charged - counted <= 3 * killed,
+        "{charged} charged, {counted} counted, {killed} killed"
+    );
     assert!(counted > least_admitted(), "hardly anything was admitted: {counted}");
 
-    // Each process that was killed between its swap and its count may have left the counters one behind.
+    // Each process that was killed between its swap and its count may have left the counters one
+    // behind.
     let stats = table.stats();
     let difference = stats.keys.abs_diff(entries.len() as u64);
-    assert!(difference <= killed, "{} keys by the counters, {} in the table", stats.keys, entries.len());
+    assert!(
+        difference <= killed,
+        "{} keys by the counters, {} in the table",
+        stats.keys,
+        entries.len()
+    );
     println!(
         "{killed} killed: {charged} charged, {} of them uncounted; keys off by {difference}; {stats:?}",
         charged - counted
     );
 
-    // Every slot still works. When all keys that come and go have expired, the keys with a debt are left.
+    // Every slot still works. When all keys that come and go have expired, the keys with a debt are
+    // left.
     let later = now + 10_000_000_000;
     let swept = table.sweep(0, u64::MAX, later);
     assert_eq!(swept.live, table.entries(later).count() as u64);
@@ -288,7 +328,11 @@ fn calm(table: &Table, board: &Board, killed: u64) {
         let _ = table.admit_at(BRIEF_ID, &(u64::MAX - key).to_le_bytes(), later, 1);
     }
     let full = table.entries(later).count() as u64;
-    assert!(full > table.slots() * 99 / 100, "{full} of {} slots were to be had; {admitted}", table.slots());
+    assert!(
+        full > table.slots() * 99 / 100,
+        "{full} of {} slots were to be had; {admitted}",
+        table.slots()
+    );
     let of_hot = table.entries(later).filter(|entry| entry.policy == HOT_ID).count() as u64;
     assert!(table.sweep(0, u64::MAX, later + 1_000_000_000).live <= of_hot);
 }
@@ -340,7 +384,8 @@ fn storm_on_files(parent: &Path) {
     assert_eq!(other.err(), Some(tollbar::table::TableError::OtherPolicies));
 }
 
-/// The program of the other processes. As a test it does nothing without a path. The first process makes the table.
+/// The program of the other processes. As a test it does nothing without a path. The first process
+/// makes the table.
 #[test]
 fn a_process_of_the_storm() {
     let Some(directory) = env::var_os(DIRECTORY) else { return };
@@ -349,7 +394,8 @@ fn a_process_of_the_storm() {
     let directory = PathBuf::from(directory);
     let board = Board::new(Some(&directory.join("board")));
     let path = directory.join("table");
-    // Another process may make the file just after this one has tried, and change policy 2 before this one tries again.
+    // Another process may make the file just after this one has tried, and change policy 2 before
+    // this one tries again.
     let table = Table::open(&path).or_else(|_| Table::file(&path, &options(), &policies()));
     let table = table.or_else(|_| Table::open(&path)).unwrap();
     work(&table, &board, number(PROCESS) as usize, number(SEED));
@@ -365,14 +411,15 @@ fn kills_on_a_file_on_a_disk() {
     storm_on_files(&env::temp_dir());
 }
 
-/// The children are copies of this process with the thread that forks as their only one. All they use is the table, the
-/// board and the heap, which libc keeps usable in them.
+/// The children are copies of this process with the thread that forks as their only one. All they
+/// use is the table, the board and the heap, which libc keeps usable in them.
 #[test]
 fn kills_in_memory_that_is_shared_by_forking() {
     let table = Table::shared(&options(), &policies()).unwrap();
     let board = Board::new(None);
     let killed = storm(&board, |process, seed| {
-        // SAFETY: see above; the child never returns from `work`, and has no handlers to run when it is killed.
+        // SAFETY: see above; the child never returns from `work`, and has no handlers to run when
+        // it is killed.
         let pid = unsafe { libc::fork() };
         assert!(pid >= 0);
         if pid == 0 {

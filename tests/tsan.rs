@@ -1,7 +1,7 @@
 //! The shared states and the clock under the thread sanitizer: see tests/tsan.sh.
 //!
-//! The standard library is not built with the sanitizer, so its own synchronisation would be reported as races. So
-//! this file uses no test harness, leaks its states, and has its own barrier.
+//! The standard library is not built with the sanitizer, so its own synchronisation would be
+//! reported as races. So this file uses no test harness, leaks its states, and has its own barrier.
 
 use std::cell::UnsafeCell;
 use std::hint::black_box;
@@ -46,7 +46,8 @@ fn together(f: impl Fn(u32) -> u64 + Copy + Send + 'static) -> u64 {
 fn counting() {
     let policy: Policy = "100/us burst 5".parse().unwrap();
     let limiter = leak(Limiter::new(&policy).unwrap());
-    let with_credit = leak(Limiter::with_credit(&"1000000/s burst 10000".parse().unwrap()).unwrap());
+    let with_credit =
+        leak(Limiter::with_credit(&"1000000/s burst 10000".parse().unwrap()).unwrap());
     let table = leak(Table::private(&Options::new(1000), &[policy, policy]).unwrap());
     // New threads each time, which take over the lines of ended threads.
     for round in 1..=8 {
@@ -60,7 +61,11 @@ fn counting() {
                 let key = (n % 10 + u64::from(thread)).to_le_bytes();
                 let _ = table.admit_at(PolicyId::new(thread % 2), &key, now, 1);
                 if n % 512 == 0 {
-                    black_box((limiter.counts(), with_credit.counts(), table.counts(PolicyId::FIRST).unwrap()));
+                    black_box((
+                        limiter.counts(),
+                        with_credit.counts(),
+                        table.counts(PolicyId::FIRST).unwrap(),
+                    ));
                 }
             }
             allowed
@@ -143,12 +148,14 @@ fn main() {
         assert!(given > 0);
 
         let limiter = leak(Limiter::new(&policy).unwrap().with_waiters(1));
-        let others: [Policy; 3] = ["90/us burst 5", "7/us algo sliding-log", "6/us"].map(|text| text.parse().unwrap());
+        let others: [Policy; 3] =
+            ["90/us burst 5", "7/us algo sliding-log", "6/us"].map(|text| text.parse().unwrap());
         let given = together(move |thread| {
             let mut given = 0;
             for round in 0..ROUNDS / 4 {
                 if thread != 0 && round % 128 == 5 {
-                    // To and fro, so that a state becomes the current one again while threads may be using it.
+                    // To and fro, so that a state becomes the current one again while threads may
+                    // be using it.
                     let to = &others[(round / 128) as usize % others.len()];
                     limiter.set_policy(to, Keep::Count).unwrap();
                 }

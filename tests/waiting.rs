@@ -1,5 +1,5 @@
-//! Waiting for permits: a request that cannot pass in time is refused at once, and the number of sleepers is
-//! bounded.
+//! Waiting for permits: a request that cannot pass in time is refused at once, and the number of
+//! sleepers is bounded.
 
 mod common;
 
@@ -63,10 +63,15 @@ fn s17_a_wait_that_fits_sleeps_just_as_long_as_it_must() {
     // The last wait fits exactly; with a nanosecond less it does not.
     for (patience, passes) in [(200 * MS, true), (200 * MS - 1, false)] {
         for algorithm in ["gcra", "interval", "fixed-window", "sliding-log", "pacer"] {
-            let limiter = Limiter::with(state(&format!("1/200ms algo {algorithm}")), Manual::new(SEC));
+            let limiter =
+                Limiter::with(state(&format!("1/200ms algo {algorithm}")), Manual::new(SEC));
             assert!(limiter.wait(1, 0).is_allowed());
             assert_eq!(limiter.wait(1, patience).is_allowed(), passes, "{algorithm}");
-            assert_eq!(limiter.clock().now(), if passes { SEC + 200 * MS } else { SEC }, "{algorithm}");
+            assert_eq!(
+                limiter.clock().now(),
+                if passes { SEC + 200 * MS } else { SEC },
+                "{algorithm}"
+            );
         }
     }
 }
@@ -106,15 +111,19 @@ impl Clock for &Gate {
     }
 }
 
-/// 10⁵ callers with a cap of 100. A hundred of them are threads that sleep until the end of the test. Eight more
-/// threads make the other 99,900 calls, which find all places of sleepers taken.
+/// 10⁵ callers with a cap of 100. A hundred of them are threads that sleep until the end of the
+/// test. Eight more threads make the other 99,900 calls, which find all places of sleepers taken.
 #[test]
 fn s21_callers_cannot_pile_up() {
     const CAP: u32 = 100;
     const CALLERS: u64 = 100_000;
     const THREADS: u64 = 8;
-    let gate =
-        Gate { now: AtomicU64::new(SEC), open: Mutex::new(false), bell: Condvar::new(), asleep: AtomicU64::new(0) };
+    let gate = Gate {
+        now: AtomicU64::new(SEC),
+        open: Mutex::new(false),
+        bell: Condvar::new(),
+        asleep: AtomicU64::new(0),
+    };
     let limiter = Limiter::with(state("1000/s burst 1"), &gate).with_waiters(CAP);
     assert!(limiter.check(1).is_allowed());
 
@@ -141,16 +150,23 @@ fn s21_callers_cannot_pile_up() {
                     let before = ALLOCATED.with(ThreadCell::get);
                     let begun = Instant::now();
                     for _ in 0..calls {
-                        // The request could pass in time, but there is no place in the queue. Only the first sleeper
-                        // has a booking.
+                        // The request could pass in time, but there is no place in the queue. Only
+                        // the first sleeper has a booking.
                         let answer = limiter.wait(1, HOUR);
-                        assert_eq!((answer.verdict, answer.reason), (Verdict::Denied, Reason::QueueFull));
+                        assert_eq!(
+                            (answer.verdict, answer.reason),
+                            (Verdict::Denied, Reason::QueueFull)
+                        );
                         assert_eq!(answer.retry_after, 2 * MS);
                         refused.fetch_add(1, Relaxed);
                     }
                     let each = begun.elapsed() / calls as u32;
                     assert!(each < Duration::from_millis(1), "{each:?} a refusal");
-                    assert_eq!(ALLOCATED.with(ThreadCell::get), before, "a refusal allocates nothing");
+                    assert_eq!(
+                        ALLOCATED.with(ThreadCell::get),
+                        before,
+                        "a refusal allocates nothing"
+                    );
                 })
             })
             .collect();
@@ -159,7 +175,10 @@ fn s21_callers_cannot_pile_up() {
         *gate.open.lock().unwrap() = true;
         gate.bell.notify_all();
     });
-    assert_eq!((passed.into_inner(), refused.into_inner()), (u64::from(CAP), CALLERS - u64::from(CAP)));
+    assert_eq!(
+        (passed.into_inner(), refused.into_inner()),
+        (u64::from(CAP), CALLERS - u64::from(CAP))
+    );
     assert_eq!(gate.now.load(Relaxed), SEC + u64::from(CAP) * MS, "one permit a millisecond");
     assert_eq!(limiter.snapshot().waiting, 0);
 }

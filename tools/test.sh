@@ -21,6 +21,8 @@ begin_steps "$@"
 is_lane || tools/setup.sh test || exit 1
 
 . tools/rust.sh
+# What later compilations could take from this one costs a fifth of it. Where nobody has compiled by hand, none will come.
+[ -d target/debug/incremental ] || export CARGO_INCREMENTAL=0
 # TARGET...: made by one lane, while another that wants it waits: two makes of one library would write the same files.
 made() { mkdir -p build && flock build/made make --silent "$@"; }
 # The benches beside peers and a Redis, and criterion's, have a hundred crates of their own: `make soak ONLY=benches`, and a job of test.yml.
@@ -96,6 +98,8 @@ step_header() {
 # languages' steps, and those beside peers in `make soak ONLY=benches`.
 step_bench() {
     made lib || return 1
+    # The short form needs no figures, and so no link-time optimization.
+    export CARGO_PROFILE_BENCH_LTO=false CARGO_PROFILE_BENCH_CODEGEN_UNITS=16 CARGO_PROFILE_BENCH_OPT_LEVEL=1
     # C14: as in a plain `cargo bench`, which names no C library.
     cargo bench --package tollbar --bench instructions && echo "1 passed, 0 failed" &&
         TOLLBAR_LIBRARY="$PWD/build/libtollbar.so" cargo bench --package tollbar --bench ratios -- --smoke && echo "1 passed, 0 failed"

@@ -4,8 +4,8 @@ use crate::library::Library;
 use std::ffi::{c_char, c_void};
 use std::ptr::null_mut;
 
-/// `tollbar_policy_spec`, whose first four bytes are its size. It is larger than the library's, which fills the rest
-/// with zeroes.
+/// `tollbar_policy_spec`, whose first four bytes are its size. It is larger than the library's,
+/// which fills the rest with zeroes.
 type Spec = [u64; 64];
 /// `tollbar_limiter_options`: its size, the clock, waiters, credit.
 type Options = [u32; 4];
@@ -25,7 +25,10 @@ pub fn limiter(library: &Library, text: &str) -> *mut c_void {
     let codes = unsafe {
         let parse: SpecParse = std::mem::transmute(library.symbol("tollbar_policy_spec_parse"));
         let new: LimiterNew = std::mem::transmute(library.symbol("tollbar_limiter_new"));
-        [parse(text.as_ptr().cast(), text.len(), &mut spec, null_mut()), new(&spec, &options, &mut out)]
+        [
+            parse(text.as_ptr().cast(), text.len(), &mut spec, null_mut()),
+            new(&spec, &options, &mut out),
+        ]
     };
     assert_eq!(codes, [0, 0], "{text}");
     out

@@ -21,9 +21,12 @@ pub fn counted(work: impl FnOnce()) -> u64 {
     request(ZERO_STATS);
     work();
     request(DUMP_STATS);
-    let newest = dumps(&out).max_by_key(|(number, _)| *number).expect("callgrind has written its counts").1;
+    let newest =
+        dumps(&out).max_by_key(|(number, _)| *number).expect("callgrind has written its counts").1;
     let text = std::fs::read_to_string(&newest).expect("readable");
-    let line = text.lines().find_map(|line| line.strip_prefix("totals:").or_else(|| line.strip_prefix("summary:")));
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("totals:").or_else(|| line.strip_prefix("summary:")));
     line.and_then(|count| count.trim().parse().ok()).expect("a total")
 }
 
@@ -46,14 +49,15 @@ fn dumps(out: &Path) -> impl Iterator<Item = (u64, PathBuf)> {
     })
 }
 
-/// Makes a request to valgrind, by instructions that do nothing on a processor. Returns the answer, 0 on a
-/// processor.
+/// Makes a request to valgrind, by instructions that do nothing on a processor. Returns the answer,
+/// 0 on a processor.
 #[cfg(target_arch = "x86_64")]
 fn request(what: u64) -> u64 {
     let arguments = [what, 0, 0, 0, 0, 0];
     let mut answer = 0;
-    // SAFETY: four rotations by 128 bits in all, and an exchange of a register with itself: nothing is changed but
-    // the flags, and under valgrind `answer`, to which it writes, as it reads `arguments`.
+    // SAFETY: four rotations by 128 bits in all, and an exchange of a register with itself: nothing
+    // is changed but the flags, and under valgrind `answer`, to which it writes, as it reads
+    // `arguments`.
     unsafe {
         core::arch::asm!(
             "rol rdi, 3", "rol rdi, 13", "rol rdi, 61", "rol rdi, 51", "xchg rbx, rbx",

@@ -1,10 +1,10 @@
-//! `tools/instructions.sh`: the instructions of the hot calls, counted by callgrind and compared with those in
-//! `benches/instructions.txt`. Counts do not depend on what else the machine does, so they show a call that has
-//! become dearer even where times are too noisy.
+//! `tools/instructions.sh`: the instructions of the hot calls, counted by callgrind and compared
+//! with those in `benches/instructions.txt`. Counts do not depend on what else the machine does, so
+//! they show a call that has become dearer even where times are too noisy.
 //!
-//! The program starts itself again under valgrind. `--compare` compares the counts with the file, and `--record`
-//! writes the file anew. With neither, as in a plain `cargo bench`, it prints them: of the C calls only if
-//! TOLLBAR_LIBRARY names the C library, and none where there is no valgrind.
+//! The program starts itself again under valgrind. `--compare` compares the counts with the file,
+//! and `--record` writes the file anew. With neither, as in a plain `cargo bench`, it prints them:
+//! of the C calls only if TOLLBAR_LIBRARY names the C library, and none where there is no valgrind.
 
 mod c_calls;
 mod callgrind;
@@ -29,8 +29,9 @@ pub struct Call {
 
 /// Calls that are counted together: enough to show a tenth of an instruction.
 const CALLS: u64 = 256;
-/// The number of counts, of which the least is taken. Now and then the time-stamp clock compares itself with
-/// the system's clock, whenever the time for it has come, and that costs instructions which are not the call's.
+/// The number of counts, of which the least is taken. Now and then the time-stamp clock compares
+/// itself with the system's clock, whenever the time for it has come, and that costs instructions
+/// which are not the call's.
 const TRIES: usize = 5;
 /// The caller's first time, in nanoseconds.
 pub const START: u64 = 1_000_000_000_000;
@@ -48,7 +49,9 @@ fn main() -> ExitCode {
     match std::env::var_os("TOLLBAR_LIBRARY") {
         Some(library) => calls.extend(c_calls::all(&library)),
         None if wants_all() => {
-            panic!("TOLLBAR_LIBRARY names no C library; tools/instructions.sh builds it and names it")
+            panic!(
+                "TOLLBAR_LIBRARY names no C library; tools/instructions.sh builds it and names it"
+            )
         }
         None => {
             println!("not counted: C calls, since TOLLBAR_LIBRARY names no C library (tools/instructions.sh builds it)")
@@ -103,9 +106,12 @@ fn under_valgrind() -> ExitCode {
         .arg(here)
         .args(std::env::args().skip(1))
         .env(callgrind::OUT, &out)
-        // libc chooses its copies of memory, which some calls make, by the processor's extensions. Without
-        // these extensions it chooses the same on every processor.
-        .env("GLIBC_TUNABLES", "glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX2,-AVX,-ERMS,-FSRM,-SSSE3,-SSE4_1,-SSE4_2")
+        // libc chooses its copies of memory, which some calls make, by the processor's extensions.
+        // Without these extensions it chooses the same on every processor.
+        .env(
+            "GLIBC_TUNABLES",
+            "glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX2,-AVX,-ERMS,-FSRM,-SSSE3,-SSE4_1,-SSE4_2",
+        )
         .status();
     callgrind::clean(&out);
     match status {

@@ -30,17 +30,20 @@ pub fn print(counts: &[(&str, f64)]) {
     }
 }
 
-/// Prints both counts of each call. Fails if a call is dearer by more than the tolerance, or if another rustc
-/// recorded the counts. The last line has the numbers of calls that passed and failed.
+/// Prints both counts of each call. Fails if a call is dearer by more than the tolerance, or if
+/// another rustc recorded the counts. The last line has the numbers of calls that passed and
+/// failed.
 pub fn compare(counts: &[(&str, f64)]) -> ExitCode {
-    let text = std::fs::read_to_string(path()).expect("benches/instructions.txt; tools/instructions.sh --record");
+    let text = std::fs::read_to_string(path())
+        .expect("benches/instructions.txt; tools/instructions.sh --record");
     let mut lines = text.lines().filter(|line| !line.starts_with('#'));
     let (then, now) = (lines.next().unwrap_or_default(), compiler());
     let mut recorded: Vec<(&str, f64)> = lines.filter_map(line).collect();
     println!("{:<48} {:>9} {:>9}", "instructions of a call", "recorded", "now");
     let mut failed = 0;
     for (name, count) in counts {
-        let before = recorded.iter().position(|(known, _)| known == name).map(|at| recorded.remove(at).1);
+        let before =
+            recorded.iter().position(|(known, _)| known == name).map(|at| recorded.remove(at).1);
         let verdict = verdict(before, *count);
         println!(
             "{name:<48} {:>9} {count:>9.1}  {verdict}",
@@ -77,19 +80,25 @@ const RATIOS: [(&str, &str, f64); 2] = [
 
 /// Prints the ratios of [`RATIOS`], and returns how many are above their limits.
 fn ratios_above_limits(counts: &[(&str, f64)]) -> usize {
-    let count_of = |name: &str| counts.iter().find(|(known, _)| *known == name).map_or(f64::NAN, |(_, count)| *count);
+    let count_of = |name: &str| {
+        counts.iter().find(|(known, _)| *known == name).map_or(f64::NAN, |(_, count)| *count)
+    };
     let mut above = 0;
     for (call, other, most) in RATIOS {
         let ratio = count_of(call) / count_of(other);
         // A call that is no longer counted has no ratio, and fails, too.
         let fits = ratio <= most;
         above += usize::from(!fits);
-        println!("{call}: {ratio:.2} x {other}, at most {most}{}", if fits { "" } else { "  DEARER" });
+        println!(
+            "{call}: {ratio:.2} x {other}, at most {most}{}",
+            if fits { "" } else { "  DEARER" }
+        );
     }
     above
 }
 
-/// Not a failure. But until the lower count is recorded, the gain could be lost again and no test would notice.
+/// Not a failure. But until the lower count is recorded, the gain could be lost again and no test
+/// would notice.
 const CHEAPER: &str = "cheaper: record it with tools/instructions.sh --record";
 
 fn verdict(before: Option<f64>, now: f64) -> &'static str {

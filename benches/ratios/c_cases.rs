@@ -14,9 +14,15 @@ pub fn all(path: &OsStr) -> Vec<Case> {
     // SAFETY: the symbols have these signatures in tollbar.h.
     let (cell_at, limiter_at, limiter): (CellCheckAt, LimiterCheckAt, LimiterCheck) = unsafe {
         (
-            std::mem::transmute::<*mut c_void, CellCheckAt>(library.symbol("tollbar_cell_check_at")),
-            std::mem::transmute::<*mut c_void, LimiterCheckAt>(library.symbol("tollbar_limiter_check_at")),
-            std::mem::transmute::<*mut c_void, LimiterCheck>(library.symbol("tollbar_limiter_check")),
+            std::mem::transmute::<*mut c_void, CellCheckAt>(
+                library.symbol("tollbar_cell_check_at"),
+            ),
+            std::mem::transmute::<*mut c_void, LimiterCheckAt>(
+                library.symbol("tollbar_limiter_check_at"),
+            ),
+            std::mem::transmute::<*mut c_void, LimiterCheck>(
+                library.symbol("tollbar_limiter_check"),
+            ),
         )
     };
     let cell = |name: &'static str, text: &str, allowed: bool| {

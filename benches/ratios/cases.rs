@@ -21,19 +21,39 @@ pub const STEP: u64 = 100;
 pub fn goals() -> Vec<Goal> {
     let goal = |what, of, to, most| Goal { what, of, to, most };
     vec![
-        goal("gcra allowed, caller's time : bare CAS loop", "gcra allowed", "floor: CAS loop", Most::Ratio(1.4)),
+        goal(
+            "gcra allowed, caller's time : bare CAS loop",
+            "gcra allowed",
+            "floor: CAS loop",
+            Most::Ratio(1.4),
+        ),
         goal(
             "gcra denied, caller's time : relaxed load + compare",
             "gcra denied",
             "floor: load, compare",
             Most::Ratio(3.0),
         ),
-        goal("gcra allowed, TSC : TSC read + bare CAS", "gcra allowed, TSC", "floor: TSC, CAS", Most::Ratio(1.15)),
-        goal("ring of 10 allowed : gcra allowed", "ring of 10 allowed", "gcra allowed", Most::Ratio(4.0)),
+        goal(
+            "gcra allowed, TSC : TSC read + bare CAS",
+            "gcra allowed, TSC",
+            "floor: TSC, CAS",
+            Most::Ratio(1.15),
+        ),
+        goal(
+            "ring of 10 allowed : gcra allowed",
+            "ring of 10 allowed",
+            "gcra allowed",
+            Most::Ratio(4.0),
+        ),
         goal("C cell over Rust", "C cell allowed", "rule allowed", Most::Above(2.5)),
         goal("C cell over Rust, denied", "C cell denied", "rule denied", Most::Above(2.5)),
         goal("C limiter over Rust", "C limiter allowed", "state allowed", Most::Above(2.5)),
-        goal("C limiter over Rust, TSC", "C limiter allowed, TSC", "state allowed, TSC", Most::Above(2.5)),
+        goal(
+            "C limiter over Rust, TSC",
+            "C limiter allowed, TSC",
+            "state allowed, TSC",
+            Most::Above(2.5),
+        ),
     ]
 }
 
@@ -101,7 +121,9 @@ fn floors() -> Vec<Case> {
     let timed = case("floor: TSC, CAS", move || {
         let now = Tsc.now();
         let mut seen = word.load(Ordering::Relaxed);
-        while let Err(other) = word.compare_exchange_weak(seen, black_box(now), Ordering::Relaxed, Ordering::Relaxed) {
+        while let Err(other) =
+            word.compare_exchange_weak(seen, black_box(now), Ordering::Relaxed, Ordering::Relaxed)
+        {
             seen = other;
         }
     });
@@ -113,14 +135,18 @@ fn floors() -> Vec<Case> {
 
 fn swap(word: &AtomicU64) {
     let mut seen = word.load(Ordering::Relaxed);
-    while let Err(other) =
-        word.compare_exchange_weak(seen, black_box(seen.wrapping_add(1)), Ordering::Relaxed, Ordering::Relaxed)
-    {
+    while let Err(other) = word.compare_exchange_weak(
+        seen,
+        black_box(seen.wrapping_add(1)),
+        Ordering::Relaxed,
+        Ordering::Relaxed,
+    ) {
         seen = other;
     }
 }
 
-/// A shared state at the caller's time. It asserts that requests are allowed, or denied, as the case says.
+/// A shared state at the caller's time. It asserts that requests are allowed, or denied, as the
+/// case says.
 fn at(name: &'static str, shared: impl Shared + 'static, allowed: bool) -> Case {
     if !allowed {
         let _ = shared.admit_at(START, 1);
@@ -147,7 +173,11 @@ pub fn timeline(name: &'static str, once: impl Fn(u64) + 'static) -> Case {
 }
 
 pub fn case(name: &'static str, once: impl Fn() + 'static) -> Case {
-    Case { name, run: Box::new(move |operations| (0..operations).for_each(|_| once())), rounds: Vec::new() }
+    Case {
+        name,
+        run: Box::new(move |operations| (0..operations).for_each(|_| once())),
+        rounds: Vec::new(),
+    }
 }
 
 /// Each of two threads does all the operations. The figure is the time per operation of one thread.

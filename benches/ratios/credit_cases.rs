@@ -11,22 +11,47 @@ use tollbar::clock::{Clock, Tsc};
 use tollbar::limiter::Cell;
 use tollbar::{Limiter, Policy, Verdict};
 
-/// Each started thread runs this many times the counted operations, because its start costs as much as
-/// thousands of requests.
+/// Each started thread runs this many times the counted operations, because its start costs as much
+/// as thousands of requests.
 const MANY: u64 = 50;
 
 pub fn goals() -> Vec<Goal> {
     let goal = |what, of, to, most| Goal { what, of, to, most: Most::Ratio(most) };
     vec![
-        goal("credit allowed : thread-local increment", "credit allowed", "floor: thread-local increment", 2.0),
+        goal(
+            "credit allowed : thread-local increment",
+            "credit allowed",
+            "floor: thread-local increment",
+            2.0,
+        ),
         goal("gcra denied, TSC : TSC read", "gcra denied, TSC", "floor: TSC", 1.05),
         goal("credit denied, TSC : TSC read", "credit denied, TSC", "floor: TSC", 1.05),
         // These mean a throughput of 1.8 and 1.95 times one thread's.
-        goal("credit allowed, 2 threads : 1 (time a thread)", "credit allowed, 2", "credit allowed, 1", 2.0 / 1.8),
-        goal("gcra denied, 2 threads : 1 (time a thread)", "gcra denied, 2", "gcra denied, 1", 2.0 / 1.95),
-        goal("credit denied, 2 threads : 1 (time a thread)", "credit denied, 2", "credit denied, 1", 2.0 / 1.95),
+        goal(
+            "credit allowed, 2 threads : 1 (time a thread)",
+            "credit allowed, 2",
+            "credit allowed, 1",
+            2.0 / 1.8,
+        ),
+        goal(
+            "gcra denied, 2 threads : 1 (time a thread)",
+            "gcra denied, 2",
+            "gcra denied, 1",
+            2.0 / 1.95,
+        ),
+        goal(
+            "credit denied, 2 threads : 1 (time a thread)",
+            "credit denied, 2",
+            "credit denied, 1",
+            2.0 / 1.95,
+        ),
         goal("TSC read, 2 threads : 1 (time a thread)", "TSC read, 2", "TSC read, 1", 2.0 / 1.95),
-        Goal { what: "C credit over Rust", of: "C credit allowed", to: "credit allowed", most: Most::Above(2.5) },
+        Goal {
+            what: "C credit over Rust",
+            of: "C credit allowed",
+            to: "credit allowed",
+            most: Most::Above(2.5),
+        },
     ]
 }
 
@@ -56,7 +81,9 @@ pub fn all() -> Vec<Case> {
             black_box(count);
         });
     })];
-    for (name, text) in [("credit allowed", OPEN), ("credit allowed, burst 1000", "1000000000/s burst 1000")] {
+    for (name, text) in
+        [("credit allowed", OPEN), ("credit allowed, burst 1000", "1000000000/s burst 1000")]
+    {
         let limiter = with_credit(text);
         cases.push(case(name, move || {
             let _ = black_box(black_box(&limiter).admit(black_box(1)));
@@ -92,8 +119,8 @@ pub fn all() -> Vec<Case> {
     cases
 }
 
-/// The same by one started thread, and by it and the thread that started it. Figures are of `MANY` requests of
-/// each thread.
+/// The same by one started thread, and by it and the thread that started it. Figures are of `MANY`
+/// requests of each thread.
 fn both<F: Fn() + Sync + 'static>(names: [&'static str; 2], make: impl Fn() -> F) -> [Case; 2] {
     [(names[0], false), (names[1], true)].map(|(name, two)| {
         let once = make();
@@ -114,8 +141,11 @@ fn both<F: Fn() + Sync + 'static>(names: [&'static str; 2], make: impl Fn() -> F
 pub fn c(path: &OsStr) -> Case {
     let library = Library::open(path);
     // SAFETY: the symbol has this signature in tollbar.h.
-    let check =
-        unsafe { std::mem::transmute::<*mut std::ffi::c_void, LimiterCheck>(library.symbol("tollbar_limiter_check")) };
+    let check = unsafe {
+        std::mem::transmute::<*mut std::ffi::c_void, LimiterCheck>(
+            library.symbol("tollbar_limiter_check"),
+        )
+    };
     let limiter = crate::credit::limiter(&library, OPEN);
     case("C credit allowed", move || {
         // SAFETY: a live limiter.

@@ -1,8 +1,8 @@
 //! `make bench`: what tollbar costs, as ratios of one run.
 //!
-//! All cases are run in turn, round after round, so that the machine's other work slows all of them alike. A
-//! case's figure is the median of its rounds, a ratio is the median of the rounds' ratios. `--smoke` runs a few
-//! rounds, to see that every case works.
+//! All cases are run in turn, round after round, so that the machine's other work slows all of them
+//! alike. A case's figure is the median of its rounds, a ratio is the median of the rounds' ratios.
+//! `--smoke` runs a few rounds, to see that every case works.
 
 mod c_cases;
 mod cases;

@@ -1,9 +1,10 @@
-//! A sender of text messages: callers hand messages over at any rate, and a worker sends 20 a second, in their order.
+//! A sender of text messages: callers hand messages over at any rate, and a worker sends 20 a
+//! second, in their order.
 //!
 //! `cargo run --example sender`
 //!
-//! Of 40 messages at once the queue keeps 25, and one leaves at once. The caller hears of the other 14 at once, and
-//! may try later.
+//! Of 40 messages at once the queue keeps 25, and one leaves at once. The caller hears of the other
+//! 14 at once, and may try later.
 
 use std::thread;
 use tollbar::queue::Queue;

@@ -2,8 +2,9 @@
 //!
 //! `cargo run --example visit -- /dev/shm/visits 192.0.2.1 '[2001:db8::1]:443'`
 //!
-//! It prints "passes", "refused" or "no address" for each address. The key of an address is the network of its
-//! client: an IPv4 address, or the first 64 bits of an IPv6 address, however a server or a proxy writes them.
+//! It prints "passes", "refused" or "no address" for each address. The key of an address is the
+//! network of its client: an IPv4 address, or the first 64 bits of an IPv6 address, however a
+//! server or a proxy writes them.
 
 use tollbar::prefix::Prefix;
 use tollbar::table::{Options, PolicyId, Table};
@@ -17,7 +18,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             "{}",
             match Prefix::parse(address.as_bytes(), 32, 64) {
                 None => "no address",
-                Some(client) if table.check(PolicyId::FIRST, client.as_bytes(), 1).is_allowed() => "passes",
+                Some(client) if table.check(PolicyId::FIRST, client.as_bytes(), 1).is_allowed() =>
+                    "passes",
                 Some(_) => "refused",
             }
         );

@@ -10,9 +10,12 @@ fn read(text: &str) -> Option<String> {
 /// B3, A5: what proxies write for one address is one address.
 #[test]
 fn addresses_with_what_servers_add() {
-    for address in ["192.0.2.1", "2001:db8::1", "::1", "64:ff9b::192.0.2.1", "1::", "255.255.255.255"] {
+    for address in
+        ["192.0.2.1", "2001:db8::1", "::1", "64:ff9b::192.0.2.1", "1::", "255.255.255.255"]
+    {
         let alone: IpAddr = address.parse().expect(address);
-        let mut texts: Vec<String> = [address.to_string(), format!(" {address}\t"), format!("[{address}]")].into();
+        let mut texts: Vec<String> =
+            [address.to_string(), format!(" {address}\t"), format!("[{address}]")].into();
         for port in ["0", "80", "00443", "65535"] {
             texts.push(format!("[{address}]:{port}"));
             if alone.is_ipv4() {
@@ -90,9 +93,11 @@ fn addresses_of_a_translator_stand_for_ipv4() {
 }
 
 fn found(peer: &str, trusted: &[&str], headers: &[&str]) -> String {
-    let trusted: Vec<Network> = trusted.iter().map(|text| Network::parse(text.as_bytes()).expect(text)).collect();
+    let trusted: Vec<Network> =
+        trusted.iter().map(|text| Network::parse(text.as_bytes()).expect(text)).collect();
     let forwarded = headers.iter().rev().map(|value| value.as_bytes());
-    let client = client(Peer::parse(peer.as_bytes()).expect(peer), trusted.iter().copied(), forwarded);
+    let client =
+        client(Peer::parse(peer.as_bytes()).expect(peer), trusted.iter().copied(), forwarded);
     client.map_or("none".to_string(), |client| client.to_string())
 }
 
@@ -138,8 +143,17 @@ fn networks() {
     assert!(has("192.0.2.1", "::ffff:192.0.2.1") && !has("192.0.2.1", "192.0.2.2"));
     assert!(has("2001:db8::/33", "2001:db8:7fff::1") && !has("2001:db8::/33", "2001:db8:8000::1"));
     assert!(!has("unix:", "0.0.0.0") && !Network::UNIX.is_everything());
-    for text in ["10.0.0.1/8", "10.0.0.0/33", "::/129", "10.0.0.0/", "10.0.0.0/+8", "10.0.0.0/8/8", "host", "unix", ""]
-    {
+    for text in [
+        "10.0.0.1/8",
+        "10.0.0.0/33",
+        "::/129",
+        "10.0.0.0/",
+        "10.0.0.0/+8",
+        "10.0.0.0/8/8",
+        "host",
+        "unix",
+        "",
+    ] {
         assert_eq!(Network::parse(text.as_bytes()), None, "{text}");
     }
 }

@@ -4,17 +4,20 @@
 //! word = TAT << bits | mark        mark 0..after: refusals so far; mark = after: banned
 //! ```
 //!
-//! The TAT and the decision are those of [`super::gcra`]. A refusal writes: it raises the mark by one. The refusal
-//! that makes the mark `after` bans the key until `U = now + ban`. The ban is a debt: it raises the TAT to `U +
-//! (burst − 1)` permits, so a cost of 1 first passes at `U`, and the bucket then refills from empty. A refusal during
-//! a ban writes nothing, so it does not prolong the ban.
+//! The TAT and the decision are those of [`super::gcra`]. A refusal writes: it raises the mark by
+//! one. The refusal that makes the mark `after` bans the key until `U = now + ban`. The ban is a
+//! debt: it raises the TAT to `U + (burst − 1)` permits, so a cost of 1 first passes at `U`, and
+//! the bucket then refills from empty. A refusal during a ban writes nothing, so it does not
+//! prolong the ban.
 //!
-//! Refusals are forgotten when the bucket is full again (the TAT is not after the clock), and when a ban ends. A full
-//! bucket admits every cost up to the burst, so a refusal always finds a TAT after the clock, and its word expires
-//! after `now`. No step lowers the TAT, so the time of expiry never falls: it depends on the TAT only.
+//! Refusals are forgotten when the bucket is full again (the TAT is not after the clock), and when
+//! a ban ends. A full bucket admits every cost up to the burst, so a refusal always finds a TAT
+//! after the clock, and its word expires after `now`. No step lowers the TAT, so the time of expiry
+//! never falls: it depends on the TAT only.
 //!
-//! A charge ([`Algorithm::charge`]) that leaves no permit counts as a refusal. So after 5 failures that are charged
-//! afterwards, `5/min ban 1h` bans at once, and not at the sixth request. A ban takes no charges and no reservations.
+//! A charge ([`Algorithm::charge`]) that leaves no permit counts as a refusal. So after 5 failures
+//! that are charged afterwards, `5/min ban 1h` bans at once, and not at the sixth request. A ban
+//! takes no charges and no reservations.
 //!
 //! Most admitted in any interval of length t: that of gcra, `burst + limit/period · t`.
 
@@ -39,7 +42,8 @@ pub struct Ban {
     after: u64,
     /// Bits of the mark.
     mark_bits: u32,
-    /// The policy's last time. Up to it `tolerance` can be added to the clock twice without overflow of the TAT's bits.
+    /// The policy's last time. Up to it `tolerance` can be added to the clock twice without
+    /// overflow of the TAT's bits.
     last: u64,
 }
 
@@ -47,8 +51,8 @@ impl Ban {
     /// Compiles a policy of kind [`Kind::Gcra`] with `ban`, whose limit is not 0.
     ///
     /// # Errors
-    /// [`PolicyError::OptionMismatch`] for any other policy, [`PolicyError::Ban`] if the word cannot hold so long a
-    /// ban beside the clock, and those of [`super::gcra::Gcra::new`].
+    /// [`PolicyError::OptionMismatch`] for any other policy, [`PolicyError::Ban`] if the word
+    /// cannot hold so long a ban beside the clock, and those of [`super::gcra::Gcra::new`].
     pub fn new(policy: &Policy) -> Result<Ban, PolicyError> {
         policy.validate()?;
         if policy.kind != Kind::Gcra || policy.ban == 0 {
@@ -59,20 +63,36 @@ impl Ban {
         let after = u64::from(policy.ban_after);
         let mark_bits = bits(after);
         let tat_bits = 64 - mark_bits;
-        // The grid has room for twice its span beyond the clock: for a debt of two bursts, or for a ban and a burst.
+        // The grid has room for twice its span beyond the clock: for a debt of two bursts, or for a
+        // ban and a burst.
         let banned = mul_div_ceil(u128::from(policy.ban), limit.into(), NonZeroU128::from(period));
-        let banned = banned.and_then(|permits| u64::try_from(permits).ok()).ok_or(PolicyError::Ban)?;
-        // A policy that would not fit without its ban either gets the error of a bucket without a ban, such as a
-        // burst that is too large.
+        let banned =
+            banned.and_then(|permits| u64::try_from(permits).ok()).ok_or(PolicyError::Ban)?;
+        // A policy that would not fit without its ban either gets the error of a bucket without a
+        // ban, such as a burst that is too large.
         grid(policy, policy.burst, tat_bits)?;
         let grid = match policy.burst.checked_add(banned / 2 + 1) {
             Some(span) => grid(policy, span, tat_bits).map_err(|_| PolicyError::Ban)?,
             None => return Err(PolicyError::Ban),
         };
-        let tolerance = policy.burst.checked_mul(grid.per_permit().get()).ok_or(PolicyError::BurstTooLarge)?;
-        let end = (u64::MAX >> mark_bits).checked_sub(tolerance).and_then(|end| end.checked_sub(tolerance));
-        let last = grid.nanos(end.ok_or(PolicyError::BurstTooLarge)?).min(grid.max_now()).saturating_sub(1);
-        Ok(Ban { grid, burst: policy.burst, tolerance, time: policy.ban, after, mark_bits, last: last.min(LAST) })
+        let tolerance =
+            policy.burst.checked_mul(grid.per_permit().get()).ok_or(PolicyError::BurstTooLarge)?;
+        let end = (u64::MAX >> mark_bits)
+            .checked_sub(tolerance)
+            .and_then(|end| end.checked_sub(tolerance));
+        let last = grid
+            .nanos(end.ok_or(PolicyError::BurstTooLarge)?)
+            .min(grid.max_now())
+            .saturating_sub(1);
+        Ok(Ban {
+            grid,
+            burst: policy.burst,
+            tolerance,
+            time: policy.ban,
+            after,
+            mark_bits,
+            last: last.min(LAST),
+        })
     }
 
     /// The units of the word's TAT.
@@ -80,8 +100,8 @@ impl Ban {
         &self.grid
     }
 
-    /// The time at which the ban of `state` ends, in nanoseconds. `None` if it is not banned at `now`, and [`NEVER`]
-    /// if the ban ends after the last time.
+    /// The time at which the ban of `state` ends, in nanoseconds. `None` if it is not banned at
+    /// `now`, and [`NEVER`] if the ban ends after the last time.
     pub fn banned_until(&self, state: u64, now: u64) -> Option<u64> {
         let (tat, mark) = self.unpack(state);
         self.is_banned(tat, mark, self.grid.units(now)).then(|| self.end(tat))
@@ -96,7 +116,8 @@ impl Ban {
         (state >> self.mark_bits, state & ((1 << self.mark_bits) - 1))
     }
 
-    /// A TAT above the highest that the word can hold becomes the highest, which expires at [`NEVER`].
+    /// A TAT above the highest that the word can hold becomes the highest, which expires at
+    /// [`NEVER`].
     fn pack(&self, tat: u64, mark: u64) -> u64 {
         (tat.min(u64::MAX >> self.mark_bits) << self.mark_bits) | mark
     }
@@ -110,7 +131,9 @@ impl Ban {
     fn ban(&self, until: u64) -> u64 {
         let units = self.grid.units(until);
         let up = u64::from(self.grid.nanos(units) < until);
-        units.saturating_add(up).saturating_add(self.tolerance.saturating_sub(self.grid.per_permit().get()))
+        units
+            .saturating_add(up)
+            .saturating_add(self.tolerance.saturating_sub(self.grid.per_permit().get()))
     }
 
     /// When a ban with this TAT ends.
@@ -181,7 +204,8 @@ impl Algorithm for Ban {
         }
         let clock = self.grid.units_in_time(now);
         let Some((tat, mark)) = self.here(state, clock) else { return Step::deny() };
-        // cost <= burst, so charge <= tolerance, and up to `last` the clock leaves room for two of them.
+        // cost <= burst, so charge <= tolerance, and up to `last` the clock leaves room for two of
+        // them.
         let next = tat.saturating_add(cost.wrapping_mul(self.grid.per_permit().get()));
         match next <= clock.saturating_add(self.tolerance) {
             true => Step::allow(self.pack(next, mark)),
@@ -277,17 +301,18 @@ impl Facts for Ban {
         true
     }
 
-    /// The permits, rounded up, that the limit must refill before the first one can be taken; 0 for a banned key,
-    /// because a ban is no number.
+    /// The permits, rounded up, that the limit must refill before the first one can be taken; 0 for
+    /// a banned key, because a ban is no number.
     fn debt(&self, state: u64, now: u64) -> u64 {
         let clock = self.grid.units(now);
         let Some((tat, _)) = self.here(state, clock) else { return 0 };
-        let (units, permit) = (tat.saturating_sub(clock.saturating_add(self.tolerance)), self.grid.per_permit());
+        let (units, permit) =
+            (tat.saturating_sub(clock.saturating_add(self.tolerance)), self.grid.per_permit());
         units / permit + u64::from(units % permit != 0)
     }
 
-    /// The word of a key without refusals that lacks `permits` of its burst, or owes up to another burst; 0 for no
-    /// permits.
+    /// The word of a key without refusals that lacks `permits` of its burst, or owes up to another
+    /// burst; 0 for no permits.
     fn charging(&self, permits: u64, now: u64) -> Charging {
         if permits == 0 || now > self.last {
             return Charging::To(0);
@@ -297,8 +322,9 @@ impl Facts for Ban {
         Charging::To(self.pack(self.grid.units_in_time(now).saturating_add(units), 0))
     }
 
-    /// Moves a key's word from the policy `old` to this one. A key that `old` banned stays banned until the same
-    /// time, or longer if its debt lasts longer. `None` for a key that is not banned.
+    /// Moves a key's word from the policy `old` to this one. A key that `old` banned stays banned
+    /// until the same time, or longer if its debt lasts longer. `None` for a key that is not
+    /// banned.
     fn adopt(&self, old: &Ban, state: u64) -> Option<u64> {
         let (tat, mark) = old.unpack(state);
         if mark < old.after {

@@ -1,22 +1,23 @@
 //! Calendar quotas: a counter for each day, week, month or year of a time zone.
 //!
-//! The word is `window · (limit + 1) + used`. `window` is the number of the local day, week, month or year, counted
-//! from 1970, plus 3. (A word of 0 is the fresh state, and a zone's first local window of 1970 may have begun in
-//! 1969.)
+//! The word is `window · (limit + 1) + used`. `window` is the number of the local day, week, month
+//! or year, counted from 1970, plus 3. (A word of 0 is the fresh state, and a zone's first local
+//! window of 1970 may have begun in 1969.)
 //!
-//! Times are Unix nanoseconds. A window begins when local clocks first show midnight of its first day, or at the jump
-//! if they jump over it. So days have the hours that their zone gives them: 23, 24 or 25, and 0 for a day that a zone
-//! leaves out. A window ends where the next begins.
+//! Times are Unix nanoseconds. A window begins when local clocks first show midnight of its first
+//! day, or at the jump if they jump over it. So days have the hours that their zone gives them: 23,
+//! 24 or 25, and 0 for a day that a zone leaves out. A window ends where the next begins.
 //!
-//! Months that begin on day 29, 30 or 31 begin on the last day of a shorter month. Each start is counted from the
-//! anchor and not from the start before it, so after 28 February comes 31 March. Years from 29 February begin on the
-//! 28th in common years.
+//! Months that begin on day 29, 30 or 31 begin on the last day of a shorter month. Each start is
+//! counted from the anchor and not from the start before it, so after 28 February comes 31 March.
+//! Years from 29 February begin on the 28th in common years.
 //!
-//! As in a fixed window, a word whose window is later than `now` shows that the clock went back, and the request is
-//! decided in the word's window.
+//! As in a fixed window, a word whose window is later than `now` shows that the clock went back,
+//! and the request is decided in the word's window.
 //!
-//! Most admitted in any window of one period, which is the mean length: `3 · limit`, at the end of one window, in a
-//! short one and at the start of a third. `2 · limit` in any time that is shorter than the shortest window.
+//! Most admitted in any window of one period, which is the mean length: `3 · limit`, at the end of
+//! one window, in a short one and at the start of a third. `2 · limit` in any time that is shorter
+//! than the shortest window.
 
 use super::facts::{Charging, Facts};
 use super::{until, Algorithm, Charged, GiveBack, Returned, Step};
@@ -54,15 +55,19 @@ impl Calendar {
     /// Compiles a policy of kind [`Kind::Calendar`] whose limit is not 0.
     ///
     /// # Errors
-    /// [`PolicyError::OptionMismatch`] for any other policy, [`PolicyError::RateTooHigh`] if the word cannot hold the
-    /// counter beside the window, and those of [`Policy::validate`].
+    /// [`PolicyError::OptionMismatch`] for any other policy, [`PolicyError::RateTooHigh`] if the
+    /// word cannot hold the counter beside the window, and those of [`Policy::validate`].
     pub fn new(policy: &Policy) -> Result<Calendar, PolicyError> {
         policy.validate()?;
         if policy.kind != Kind::Calendar || policy.limit == 0 {
             return Err(PolicyError::OptionMismatch);
         }
         let span = policy.span().ok_or(PolicyError::Calendar)?;
-        let radix = policy.limit.checked_add(1).and_then(NonZeroU64::new).ok_or(PolicyError::RateTooHigh)?;
+        let radix = policy
+            .limit
+            .checked_add(1)
+            .and_then(NonZeroU64::new)
+            .ok_or(PolicyError::RateTooHigh)?;
         if u64::MAX / radix <= WINDOWS {
             return Err(PolicyError::RateTooHigh);
         }
@@ -70,8 +75,8 @@ impl Calendar {
         Ok(Calendar { limit, radix: Divisor::new(radix), span, from, zone })
     }
 
-    /// The first instant of a window, in Unix seconds. Window 0 has 1970-01-01, or begins on the anchor's day in 1970
-    /// or before it.
+    /// The first instant of a window, in Unix seconds. Window 0 has 1970-01-01, or begins on the
+    /// anchor's day in 1970 or before it.
     ///
     /// ```
     /// use tollbar::algorithm::calendar::Calendar;
@@ -114,8 +119,8 @@ impl Calendar {
                 years - i64::from(self.day_of_month(year, from / 32 + 1, from % 32 + 1) > today)
             }
         };
-        // Clocks that were set back over midnight show yesterday, in a window that has begun. A zone that leaves out
-        // a day has begun the next.
+        // Clocks that were set back over midnight show yesterday, in a window that has begun. A
+        // zone that leaves out a day has begun the next.
         for _ in 0..3 {
             if self.start(window + 1) > instant {
                 break;
@@ -224,7 +229,10 @@ impl Algorithm for Calendar {
         let Some(here) = self.here(state, now) else { return Charged::none(cost) };
         match cost.min(self.limit.saturating_sub(here.used)) {
             0 => Charged::none(cost),
-            permits => Charged { next: Some(self.word(here.window, here.used + permits)), rest: cost - permits },
+            permits => Charged {
+                next: Some(self.word(here.window, here.used + permits)),
+                rest: cost - permits,
+            },
         }
     }
 
@@ -264,8 +272,8 @@ impl Facts for Calendar {
         Charging::Step(self.available(0, now))
     }
 
-    /// Moves a key's word from the policy `old` to this one: the permits used stay used, up to this limit. `None` if
-    /// the policies differ in their windows.
+    /// Moves a key's word from the policy `old` to this one: the permits used stay used, up to this
+    /// limit. `None` if the policies differ in their windows.
     fn adopt(&self, old: &Calendar, state: u64) -> Option<u64> {
         if (self.span, self.from, self.zone) != (old.span, old.from, old.zone) {
             return None;

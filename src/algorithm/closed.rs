@@ -1,7 +1,7 @@
 //! A limit of 0, which refuses every request.
 //!
-//! The word counts nothing. It is the end of the debt that a key had when its policy became 0, in nanoseconds, or the
-//! count of a quota: a word after the last time, which never expires.
+//! The word counts nothing. It is the end of the debt that a key had when its policy became 0, in
+//! nanoseconds, or the count of a quota: a word after the last time, which never expires.
 //!
 //! Most admitted in any window: 0.
 

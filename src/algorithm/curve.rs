@@ -1,21 +1,23 @@
-//! Refill curves: within each slice of one period the permits come along a curve, and all of them have come at its end.
+//! Refill curves: within each slice of one period the permits come along a curve, and all of them
+//! have come at its end.
 //!
-//! The slices are aligned to time 0. The curve is a line through up to 16 knots ([`Knots`]), which are shares of the
-//! limit at shares of the slice. With the shares as exact fractions,
+//! The slices are aligned to time 0. The curve is a line through up to 16 knots ([`Knots`]), which
+//! are shares of the limit at shares of the slice. With the shares as exact fractions,
 //!
 //! ```text
 //! come(t) = floor(limit · curve(t / (period − 1)))        t nanoseconds after the slice began, 0 ≤ t < period
 //! ```
 //!
-//! and a request passes if `used + cost <= come(t)`. The curve is stretched over `period − 1` ns, because its end
-//! must be in the slice: at `period` the next slice begins, so the last permit would never come. Unused permits are
-//! lost at the end of a slice.
+//! and a request passes if `used + cost <= come(t)`. The curve is stretched over `period − 1` ns,
+//! because its end must be in the slice: at `period` the next slice begins, so the last permit
+//! would never come. Unused permits are lost at the end of a slice.
 //!
-//! The word is that of [`super::fixed_window`] aligned to time 0: the number of the slice, and the permits used in
-//! it. If the word's slice is later than `now`, the clock went back, and the request is refused.
+//! The word is that of [`super::fixed_window`] aligned to time 0: the number of the slice, and the
+//! permits used in it. If the word's slice is later than `now`, the clock went back, and the
+//! request is refused.
 //!
-//! Most admitted in a slice: `limit`. In any window of one period: `2 · limit`, at the end of one slice and the start
-//! of the next.
+//! Most admitted in a slice: `limit`. In any window of one period: `2 · limit`, at the end of one
+//! slice and the start of the next.
 
 use super::facts::{Charging, Facts};
 use super::fixed_window::FixedWindow;
@@ -39,8 +41,9 @@ impl Curve {
     /// Compiles a policy of kind [`Kind::Curve`] whose limit is not 0.
     ///
     /// # Errors
-    /// [`PolicyError::OptionMismatch`] for any other policy, [`PolicyError::RateTooHigh`] if the word cannot hold the
-    /// counter beside the slice or 128 bits the product of limit and period, and those of [`Policy::validate`].
+    /// [`PolicyError::OptionMismatch`] for any other policy, [`PolicyError::RateTooHigh`] if the
+    /// word cannot hold the counter beside the slice or 128 bits the product of limit and period,
+    /// and those of [`Policy::validate`].
     #[inline(never)]
     pub fn new(policy: &Policy) -> Result<Curve, PolicyError> {
         policy.validate()?;
@@ -49,8 +52,8 @@ impl Curve {
         }
         let period = NonZeroU64::new(policy.period).ok_or(PolicyError::PeriodZero)?;
         let window = FixedWindow::with(policy.limit, period.get(), period, false)?;
-        // `come` and its inverse multiply two percents, the limit and the period. No product of theirs is larger, so
-        // none overflows 128 bits.
+        // `come` and its inverse multiply two percents, the limit and the period. No product of
+        // theirs is larger, so none overflows 128 bits.
         let product = u128::from(policy.limit).checked_mul(u128::from(period.get()));
         product.and_then(|n| n.checked_mul(PERCENT * PERCENT)).ok_or(PolicyError::RateTooHigh)?;
         let knots = if policy.knots.is_none() { LINEAR } else { policy.knots };
@@ -65,7 +68,8 @@ impl Curve {
         for knot in self.knots.pairs().map(Knot::from) {
             let begin = last.at * length;
             if knot.at * length > offset {
-                // `width` is not 0, because this knot is later than the offset, and the last knot is not.
+                // `width` is not 0, because this knot is later than the offset, and the last knot
+                // is not.
                 let width = (knot.at - last.at) * length;
                 let shares = last.share * width + (knot.share - last.share) * (offset - begin);
                 let permits = (u128::from(self.limit) * shares).checked_div(PERCENT * width);
@@ -76,7 +80,8 @@ impl Curve {
         self.limit
     }
 
-    /// The nanoseconds from the beginning of a slice until so many permits have come, which are at most the limit.
+    /// The nanoseconds from the beginning of a slice until so many permits have come, which are at
+    /// most the limit.
     #[inline(never)]
     fn offset_of(&self, permits: u64) -> u64 {
         let (length, limit) = (u128::from(self.length), u128::from(self.limit));
@@ -84,8 +89,8 @@ impl Curve {
         let mut last = Knot::BEGIN;
         for knot in self.knots.pairs().map(Knot::from) {
             if limit * knot.share >= wanted {
-                // The time at which the line from the last knot reaches `wanted`, rounded up to a nanosecond. If both
-                // knots have the same time, that is their time.
+                // The time at which the line from the last knot reaches `wanted`, rounded up to a
+                // nanosecond. If both knots have the same time, that is their time.
                 let lacking = wanted.saturating_sub(limit * last.share);
                 let rise = limit * (knot.share - last.share);
                 let time = last.at * length * rise + lacking * (knot.at - last.at) * length;
@@ -98,8 +103,8 @@ impl Curve {
         self.length
     }
 
-    /// The number of the slice at `now` and the permits used in it by this state, or the later slice of the state.
-    /// `None` after the last time.
+    /// The number of the slice at `now` and the permits used in it by this state, or the later
+    /// slice of the state. `None` after the last time.
     fn here(&self, state: u64, now: u64) -> Option<Here> {
         let (slice, used) = self.window.used_at(state, now)?;
         let (number, offset) = self.window.slice_of(now);
@@ -160,7 +165,9 @@ impl Algorithm for Curve {
             return Step::never();
         }
         match self.here(state, now) {
-            Some(here) if !here.is_later && cost <= self.come(here.offset).saturating_sub(here.used) => {
+            Some(here)
+                if !here.is_later && cost <= self.come(here.offset).saturating_sub(here.used) =>
+            {
                 Step::allow(self.window.word(here.slice, here.used + cost))
             }
             _ => Step::deny(),
@@ -175,7 +182,8 @@ impl Algorithm for Curve {
         }
     }
 
-    /// The request passes in the state's slice or, if too few permits are left in that slice, in the next one.
+    /// The request passes in the state's slice or, if too few permits are left in that slice, in
+    /// the next one.
     #[inline(never)]
     fn admits_at(&self, state: u64, now: u64, cost: u64) -> u64 {
         if cost == 0 {
@@ -218,8 +226,8 @@ impl Algorithm for Curve {
         self.window.refill()
     }
 
-    /// In the slice of the charge, as a fixed window does. An admission compares the count with the permits that have
-    /// come, so the kept charges would have passed by themselves ([`GiveBack`]).
+    /// In the slice of the charge, as a fixed window does. An admission compares the count with the
+    /// permits that have come, so the kept charges would have passed by themselves ([`GiveBack`]).
     #[inline(never)]
     fn give_back(&self, state: u64, now: u64, back: &GiveBack) -> Option<Returned> {
         self.window.give_back(state, now, back)

@@ -1,61 +1,65 @@
-//! What limiters and tables ask an algorithm besides its decisions: whether its refusals keep an order, how its words
-//! compare, and how a key's word comes from one policy to another.
+//! What limiters and tables ask an algorithm besides its decisions: whether its refusals keep an
+//! order, how its words compare, and how a key's word comes from one policy to another.
 
 use super::Algorithm;
 use crate::decision::Decision;
 
 /// The facts of an algorithm whose state is one word.
 ///
-/// An item without a body has no answer that would be right for most algorithms, so the compiler names it for a new
-/// one. An item with a body is right for every algorithm that has nothing of the kind, such as bans.
+/// An item without a body has no answer that would be right for most algorithms, so the compiler
+/// names it for a new one. An item with a body is right for every algorithm that has nothing of the
+/// kind, such as bans.
 ///
-/// A word goes from one algorithm to another by two numbers: the permits that it lacks ([`Facts::owed`],
-/// [`Facts::charging`]), or the time until which it owes ([`Algorithm::expires_at`], [`Algorithm::owing`]). A word that
-/// stays with its algorithm may keep more than a number ([`Facts::adopt`], [`Facts::convert`], [`Facts::carry`]).
+/// A word goes from one algorithm to another by two numbers: the permits that it lacks
+/// ([`Facts::owed`], [`Facts::charging`]), or the time until which it owes
+/// ([`Algorithm::expires_at`], [`Algorithm::owing`]). A word that stays with its algorithm may keep
+/// more than a number ([`Facts::adopt`], [`Facts::convert`], [`Facts::carry`]).
 pub(super) trait Facts: Algorithm {
-    /// Whether a request may ask that permits are left after it ([`super::step_leaving`]). An algorithm that lends
-    /// cannot: it may admit a cost and refuse a smaller one.
+    /// Whether a request may ask that permits are left after it ([`super::step_leaving`]). An
+    /// algorithm that lends cannot: it may admit a cost and refuse a smaller one.
     fn keeps_reserves(&self) -> bool;
 
-    /// Whether words that are at most [`TAT_MOST`](super::gcra::TAT_MOST) are times: of two of them the greater
-    /// expires no sooner.
+    /// Whether words that are at most [`TAT_MOST`](super::gcra::TAT_MOST) are times: of two of them
+    /// the greater expires no sooner.
     fn words_are_times(&self) -> bool;
 
-    /// The permits that a key must regain before it has none left and owes none, rounded up to whole permits; 0 for a
-    /// key that owes nothing. A banned key answers 0, because its ban is converted by its time.
+    /// The permits that a key must regain before it has none left and owes none, rounded up to
+    /// whole permits; 0 for a key that owes nothing. A banned key answers 0, because its ban is
+    /// converted by its time.
     fn debt(&self, state: u64, now: u64) -> u64;
 
-    /// How a fresh state comes to lack `permits` at `now`, at most the burst. Token buckets, interval, curve and
-    /// level-dependent refill may owe more.
+    /// How a fresh state comes to lack `permits` at `now`, at most the burst. Token buckets,
+    /// interval, curve and level-dependent refill may owe more.
     fn charging(&self, permits: u64, now: u64) -> Charging;
 
-    /// `state`, which a key had under `old`, if the two policies count alike: they have windows of the same length and
-    /// alignment, or refill as many permits at the same times. Otherwise `None`, and the caller keeps the time.
+    /// `state`, which a key had under `old`, if the two policies count alike: they have windows of
+    /// the same length and alignment, or refill as many permits at the same times. Otherwise
+    /// `None`, and the caller keeps the time.
     fn adopt(&self, old: &Self, state: u64) -> Option<u64>;
 
-    /// The permits by which `state` falls short of a fresh one at `now`, rounded up, with its debt. `None`: they are
-    /// those that are not available, and the debt.
+    /// The permits by which `state` falls short of a fresh one at `now`, rounded up, with its debt.
+    /// `None`: they are those that are not available, and the debt.
     fn owed(&self, state: u64, now: u64) -> Option<u64> {
         let _ = (state, now);
         None
     }
 
-    /// `state`, which a key had under `old`, with as many permits left at `now`, if that keeps more than whole permits
-    /// do. `None`: the caller converts whole permits.
+    /// `state`, which a key had under `old`, with as many permits left at `now`, if that keeps more
+    /// than whole permits do. `None`: the caller converts whole permits.
     fn convert(&self, old: &Self, state: u64, now: u64) -> Option<u64> {
         let _ = (old, state, now);
         None
     }
 
-    /// `state`, which a key had under `old` at the time `there` of another clock, at the time `here`, if that keeps
-    /// more than whole permits do. `None`: the caller converts whole permits.
+    /// `state`, which a key had under `old` at the time `there` of another clock, at the time
+    /// `here`, if that keeps more than whole permits do. `None`: the caller converts whole permits.
     fn carry(&self, old: &Self, state: u64, there: u64, here: u64) -> Option<u64> {
         let _ = (old, state, there, here);
         None
     }
 
-    /// `decision`, which left the state `state`, with what only this algorithm knows: that a ban refused, or which
-    /// policy of a list.
+    /// `decision`, which left the state `state`, with what only this algorithm knows: that a ban
+    /// refused, or which policy of a list.
     fn explained(&self, decision: Decision, state: u64, now: u64, cost: u64) -> Decision {
         let _ = (state, now, cost);
         decision
@@ -64,8 +68,8 @@ pub(super) trait Facts: Algorithm {
     /// Makes the algorithm one for words of slots, whose TAT may have been lowered.
     fn enter_slots(&mut self) {}
 
-    /// `state` in a slot that stays taken until `until`, at the time `now`. With `exact` the debt is kept to the
-    /// unit, and otherwise the time to a 64th. `None` if no word says so.
+    /// `state` in a slot that stays taken until `until`, at the time `now`. With `exact` the debt
+    /// is kept to the unit, and otherwise the time to a 64th. `None` if no word says so.
     fn hold(&self, state: u64, until: u64, now: u64, exact: bool) -> Option<u64> {
         let _ = (state, until, now, exact);
         None

@@ -3,17 +3,19 @@
 //! The word is `start · (limit + 1) + used`. `start` has two meanings:
 //!
 //! - Aligned to time 0, it is the number of the window.
-//! - Aligned to the first request, it is that request's time in grains, rounded up, plus 1. (A word of 0 is the fresh
-//!   state.) The grain is 1 ns for limits up to 6. Above that it is the smallest of 2, 5, 10, 20, 50 … ns that leaves
-//!   room for the counter. A window is therefore up to a grain longer than the period, and never shorter.
+//! - Aligned to the first request, it is that request's time in grains, rounded up, plus 1. (A word
+//!   of 0 is the fresh state.) The grain is 1 ns for limits up to 6. Above that it is the smallest
+//!   of 2, 5, 10, 20, 50 … ns that leaves room for the counter. A window is therefore up to a grain
+//!   longer than the period, and never shorter.
 //!
-//! A word whose window is later than `now` shows that the clock went back. The request is then decided in the word's
-//! window.
+//! A word whose window is later than `now` shows that the clock went back. The request is then
+//! decided in the word's window.
 //!
-//! Permits can be given back in the window in which they were charged ([`Algorithm::give_back`]). The count falls,
-//! and the word's window stays.
+//! Permits can be given back in the window in which they were charged ([`Algorithm::give_back`]).
+//! The count falls, and the word's window stays.
 //!
-//! Most admitted in any window of one period: `2 · limit`, at the end of one window and the start of the next.
+//! Most admitted in any window of one period: `2 · limit`, at the end of one window and the start
+//! of the next.
 
 use super::facts::{Charging, Facts};
 use super::{until, Algorithm, Charged, GiveBack, Returned, Step};
@@ -31,7 +33,8 @@ pub struct FixedWindow {
     grain: Divisor,
     /// The length of a window in nanoseconds.
     period: u64,
-    /// The largest `start` of a window that admits. A word can hold larger ones: `owing` uses `starts + 1`.
+    /// The largest `start` of a window that admits. A word can hold larger ones: `owing` uses
+    /// `starts + 1`.
     starts: u64,
     /// The last clock reading that admits anything.
     last: u64,
@@ -49,8 +52,8 @@ impl FixedWindow {
     /// Compiles a policy of kind [`Kind::FixedWindow`] whose limit is not 0.
     ///
     /// # Errors
-    /// [`PolicyError::OptionMismatch`] for any other policy, [`PolicyError::RateTooHigh`] if the word cannot
-    /// hold the counter beside the window, and those of [`Policy::validate`].
+    /// [`PolicyError::OptionMismatch`] for any other policy, [`PolicyError::RateTooHigh`] if the
+    /// word cannot hold the counter beside the window, and those of [`Policy::validate`].
     pub fn new(policy: &Policy) -> Result<FixedWindow, PolicyError> {
         policy.validate()?;
         if policy.kind != Kind::FixedWindow || policy.limit == 0 {
@@ -69,7 +72,10 @@ impl FixedWindow {
         let mut decade: u64 = 1;
         loop {
             for times in [1, 2, 5] {
-                let grain = decade.checked_mul(times).and_then(NonZeroU64::new).ok_or(PolicyError::RateTooHigh)?;
+                let grain = decade
+                    .checked_mul(times)
+                    .and_then(NonZeroU64::new)
+                    .ok_or(PolicyError::RateTooHigh)?;
                 // Rounding a start up to the next grain must add less than a period.
                 if grain > period {
                     return Err(PolicyError::RateTooHigh);
@@ -82,17 +88,23 @@ impl FixedWindow {
         }
     }
 
-    pub(super) fn with(limit: u64, period: u64, grain: NonZeroU64, anchored: bool) -> Result<FixedWindow, PolicyError> {
-        let radix = limit.checked_add(1).and_then(NonZeroU64::new).ok_or(PolicyError::RateTooHigh)?;
+    pub(super) fn with(
+        limit: u64,
+        period: u64,
+        grain: NonZeroU64,
+        anchored: bool,
+    ) -> Result<FixedWindow, PolicyError> {
+        let radix =
+            limit.checked_add(1).and_then(NonZeroU64::new).ok_or(PolicyError::RateTooHigh)?;
         let starts = (u64::MAX / radix).saturating_sub(2);
-        // A policy with epoch-aligned windows that are too fast for the whole range of the clock gets half of the
-        // range instead of an error.
+        // A policy with epoch-aligned windows that are too fast for the whole range of the clock
+        // gets half of the range instead of an error.
         let needed = if anchored { HORIZON / grain + 2 } else { HORIZON / grain / 2 };
         if starts < needed.max(1) {
             return Err(PolicyError::RateTooHigh);
         }
-        // Aligned to time 0, the last window ends before `starts + 1` grains. Anchored, a request after
-        // `starts - 1` grains would round up to a start above `starts`.
+        // Aligned to time 0, the last window ends before `starts + 1` grains. Anchored, a request
+        // after `starts - 1` grains would round up to a start above `starts`.
         let ahead = if anchored { starts - 1 } else { starts.saturating_add(1) };
         let last = ahead.saturating_mul(grain.get()).saturating_sub(u64::from(!anchored));
         Ok(FixedWindow {
@@ -116,7 +128,9 @@ impl FixedWindow {
         let (grain, rest) = self.grain.div_rem(now);
         if !self.anchored {
             let from = grain.wrapping_mul(self.radix.get());
-            let Some(used) = state.checked_sub(from) else { return Some(Here { start: grain, used: 0 }) };
+            let Some(used) = state.checked_sub(from) else {
+                return Some(Here { start: grain, used: 0 });
+            };
             if used <= self.limit {
                 return Some(Here { start: grain, used });
             }
@@ -132,8 +146,8 @@ impl FixedWindow {
         Some(Here { start, used: 0 })
     }
 
-    /// The number of the window in which a request at `now` is decided, aligned to time 0, and the permits used in
-    /// it. `None` after the last time.
+    /// The number of the window in which a request at `now` is decided, aligned to time 0, and the
+    /// permits used in it. `None` after the last time.
     pub(super) fn used_at(&self, state: u64, now: u64) -> Option<(u64, u64)> {
         self.here(state, now).map(|here| (here.start, here.used))
     }
@@ -143,7 +157,8 @@ impl FixedWindow {
         self.grain.div_rem(now)
     }
 
-    /// The start of the window `start`, in nanoseconds. Anchored, it is up to a grain later than the first request.
+    /// The start of the window `start`, in nanoseconds. Anchored, it is up to a grain later than
+    /// the first request.
     #[inline(always)]
     pub(super) fn from(&self, start: u64) -> u64 {
         start.saturating_sub(u64::from(self.anchored)).saturating_mul(self.grain.get())
@@ -172,7 +187,8 @@ impl FixedWindow {
     #[inline(always)]
     fn anchor(&self, from: u64) -> u64 {
         let (grain, rest) = self.grain.div_rem(from);
-        // Saturating, because `from / 1 + 2` may exceed 64 bits. Callers compare the result with `starts`.
+        // Saturating, because `from / 1 + 2` may exceed 64 bits. Callers compare the result with
+        // `starts`.
         grain.saturating_add(u64::from(rest != 0)).saturating_add(1)
     }
 
@@ -246,8 +262,8 @@ impl Algorithm for FixedWindow {
         self.over(self.radix.div_rem(state).0)
     }
 
-    /// The first window that ends at or after `until`, with all permits used. After the last window that admits
-    /// it is the window `starts + 1`, which expires at [`NEVER`].
+    /// The first window that ends at or after `until`, with all permits used. After the last window
+    /// that admits it is the window `starts + 1`, which expires at [`NEVER`].
     fn owing(&self, until: u64) -> u64 {
         let start = if self.anchored {
             self.anchor(until.saturating_sub(self.period))
@@ -262,7 +278,10 @@ impl Algorithm for FixedWindow {
         let Some(here) = self.here(state, now) else { return Charged::none(cost) };
         match cost.min(self.limit.saturating_sub(here.used)) {
             0 => Charged::none(cost),
-            permits => Charged { next: Some(self.word(here.start, here.used + permits)), rest: cost - permits },
+            permits => Charged {
+                next: Some(self.word(here.start, here.used + permits)),
+                rest: cost - permits,
+            },
         }
     }
 
@@ -273,9 +292,10 @@ impl Algorithm for FixedWindow {
 
     /// Lowers the count of a window that holds the charge: see [`GiveBack`] for why that is safe.
     ///
-    /// - A charge in the word's window is in its count, because the word's window never falls. A charge before it may
-    ///   have been judged in an earlier window, so it gives nothing back. Anchored with a grain above 1 ns that
-    ///   concerns the request that began the window, unless its time is a multiple of the grain.
+    /// - A charge in the word's window is in its count, because the word's window never falls. A
+    ///   charge before it may have been judged in an earlier window, so it gives nothing back.
+    ///   Anchored with a grain above 1 ns that concerns the request that began the window, unless
+    ///   its time is a multiple of the grain.
     /// - With `count_rejected` a full count may hold refusals, so it gives nothing back.
     #[inline(never)]
     fn give_back(&self, state: u64, now: u64, back: &GiveBack) -> Option<Returned> {
@@ -309,9 +329,9 @@ impl Facts for FixedWindow {
         Charging::Step(self.available(0, now))
     }
 
-    /// Moves a key's word from the policy `old` to this one: the permits used stay used, up to this limit. An
-    /// anchored start is rounded up to this policy's grain. `None` if the policies differ in period or
-    /// alignment.
+    /// Moves a key's word from the policy `old` to this one: the permits used stay used, up to this
+    /// limit. An anchored start is rounded up to this policy's grain. `None` if the policies differ
+    /// in period or alignment.
     fn adopt(&self, old: &FixedWindow, state: u64) -> Option<u64> {
         if (self.period, self.anchored) != (old.period, old.anchored) {
             return None;

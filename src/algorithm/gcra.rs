@@ -1,10 +1,10 @@
-//! GCRA, the generic cell rate algorithm (ITU-T I.371): a token bucket, and a leaky bucket used as a
-//! meter, in one word.
+//! GCRA, the generic cell rate algorithm (ITU-T I.371): a token bucket, and a leaky bucket used as
+//! a meter, in one word.
 //!
-//! The word is the theoretical arrival time (TAT) in [`Grid`] units: the instant at which the bucket is full
-//! again if nobody takes from it. A request of cost `n` moves the TAT `n` permits ahead. It is admitted if the
-//! new TAT is at most `burst` permits after the clock. That is the specification. The forms in this file are faster,
-//! and decide as it does:
+//! The word is the theoretical arrival time (TAT) in [`Grid`] units: the instant at which the
+//! bucket is full again if nobody takes from it. A request of cost `n` moves the TAT `n` permits
+//! ahead. It is admitted if the new TAT is at most `burst` permits after the clock. That is the
+//! specification. The forms in this file are faster, and decide as it does:
 //!
 //! ```
 //! use tollbar::{Shared, State};
@@ -25,7 +25,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Permits can be given back ([`Algorithm::give_back`]). A word whose TAT fell holds a second time as well (`floor`).
+//! Permits can be given back ([`Algorithm::give_back`]). A word whose TAT fell holds a second time
+//! as well (`floor`).
 //!
 //! Most admitted in any interval of length t: `burst + limit/period · t`, and so up to
 //! `burst + limit` in one period.
@@ -54,15 +55,15 @@ pub struct Gcra {
     tolerance: u64,
     /// Units missing from a fresh bucket: `burst - init` permits.
     lacking: u64,
-    /// The last clock reading that admits anything. Up to it `tolerance` can be added to the clock twice
-    /// without overflow.
+    /// The last clock reading that admits anything. Up to it `tolerance` can be added to the clock
+    /// twice without overflow.
     last: u64,
     floors: Floors,
 }
 
-/// The common case: whole units per nanosecond, a bucket that starts full, a time that is not after the last,
-/// and a cost from 1 to the burst. It holds only the fields that this case needs, and `end` stands for most of
-/// the conditions, so one comparison tests them.
+/// The common case: whole units per nanosecond, a bucket that starts full, a time that is not after
+/// the last, and a cost from 1 to the burst. It holds only the fields that this case needs, and
+/// `end` stands for most of the conditions, so one comparison tests them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Plain {
     /// The case holds for clock readings below this; 0 if it holds for none.
@@ -77,15 +78,17 @@ pub(crate) struct Plain {
 }
 
 impl Gcra {
-    /// Compiles a policy of kind [`Kind::Gcra`] without `borrow`, `ban` and a second rate, whose limit is not 0.
+    /// Compiles a policy of kind [`Kind::Gcra`] without `borrow`, `ban` and a second rate, whose
+    /// limit is not 0.
     ///
     /// # Errors
-    /// [`PolicyError::OptionMismatch`] for any other policy, [`PolicyError::RateTooHigh`] from 16 permits per
-    /// nanosecond on, [`PolicyError::BurstTooLarge`] if the word cannot hold twice the burst beside the clock,
-    /// and those of [`Policy::validate`].
+    /// [`PolicyError::OptionMismatch`] for any other policy, [`PolicyError::RateTooHigh`] from 16
+    /// permits per nanosecond on, [`PolicyError::BurstTooLarge`] if the word cannot hold twice the
+    /// burst beside the clock, and those of [`Policy::validate`].
     pub fn new(policy: &Policy) -> Result<Gcra, PolicyError> {
         policy.validate()?;
-        if policy.kind != Kind::Gcra || policy.borrow || policy.ban != 0 || policy.second.is_some() {
+        if policy.kind != Kind::Gcra || policy.borrow || policy.ban != 0 || policy.second.is_some()
+        {
             return Err(PolicyError::OptionMismatch);
         }
         let wide = Gcra::compile(policy, 64)?;
@@ -104,10 +107,15 @@ impl Gcra {
         let grid = grid(policy, policy.burst, bits)?;
         let permit = grid.per_permit().get();
         let tolerance = policy.burst.checked_mul(permit).ok_or(PolicyError::BurstTooLarge)?;
-        let lacking = (policy.burst - policy.init).checked_mul(permit).ok_or(PolicyError::BurstTooLarge)?;
+        let lacking =
+            (policy.burst - policy.init).checked_mul(permit).ok_or(PolicyError::BurstTooLarge)?;
         let most = u64::MAX >> 64_u32.saturating_sub(bits);
         let end = most.checked_sub(tolerance).and_then(|end| end.checked_sub(tolerance));
-        let last = grid.nanos(end.ok_or(PolicyError::BurstTooLarge)?).min(grid.max_now()).saturating_sub(1).min(LAST);
+        let last = grid
+            .nanos(end.ok_or(PolicyError::BurstTooLarge)?)
+            .min(grid.max_now())
+            .saturating_sub(1)
+            .min(LAST);
         let units = match grid.whole() {
             Some(units) if lacking == 0 => units,
             _ => 0,
@@ -117,7 +125,8 @@ impl Gcra {
             0..=TAT_MOST => Floors::new(tolerance, grid.units(last)),
             _ => Floors::NONE,
         };
-        Ok(Gcra { grid, plain, burst: policy.burst, tolerance, lacking, last, floors }.ending_at(last))
+        Ok(Gcra { grid, plain, burst: policy.burst, tolerance, lacking, last, floors }
+            .ending_at(last))
     }
 
     /// Lowers the last time to `last`, if it is later.
@@ -145,8 +154,8 @@ impl Gcra {
         }
     }
 
-    /// The common case, for callers that keep its fields in registers and use [`Algorithm::step`] for all other
-    /// requests.
+    /// The common case, for callers that keep its fields in registers and use [`Algorithm::step`]
+    /// for all other requests.
     pub(crate) const fn plain(&self) -> &Plain {
         &self.plain
     }
@@ -168,8 +177,11 @@ impl Gcra {
         // cost <= burst, so charge <= tolerance, and no sum here wraps up to `last`.
         let charge = cost.wrapping_mul(self.grid.per_permit().get());
         match base.checked_add(charge) {
-            Some(next) if next <= clock.wrapping_add(self.tolerance) => Step::allow(self.raise(state, next)),
-            // A refusal of a fresh bucket that is not full stores the time at which the bucket began to fill.
+            Some(next) if next <= clock.wrapping_add(self.tolerance) => {
+                Step::allow(self.raise(state, next))
+            }
+            // A refusal of a fresh bucket that is not full stores the time at which the bucket
+            // began to fill.
             _ if state == 0 && self.lacking != 0 => Step::deny_and(base),
             _ => Step::deny(),
         }
@@ -211,24 +223,26 @@ impl Plain {
         self.end != 0 && self.burst == burst && self.permit == self.units
     }
 
-    /// Two words that differ by at least this many units expire at different times, the greater one later: the units
-    /// that the clock moves in a nanosecond.
+    /// Two words that differ by at least this many units expire at different times, the greater one
+    /// later: the units that the clock moves in a nanosecond.
     #[inline(always)]
     pub(crate) fn gap(&self) -> u64 {
         self.units
     }
 
-    /// Whether `state` expired at least 8 ns before `now`. [`Algorithm::expires_at`], which is a few
-    /// nanoseconds late, is then at most `now` as well. `state` must be below 2^63, and `now` below `end`.
+    /// Whether `state` expired at least 8 ns before `now`. [`Algorithm::expires_at`], which is a
+    /// few nanoseconds late, is then at most `now` as well. `state` must be below 2^63, and `now`
+    /// below `end`.
     #[inline(always)]
     pub(crate) fn expired_before(&self, state: u64, now: u64) -> bool {
         // The caller has checked that `state` is below 2^63, so the sum cannot wrap.
         state.wrapping_add(self.units.wrapping_mul(8)) <= now.wrapping_mul(self.units)
     }
 
-    /// `Some(Some(next))` for an admission, `Some(None)` for a refusal, and `None` if this is not the common case. A
-    /// word whose TAT was lowered (only slots of a table hold such words) is above every TAT. So a caller that may
-    /// have read one must not take a refusal of a word above [`TAT_MOST`] for the common case.
+    /// `Some(Some(next))` for an admission, `Some(None)` for a refusal, and `None` if this is not
+    /// the common case. A word whose TAT was lowered (only slots of a table hold such words) is
+    /// above every TAT. So a caller that may have read one must not take a refusal of a word above
+    /// [`TAT_MOST`] for the common case.
     #[inline(always)]
     pub(crate) fn step(&self, state: u64, now: u64, cost: u64) -> Option<Option<u64>> {
         self.step_before(self.end, state, now, cost)
@@ -241,9 +255,15 @@ impl Plain {
 
     /// [`Plain::step`] for clock readings below `end`, which is at most [`Plain::end`].
     #[inline(always)]
-    pub(crate) fn step_before(&self, end: u64, state: u64, now: u64, cost: u64) -> Option<Option<u64>> {
-        // A request of cost 1 before `end` is the usual one. It takes neither of the two branches, which `rarely`
-        // moves out of its way.
+    pub(crate) fn step_before(
+        &self,
+        end: u64,
+        state: u64,
+        now: u64,
+        cost: u64,
+    ) -> Option<Option<u64>> {
+        // A request of cost 1 before `end` is the usual one. It takes neither of the two branches,
+        // which `rarely` moves out of its way.
         if now >= end {
             rarely();
             return None;
@@ -251,7 +271,8 @@ impl Plain {
         let mut charge = self.permit;
         if cost != 1 {
             rarely();
-            // A cost of 0 wraps to u64::MAX, so one comparison finds both a cost of 0 and a cost above the burst.
+            // A cost of 0 wraps to u64::MAX, so one comparison finds both a cost of 0 and a cost
+            // above the burst.
             if cost.wrapping_sub(1) >= self.burst {
                 return None;
             }
@@ -314,7 +335,10 @@ impl Algorithm for Gcra {
         if state == 0 {
             return now;
         }
-        until(self.last, self.grid.nanos(self.floors.tat(state).saturating_sub(self.lacking)).max(now))
+        until(
+            self.last,
+            self.grid.nanos(self.floors.tat(state).saturating_sub(self.lacking)).max(now),
+        )
     }
 
     /// [`NEVER`] from the last clock reading that admits anything on.
@@ -336,8 +360,8 @@ impl Algorithm for Gcra {
         let most = if self.floors.exist() { TAT_MOST } else { u64::MAX };
         let word = self.grid.units_up(until).saturating_add(self.lacking).clamp(1, most);
         match self.expires_at(word) {
-            // The word expires after the last time. With a large burst it could still admit before that, and this
-            // word cannot.
+            // The word expires after the last time. With a large burst it could still admit before
+            // that, and this word cannot.
             NEVER => most,
             _ => word,
         }
@@ -351,7 +375,11 @@ impl Algorithm for Gcra {
         }
         let clock = self.grid.units_in_time(now);
         let room = clock.wrapping_add(self.tolerance).saturating_sub(self.base(state, clock));
-        let fresh = if state == 0 { 0 } else { self.grid.nanos(self.floors.tat(state).saturating_sub(self.lacking)) };
+        let fresh = if state == 0 {
+            0
+        } else {
+            self.grid.nanos(self.floors.tat(state).saturating_sub(self.lacking))
+        };
         let reset_after = if fresh > self.last { NEVER } else { fresh.saturating_sub(now) };
         Decision {
             verdict: Verdict::Allowed,
@@ -431,7 +459,9 @@ impl Algorithm for Gcra {
         match cost.min(most.saturating_sub(base) / permit) {
             0 => Charged::none(cost),
             permits => Charged {
-                next: Some(self.raise(state, base.saturating_add(permits.wrapping_mul(permit.get())))),
+                next: Some(
+                    self.raise(state, base.saturating_add(permits.wrapping_mul(permit.get()))),
+                ),
                 rest: cost - permits,
             },
         }

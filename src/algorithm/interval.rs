@@ -1,12 +1,13 @@
-//! Interval refill: `limit` permits come back at the end of each period, up to `burst`, and none in between.
+//! Interval refill: `limit` permits come back at the end of each period, up to `burst`, and none in
+//! between.
 //!
-//! Aligned to time 0, the word counts permits: those refilled since time 0 plus those missing from a full
-//! bucket. So it is a token bucket on a clock that moves in steps. Aligned to the first request
-//! (`anchor first`, for `burst <= limit`), each period refills the whole bucket, and the word is that of
-//! [`super::fixed_window`].
+//! Aligned to time 0, the word counts permits: those refilled since time 0 plus those missing from
+//! a full bucket. So it is a token bucket on a clock that moves in steps. Aligned to the first
+//! request (`anchor first`, for `burst <= limit`), each period refills the whole bucket, and the
+//! word is that of [`super::fixed_window`].
 //!
-//! Most admitted in any window of one period: `burst + limit` aligned to time 0 (a full bucket, then a refill);
-//! `2 · burst` aligned to the first request.
+//! Most admitted in any window of one period: `burst + limit` aligned to time 0 (a full bucket,
+//! then a refill); `2 · burst` aligned to the first request.
 
 use super::facts::{Charging, Facts};
 use super::fixed_window::FixedWindow;
@@ -30,7 +31,8 @@ struct Stepped {
     period: Divisor,
     limit: NonZeroU64,
     burst: u64,
-    /// The last clock reading that admits anything. Up to it fewer than 2^63 permits have been refilled.
+    /// The last clock reading that admits anything. Up to it fewer than 2^63 permits have been
+    /// refilled.
     last: u64,
 }
 
@@ -38,9 +40,9 @@ impl Interval {
     /// Compiles a policy of kind [`Kind::Interval`] whose limit is not 0.
     ///
     /// # Errors
-    /// [`PolicyError::OptionMismatch`] for any other policy, [`PolicyError::RateTooHigh`] if the word cannot
-    /// count the refills, [`PolicyError::BurstTooLarge`] for a burst of 2^63 or more, or above the limit with
-    /// `anchor first`, and those of [`Policy::validate`].
+    /// [`PolicyError::OptionMismatch`] for any other policy, [`PolicyError::RateTooHigh`] if the
+    /// word cannot count the refills, [`PolicyError::BurstTooLarge`] for a burst of 2^63 or more,
+    /// or above the limit with `anchor first`, and those of [`Policy::validate`].
     pub fn new(policy: &Policy) -> Result<Interval, PolicyError> {
         policy.validate()?;
         if policy.kind != Kind::Interval {
@@ -61,8 +63,14 @@ impl Interval {
         if policy.burst > u64::MAX / 2 {
             return Err(PolicyError::BurstTooLarge);
         }
-        let last = intervals.saturating_add(1).saturating_mul(period.get()).saturating_sub(1).min(LAST);
-        Ok(Interval(Shape::Stepped(Stepped { period: Divisor::new(period), limit, burst: policy.burst, last })))
+        let last =
+            intervals.saturating_add(1).saturating_mul(period.get()).saturating_sub(1).min(LAST);
+        Ok(Interval(Shape::Stepped(Stepped {
+            period: Divisor::new(period),
+            limit,
+            burst: policy.burst,
+            last,
+        })))
     }
 }
 
@@ -77,7 +85,8 @@ impl Stepped {
         interval.wrapping_mul(self.limit.get())
     }
 
-    /// The time at which `permits` have been refilled, in nanoseconds; [`NEVER`] if that is after `last`.
+    /// The time at which `permits` have been refilled, in nanoseconds; [`NEVER`] if that is after
+    /// `last`.
     fn nanos(&self, permits: u64) -> u64 {
         let interval = permits / self.limit + u64::from(permits % self.limit != 0);
         until(self.last, interval.saturating_mul(self.period.get()))
@@ -110,15 +119,16 @@ impl Stepped {
         let (before, _) = self.period.div_rem(until.saturating_sub(1));
         let word = before.saturating_add(1).saturating_mul(self.limit.get());
         match self.nanos(word) {
-            // The word expires after the last time. With a large burst it could still admit before that, and this
-            // word cannot.
+            // The word expires after the last time. With a large burst it could still admit before
+            // that, and this word cannot.
             NEVER => u64::MAX,
             _ => word,
         }
     }
 
-    /// Charges the permits when they depart, not before. A bucket with one permit left may be full at the departure,
-    /// and a full bucket keeps no permit beyond its burst. So the one that was left is lost, not added.
+    /// Charges the permits when they depart, not before. A bucket with one permit left may be full
+    /// at the departure, and a full bucket keeps no permit beyond its burst. So the one that was
+    /// left is lost, not added.
     fn reserve(&self, state: u64, now: u64, cost: u64) -> Option<Reservation> {
         if cost > self.burst {
             return None;
@@ -134,8 +144,8 @@ impl Stepped {
         }
     }
 
-    /// All permits of one interval are alike: of the bookings that depart at the last boundary, each may stand for
-    /// the last one.
+    /// All permits of one interval are alike: of the bookings that depart at the last boundary,
+    /// each may stand for the last one.
     fn last_booking(&self, state: u64, charge: Charge) -> Option<Reservation> {
         let next = state.checked_sub(charge.cost)?.max(1);
         Some(Reservation { at: self.nanos(state.saturating_sub(self.burst)), next })
@@ -271,8 +281,8 @@ impl Facts for Interval {
         Charging::unchecked(self, permits, now)
     }
 
-    /// Moves a key's word from the policy `old` to this one. `None` unless both refill as many permits at the
-    /// same times, or have windows of the same length from the first request on.
+    /// Moves a key's word from the policy `old` to this one. `None` unless both refill as many
+    /// permits at the same times, or have windows of the same length from the first request on.
     fn adopt(&self, old: &Interval, state: u64) -> Option<u64> {
         match (&self.0, &old.0) {
             (Shape::Stepped(new), Shape::Stepped(old)) => {

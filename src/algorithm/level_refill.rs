@@ -1,22 +1,26 @@
-//! Level-dependent refill: a token bucket whose permits come back at a rate that depends on how full it is.
+//! Level-dependent refill: a token bucket whose permits come back at a rate that depends on how
+//! full it is.
 //!
-//! The levels are divided into up to four bands ([`Knots`]). In a band that starts at level `L` and has the rate `r`
-//! a permit takes `T = period / (limit · r)`. With
+//! The levels are divided into up to four bands ([`Knots`]). In a band that starts at level `L` and
+//! has the rate `r` a permit takes `T = period / (limit · r)`. With
 //!
 //! ```text
 //! time(L) = the time in which an empty bucket fills to the level L
 //! ```
 //!
-//! a bucket that is full in `w` is at the level `L` with `time(L) = time(burst) − w`. The word is the time at which
-//! the bucket is full, in units of which each `T` is a whole number. A request of cost `n` passes if the level is at
-//! least `n`, that is if `clock ≥ word − time(burst) + time(n)`, so the wait of a refusal is exact.
+//! a bucket that is full in `w` is at the level `L` with `time(L) = time(burst) − w`. The word is
+//! the time at which the bucket is full, in units of which each `T` is a whole number. A request of
+//! cost `n` passes if the level is at least `n`, that is if `clock ≥ word − time(burst) + time(n)`,
+//! so the wait of a refusal is exact.
 //!
-//! A level is `m` permits and a part of the next one. A request moves it down to `m − n` and the same part, which is
-//! another time in another band. That time is rounded down to a unit, and where a nanosecond is not a whole number of
-//! units ([`Grid`]) the clock is rounded up. So the first request of a full bucket and one that crosses bands may
-//! lose up to two units, and no request gains any: an exact bucket would admit whatever this one admits.
+//! A level is `m` permits and a part of the next one. A request moves it down to `m − n` and the
+//! same part, which is another time in another band. That time is rounded down to a unit, and where
+//! a nanosecond is not a whole number of units ([`Grid`]) the clock is rounded up. So the first
+//! request of a full bucket and one that crosses bands may lose up to two units, and no request
+//! gains any: an exact bucket would admit whatever this one admits.
 //!
-//! Most admitted in any window of one period: `burst + limit`, because no band is faster than the policy's rate.
+//! Most admitted in any window of one period: `burst + limit`, because no band is faster than the
+//! policy's rate.
 
 use super::facts::{Charging, Facts};
 use super::gcra::grid;
@@ -33,7 +37,8 @@ pub struct LevelRefill {
     burst: u64,
     /// The units in which an empty bucket fills.
     full: u64,
-    /// The last clock reading that admits anything. Up to it `full` can be added to the clock twice without overflow.
+    /// The last clock reading that admits anything. Up to it `full` can be added to the clock twice
+    /// without overflow.
     last: u64,
 }
 
@@ -74,22 +79,28 @@ impl LevelRefill {
             return Err(PolicyError::OptionMismatch);
         }
         let bands = if policy.knots.is_none() { EVEN } else { policy.knots };
-        // A permit at r % takes 100 / r permits' time. It is a whole number of parts if a permit's time at 100 % has
-        // `parts` parts.
+        // A permit at r % takes 100 / r permits' time. It is a whole number of parts if a permit's
+        // time at 100 % has `parts` parts.
         let mut parts: u64 = 1;
         for [_, rate] in bands.pairs() {
             let steps = whole(u64::from(rate), common(u64::from(rate), PERCENT))?;
-            parts = whole(parts, common(parts, steps))?.checked_mul(steps).ok_or(PolicyError::RateTooHigh)?;
+            parts = whole(parts, common(parts, steps))?
+                .checked_mul(steps)
+                .ok_or(PolicyError::RateTooHigh)?;
         }
         let limit = policy.limit.checked_mul(parts).ok_or(PolicyError::RateTooHigh)?;
-        // The bands in parts of a permit's time. `full` is then the greatest number of parts that the word must hold,
-        // which the grid needs.
+        // The bands in parts of a permit's time. `full` is then the greatest number of parts that
+        // the word must hold, which the grid needs.
         let counted = Bands::new(policy.burst, &bands, parts).ok_or(PolicyError::BurstTooLarge)?;
         let grid = grid(&Policy { limit, ..*policy }, counted.full, 64)?;
         let units = parts.checked_mul(grid.per_permit().get()).ok_or(PolicyError::BurstTooLarge)?;
-        let Bands { bands, full } = Bands::new(policy.burst, &bands, units).ok_or(PolicyError::BurstTooLarge)?;
+        let Bands { bands, full } =
+            Bands::new(policy.burst, &bands, units).ok_or(PolicyError::BurstTooLarge)?;
         // One unit more, because a charge may round the clock up.
-        let most = full.checked_mul(2).and_then(|units| units.checked_add(1)).ok_or(PolicyError::BurstTooLarge)?;
+        let most = full
+            .checked_mul(2)
+            .and_then(|units| units.checked_add(1))
+            .ok_or(PolicyError::BurstTooLarge)?;
         let end = u64::MAX.checked_sub(most).ok_or(PolicyError::BurstTooLarge)?;
         let last = grid.nanos(end).min(grid.max_now()).saturating_sub(1).min(LAST);
         Ok(LevelRefill { grid, bands, burst: policy.burst, full, last })
@@ -114,7 +125,8 @@ impl LevelRefill {
     /// The units in which an empty bucket fills to `permits`, the burst at most.
     fn time(&self, permits: u64) -> u64 {
         let band = self.band(permits);
-        band.time.saturating_add(permits.saturating_sub(band.from).saturating_mul(band.permit.get()))
+        band.time
+            .saturating_add(permits.saturating_sub(band.from).saturating_mul(band.permit.get()))
     }
 
     /// The level of a bucket that is full in `ahead` units; `None` if it is in debt.
@@ -122,7 +134,10 @@ impl LevelRefill {
         let time = self.full.checked_sub(ahead)?;
         let band = self.bands.iter().rev().find(|band| band.time <= time).unwrap_or(self.lowest());
         let units = time.saturating_sub(band.time);
-        Some(Level { permits: band.from.saturating_add(units / band.permit), part: units % band.permit })
+        Some(Level {
+            permits: band.from.saturating_add(units / band.permit),
+            part: units % band.permit,
+        })
     }
 
     /// The word of a bucket that gave `cost` of the permits that it has at `now`.
@@ -132,12 +147,13 @@ impl LevelRefill {
         if old.from == new.from && state > self.grid.units_in_time(now) {
             return state.saturating_add(cost.saturating_mul(new.permit.get()));
         }
-        // The part of the next permit in units of the new band. It is less than a permit there, because `level.part`
-        // is less than one of the old band.
-        let part = (u128::from(level.part) * u128::from(new.permit.get()) / NonZeroU128::from(old.permit)) as u64;
+        // The part of the next permit in units of the new band. It is less than a permit there,
+        // because `level.part` is less than one of the old band.
+        let part = (u128::from(level.part) * u128::from(new.permit.get())
+            / NonZeroU128::from(old.permit)) as u64;
         let time = self.time(permits).saturating_add(part);
-        // The level was computed from the clock rounded down. The new word starts from the clock rounded up, because
-        // one that started from the clock rounded down would be full too early.
+        // The level was computed from the clock rounded down. The new word starts from the clock
+        // rounded up, because one that started from the clock rounded down would be full too early.
         self.grid.units_up(now).saturating_add(self.full.saturating_sub(time))
     }
 }
@@ -149,8 +165,8 @@ struct Bands {
 }
 
 impl Bands {
-    /// The bands of a bucket of `burst` permits, of which one takes `units` at the policy's rate. `None` if 64 bits
-    /// do not hold them.
+    /// The bands of a bucket of `burst` permits, of which one takes `units` at the policy's rate.
+    /// `None` if 64 bits do not hold them.
     #[inline(never)]
     fn new(burst: u64, knots: &Knots, units: u64) -> Option<Bands> {
         // The bands that a list does not have begin at a level that no bucket reaches.
@@ -160,7 +176,8 @@ impl Bands {
         for (band, [level, rate]) in bands.iter_mut().zip(knots.pairs()) {
             let from = (u128::from(burst) * u128::from(level) / u128::from(PERCENT)) as u64;
             let time = (from - last.from).checked_mul(last.permit.get())?.checked_add(last.time)?;
-            let permit = NonZeroU64::new(units.checked_mul(PERCENT)? / NonZeroU64::new(u64::from(rate))?)?;
+            let permit =
+                NonZeroU64::new(units.checked_mul(PERCENT)? / NonZeroU64::new(u64::from(rate))?)?;
             *band = Band { from, time, permit };
             last = *band;
         }
@@ -201,7 +218,9 @@ impl Algorithm for LevelRefill {
         }
         let clock = self.grid.units_in_time(now);
         match self.level(state.saturating_sub(clock)) {
-            Some(level) if level.permits >= cost => Step::allow(self.after(state, now, level, cost)),
+            Some(level) if level.permits >= cost => {
+                Step::allow(self.after(state, now, level, cost))
+            }
             _ => Step::deny(),
         }
     }
@@ -253,8 +272,8 @@ impl Algorithm for LevelRefill {
         }
     }
 
-    /// A debt is paid at the rate of the lowest band, and is at most what that band pays in the time in which the
-    /// bucket fills.
+    /// A debt is paid at the rate of the lowest band, and is at most what that band pays in the
+    /// time in which the bucket fills.
     #[inline(never)]
     fn charge(&self, state: u64, now: u64, cost: u64) -> Charged {
         if cost == 0 || now > self.last {
@@ -274,7 +293,10 @@ impl Algorithm for LevelRefill {
         if taken == 0 && owed == 0 {
             return Charged::none(cost);
         }
-        Charged { next: Some(word.saturating_add(owed.saturating_mul(permit.get()))), rest: cost - taken - owed }
+        Charged {
+            next: Some(word.saturating_add(owed.saturating_mul(permit.get()))),
+            rest: cost - taken - owed,
+        }
     }
 }
 

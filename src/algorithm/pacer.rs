@@ -1,14 +1,15 @@
 //! Pacing: evenly spaced departures, and the token bucket that lends (`borrow`).
 //!
-//! The word is the next departure time in [`Grid`] units, plus the units that a fresh state has in store. The
-//! addition lets a word hold a departure that is due before the clock's zero. A request of any cost is admitted
-//! once the departure time has come. Its cost decides when the next one may depart. After an idle time the
-//! departure lags behind the clock by at most `slack` permits, which may then depart at once.
+//! The word is the next departure time in [`Grid`] units, plus the units that a fresh state has in
+//! store. The addition lets a word hold a departure that is due before the clock's zero. A request
+//! of any cost is admitted once the departure time has come. Its cost decides when the next one may
+//! depart. After an idle time the departure lags behind the clock by at most `slack` permits, which
+//! may then depart at once.
 //!
 //! A fresh state departs now and has no slack. With `borrow` it has `init` permits of slack.
 //!
-//! Most admitted in any interval of length t, with unit costs: `slack + 1 + limit/period · t`; in general
-//! `slack + (largest cost) + limit/period · t`.
+//! Most admitted in any interval of length t, with unit costs: `slack + 1 + limit/period · t`; in
+//! general `slack + (largest cost) + limit/period · t`.
 
 use super::facts::{Charging, Facts};
 use super::gcra::grid;
@@ -33,10 +34,12 @@ pub struct Pacer {
 }
 
 impl Pacer {
-    /// Compiles a policy of kind [`Kind::Pacer`], or of [`Kind::Gcra`] with `borrow`, whose limit is not 0.
+    /// Compiles a policy of kind [`Kind::Pacer`], or of [`Kind::Gcra`] with `borrow`, whose limit
+    /// is not 0.
     ///
     /// # Errors
-    /// As [`super::gcra::Gcra::new`]; for the pacer the larger of burst and slack takes the burst's place.
+    /// As [`super::gcra::Gcra::new`]; for the pacer the larger of burst and slack takes the burst's
+    /// place.
     pub fn new(policy: &Policy) -> Result<Pacer, PolicyError> {
         policy.validate()?;
         let (slack, initial, span) = if policy.kind == Kind::Pacer {
@@ -48,10 +51,18 @@ impl Pacer {
         };
         let grid = grid(policy, span, 64)?;
         let permit = grid.per_permit();
-        let units = |permits: u64| permits.checked_mul(permit.get()).ok_or(PolicyError::BurstTooLarge);
+        let units =
+            |permits: u64| permits.checked_mul(permit.get()).ok_or(PolicyError::BurstTooLarge);
         let most = if policy.borrow { u64::MAX / permit } else { policy.burst };
         let last = grid.max_now().min(LAST);
-        Ok(Pacer { grid, most, slack: units(slack)?, initial: units(initial)?, burst: units(policy.burst)?, last })
+        Ok(Pacer {
+            grid,
+            most,
+            slack: units(slack)?,
+            initial: units(initial)?,
+            burst: units(policy.burst)?,
+            last,
+        })
     }
 
     /// The units of the state word.
@@ -109,7 +120,10 @@ impl Algorithm for Pacer {
     fn available(&self, state: u64, now: u64) -> u64 {
         let clock = self.clock(now);
         let departure = self.departure(state, clock);
-        if now > self.last || departure > clock || departure.checked_add(self.grid.per_permit().get()).is_none() {
+        if now > self.last
+            || departure > clock
+            || departure.checked_add(self.grid.per_permit().get()).is_none()
+        {
             return 0;
         }
         (clock - departure) / self.grid.per_permit() + 1
@@ -165,12 +179,15 @@ impl Algorithm for Pacer {
     fn last_booking(&self, state: u64, charge: Charge) -> Option<Reservation> {
         let permit = self.grid.per_permit().get();
         let departure = state.checked_sub(charge.cost.checked_mul(permit)?)?;
-        // A later booking departs a permit later. If that takes less than a nanosecond, both may depart in the same
-        // one.
+        // A later booking departs a permit later. If that takes less than a nanosecond, both may
+        // depart in the same one.
         if departure == 0 || self.grid.nanos(permit) <= 1 {
             return None;
         }
-        Some(Reservation { at: self.grid.nanos(departure.saturating_sub(self.initial)), next: departure })
+        Some(Reservation {
+            at: self.grid.nanos(departure.saturating_sub(self.initial)),
+            next: departure,
+        })
     }
 
     fn charge(&self, state: u64, now: u64, cost: u64) -> Charged {
@@ -208,8 +225,8 @@ impl Facts for Pacer {
         state.saturating_sub(self.clock(now)).saturating_sub(1) / self.grid.per_permit()
     }
 
-    /// The word of a fresh state at `now` from which `permits` have been taken, the burst at most; 0 for no
-    /// permits.
+    /// The word of a fresh state at `now` from which `permits` have been taken, the burst at most;
+    /// 0 for no permits.
     fn charging(&self, permits: u64, now: u64) -> Charging {
         let charge = permits.saturating_mul(self.grid.per_permit().get()).min(self.burst);
         match permits {

@@ -1,21 +1,22 @@
 //! Two token buckets in one word: "10 a second and 1000 a day" of one key.
 //!
-//! Each bucket is a [`super::gcra`]: a theoretical arrival time (TAT), at which it is full again. Both TATs are whole
-//! numbers of *steps*. A step is a length of time that divides each bucket's time per permit, so charges are exact.
-//! The word is
+//! Each bucket is a [`super::gcra`]: a theoretical arrival time (TAT), at which it is full again.
+//! Both TATs are whole numbers of *steps*. A step is a length of time that divides each bucket's
+//! time per permit, so charges are exact. The word is
 //!
 //! ```text
 //! TAT of the slow bucket   | that TAT minus the TAT of the fast one
 //! ```
 //!
-//! The slow bucket is the one that takes longer to refill a permit. Its TAT is never before the fast one's, because
-//! both start from the same clock and each charge moves the slow one further. So the difference is never negative,
-//! and the word expires when the slow bucket is full.
+//! The slow bucket is the one that takes longer to refill a permit. Its TAT is never before the
+//! fast one's, because both start from the same clock and each charge moves the slow one further.
+//! So the difference is never negative, and the word expires when the slow bucket is full.
 //!
-//! A request of cost `n` is admitted if neither TAT, moved `n` permits ahead, is more than its burst after the clock.
-//! TATs are whole steps, so the clock rounded down decides this exactly as the exact clock does. A TAT that lies in
-//! the past moves ahead from the clock rounded up. So the pair never admits what two exact buckets refuse, and each
-//! TAT is later than the exact one by less than a step.
+//! A request of cost `n` is admitted if neither TAT, moved `n` permits ahead, is more than its
+//! burst after the clock. TATs are whole steps, so the clock rounded down decides this exactly as
+//! the exact clock does. A TAT that lies in the past moves ahead from the clock rounded up. So the
+//! pair never admits what two exact buckets refuse, and each TAT is later than the exact one by
+//! less than a step.
 //!
 //! Permits can be given back to both buckets (`pair/give_back.rs`).
 //!
@@ -73,11 +74,12 @@ impl Pair {
     /// Compiles a policy with a second rate ([`Policy::second`]).
     ///
     /// # Errors
-    /// [`PolicyError::OptionMismatch`] for any other policy, [`PolicyError::List`] if one word cannot hold both, and
-    /// those of [`Policy::validate`].
+    /// [`PolicyError::OptionMismatch`] for any other policy, [`PolicyError::List`] if one word
+    /// cannot hold both, and those of [`Policy::validate`].
     pub fn new(policy: &Policy) -> Result<Pair, PolicyError> {
         policy.validate()?;
-        let Some(second) = policy.second.filter(|_| policy.kind == Kind::Gcra && policy.limit != 0) else {
+        let Some(second) = policy.second.filter(|_| policy.kind == Kind::Gcra && policy.limit != 0)
+        else {
             return Err(PolicyError::OptionMismatch);
         };
         let first = Rate { limit: policy.limit, period: policy.period, burst: policy.burst };
@@ -90,13 +92,15 @@ impl Pair {
         self.one.end
     }
 
-    /// [`Algorithm::step`] of one permit at a clock reading below [`Pair::one_end`], if both buckets owe.
+    /// [`Algorithm::step`] of one permit at a clock reading below [`Pair::one_end`], if both
+    /// buckets owe.
     #[inline(always)]
     pub(crate) fn step_one(&self, state: u64, now: u64) -> Usual {
         self.one.step(state, now)
     }
 
-    /// [`Algorithm::step`] of one permit at such a clock reading, where [`Pair::step_one`] does not decide.
+    /// [`Algorithm::step`] of one permit at such a clock reading, where [`Pair::step_one`] does not
+    /// decide.
     #[inline(always)]
     pub(crate) fn start_one(&self, state: u64, now: u64) -> Usual {
         self.one.start(state, now)
@@ -105,7 +109,8 @@ impl Pair {
     /// [`Algorithm::step`] in every case, that of [`Pair::step_one`] included.
     #[inline(always)]
     fn step_any(&self, state: u64, now: u64, cost: u64) -> Step {
-        // A cost of 0 wraps to u64::MAX, so one comparison finds both a cost of 0 and a cost above the burst.
+        // A cost of 0 wraps to u64::MAX, so one comparison finds both a cost of 0 and a cost above
+        // the burst.
         if cost.wrapping_sub(1) >= self.burst {
             return if cost == 0 { Step::ask() } else { Step::never() };
         }
@@ -116,8 +121,10 @@ impl Pair {
         let held = self.held(state, clock);
         let tats = self.seen(held, clock);
         // TATs and the clock are below 2^63, and tolerances below 2^61: no sum wraps.
-        if tats.fast.wrapping_add(self.fast.charge(cost)) > clock.down.wrapping_add(self.fast.tolerance)
-            || tats.slow.wrapping_add(self.slow.charge(cost)) > clock.down.wrapping_add(self.slow.tolerance)
+        if tats.fast.wrapping_add(self.fast.charge(cost))
+            > clock.down.wrapping_add(self.fast.tolerance)
+            || tats.slow.wrapping_add(self.slow.charge(cost))
+                > clock.down.wrapping_add(self.slow.tolerance)
         {
             return Step::deny();
         }
@@ -135,9 +142,9 @@ impl Pair {
         (self.steps.nanos, self.steps.per.get())
     }
 
-    /// The slow bucket starts to be charged at a multiple of this many steps: 1, or a power of two of at least the
-    /// fast bucket's burst. In the second case the word tells when the fast bucket started, whether the slow one owes
-    /// or not.
+    /// The slow bucket starts to be charged at a multiple of this many steps: 1, or a power of two
+    /// of at least the fast bucket's burst. In the second case the word tells when the fast bucket
+    /// started, whether the slow one owes or not.
     pub const fn slow_steps(&self) -> u64 {
         self.start.grid()
     }
@@ -147,10 +154,17 @@ impl Pair {
         self.fast.due(tats.fast, cost).max(self.slow.due(tats.slow, cost))
     }
 
-    /// The word of a key that moves from `old` and the first of `times` to this pair and the second. `lacks` says how
-    /// many permits a new bucket lacks where the old one, which is not full, lacks the given number.
+    /// The word of a key that moves from `old` and the first of `times` to this pair and the
+    /// second. `lacks` says how many permits a new bucket lacks where the old one, which is not
+    /// full, lacks the given number.
     #[inline(never)]
-    fn moved(&self, old: &Pair, state: u64, times: (u64, u64), lacks: fn(&Bucket, &Bucket, u64) -> u64) -> u64 {
+    fn moved(
+        &self,
+        old: &Pair,
+        state: u64,
+        times: (u64, u64),
+        lacks: fn(&Bucket, &Bucket, u64) -> u64,
+    ) -> u64 {
         let (there, here) = times;
         if here > LAST || there > LAST {
             return state;
@@ -161,8 +175,11 @@ impl Pair {
             0 => 0,
             permits => lacks(new, old, permits),
         };
-        let lacks = |new: &Bucket, old: &Bucket, tat: u64| lacking(new, old, tat).min(new.burst.saturating_mul(2));
-        let (fast, slow) = (lacks(&self.fast, &old.fast, tats.fast), lacks(&self.slow, &old.slow, tats.slow));
+        let lacks = |new: &Bucket, old: &Bucket, tat: u64| {
+            lacking(new, old, tat).min(new.burst.saturating_mul(2))
+        };
+        let (fast, slow) =
+            (lacks(&self.fast, &old.fast, tats.fast), lacks(&self.slow, &old.slow, tats.slow));
         if state == 0 || (fast, slow) == (0, 0) {
             return 0;
         }
@@ -174,15 +191,19 @@ impl Pair {
         self.pack_charged(tats, count, (fast, slow), start)
     }
 
-    /// Which policy of the list bound a decision, 0 or 1. For a refusal it is the one with the longer wait, and for
-    /// an admission the one with fewer permits left. If both are equal, it is the first.
+    /// Which policy of the list bound a decision, 0 or 1. For a refusal it is the one with the
+    /// longer wait, and for an admission the one with fewer permits left. If both are equal, it is
+    /// the first.
     pub(super) fn bound(&self, verdict: Verdict, state: u64, now: u64, cost: u64) -> u32 {
         let clock = self.steps.clock(now.min(LAST));
         let tats = self.unpack(state);
         let order = match verdict {
             Verdict::Allowed => {
                 let tats = self.seen_at(state, clock);
-                self.fast.available(tats.fast, clock).cmp(&self.slow.available(tats.slow, clock)).reverse()
+                self.fast
+                    .available(tats.fast, clock)
+                    .cmp(&self.slow.available(tats.slow, clock))
+                    .reverse()
             }
             Verdict::Denied => self.fast.due(tats.fast, cost).cmp(&self.slow.due(tats.slow, cost)),
             Verdict::Never => (cost > self.fast.burst).cmp(&(cost > self.slow.burst)),
@@ -235,9 +256,11 @@ impl Algorithm for Pair {
             _ if self.step_any(state, now, cost).verdict == Verdict::Allowed => now,
             _ => {
                 let due = self.steps.nanos(self.due(self.unpack(state), cost)).max(now);
-                // After a step back of the clock the step in which the buckets started is still to come.
+                // After a step back of the clock the step in which the buckets started is still to
+                // come.
                 let again = self.begins_again(state).filter(|at| (now..due).contains(at));
-                let again = again.filter(|at| self.step_any(state, *at, cost).verdict == Verdict::Allowed);
+                let again =
+                    again.filter(|at| self.step_any(state, *at, cost).verdict == Verdict::Allowed);
                 until(LAST, again.unwrap_or(due))
             }
         }
@@ -257,8 +280,8 @@ impl Algorithm for Pair {
         }
     }
 
-    /// The word of a key that takes all permits at once, and whose slow bucket is full again at `until`. The fast
-    /// bucket is full as much earlier as its whole burst refills faster.
+    /// The word of a key that takes all permits at once, and whose slow bucket is full again at
+    /// `until`. The fast bucket is full as much earlier as its whole burst refills faster.
     fn owing(&self, until: u64) -> u64 {
         let slow = if until > LAST { u64::MAX } else { self.steps.clock(until).up };
         let sooner = self.slow.tolerance.saturating_sub(self.fast.tolerance);
@@ -269,8 +292,8 @@ impl Algorithm for Pair {
         }
     }
 
-    /// The instant at which both buckets have the permits. Both are charged from that instant on, because the request
-    /// goes ahead then.
+    /// The instant at which both buckets have the permits. Both are charged from that instant on,
+    /// because the request goes ahead then.
     fn reserve(&self, state: u64, now: u64, cost: u64) -> Option<Reservation> {
         if cost > self.burst || now > LAST {
             return None;
@@ -282,8 +305,9 @@ impl Algorithm for Pair {
         let clock = self.steps.clock(at);
         let (next, count) = self.charge_both(self.held(state, clock), clock, cost, cost);
         let fits = next.slow <= self.most && next.slow.wrapping_sub(next.fast) >> self.low == 0;
-        // A word has a mark for "both buckets were full when the running step began". The word of a booking must not
-        // have it: a booking writes the step of its departure into the word, and the mark would speak of that step.
+        // A word has a mark for "both buckets were full when the running step began". The word of a
+        // booking must not have it: a booking writes the step of its departure into the word, and
+        // the mark would speak of that step.
         let next = match at > now {
             true => self.pack_later(next.fast, next.slow, self.steps.clock(now).up),
             false => self.pack_counted(next, count),
@@ -309,8 +333,8 @@ impl Algorithm for Pair {
         None
     }
 
-    /// Charges each bucket up to a debt of one burst. The rest is what one of them has no room for: bookings may have
-    /// filled one, and not the other.
+    /// Charges each bucket up to a debt of one burst. The rest is what one of them has no room for:
+    /// bookings may have filled one, and not the other.
     fn charge(&self, state: u64, now: u64, cost: u64) -> Charged {
         if cost == 0 || now > LAST {
             return Charged::none(cost);
@@ -323,14 +347,22 @@ impl Algorithm for Pair {
             return Charged::none(cost);
         }
         let (tats, count) = self.charge_both(held, clock, fast, slow);
-        // If the slow bucket has no room for the cost, the word may have none for all that the fast one could take.
+        // If the slow bucket has no room for the cost, the word may have none for all that the fast
+        // one could take.
         let tats = Tats { fast: tats.fast.min(tats.slow), ..tats };
-        Charged { next: Some(self.pack_charged(tats, count, (fast, slow), clock)), rest: cost - fast.min(slow) }
+        Charged {
+            next: Some(self.pack_charged(tats, count, (fast, slow), clock)),
+            rest: cost - fast.min(slow),
+        }
     }
 
     fn describe(&self, verdict: Verdict, state: u64, now: u64, cost: u64) -> Decision {
         let bound = self.bound(verdict, state, now, cost);
-        Decision { reason: Reason::of(verdict), bound, ..super::describe(self, verdict, state, now, cost) }
+        Decision {
+            reason: Reason::of(verdict),
+            bound,
+            ..super::describe(self, verdict, state, now, cost)
+        }
     }
 }
 
@@ -364,8 +396,8 @@ impl Facts for Pair {
         Some(self.pack_later(self.steps.clock(fast.min(slow)).up, self.steps.clock(slow).up, 0))
     }
 
-    /// Each bucket has as many permits left as before, rounded down, up to its new burst. A full bucket with a smaller
-    /// new burst is full, and a debt stays as many permits, up to one burst.
+    /// Each bucket has as many permits left as before, rounded down, up to its new burst. A full
+    /// bucket with a smaller new burst is full, and a debt stays as many permits, up to one burst.
     fn convert(&self, old: &Pair, state: u64, now: u64) -> Option<u64> {
         Some(self.moved(old, state, (now, now), |new, old, lacking| {
             let left = old.burst.saturating_sub(lacking);

@@ -1,11 +1,11 @@
 //! Lifetime quotas: a count that no time refills.
 //!
-//! The word is 0 for a fresh state, and otherwise the permits used, plus 1. So a state that got all its permits back
-//! (the word 1) is not the fresh word, and keeps its slot of a table.
+//! The word is 0 for a fresh state, and otherwise the permits used, plus 1. So a state that got all
+//! its permits back (the word 1) is not the fresh word, and keeps its slot of a table.
 //!
-//! A word other than 0 never expires: [`Algorithm::expires_at`] is [`NEVER`]. So a key stays in its slot of a table,
-//! also after a reset, which makes the word 1. Only a full table under `evict-nearest` or `inherit` gives the slot to
-//! another key, and forgets the former one.
+//! A word other than 0 never expires: [`Algorithm::expires_at`] is [`NEVER`]. So a key stays in its
+//! slot of a table, also after a reset, which makes the word 1. Only a full table under
+//! `evict-nearest` or `inherit` gives the slot to another key, and forgets the former one.
 //!
 //! Most admitted in any window of any length, until a reset: `limit`.
 
@@ -24,8 +24,8 @@ impl Quota {
     /// Compiles a policy of kind [`Kind::Quota`] whose limit is not 0.
     ///
     /// # Errors
-    /// [`PolicyError::OptionMismatch`] for any other policy, [`PolicyError::RateTooHigh`] if the word cannot hold the
-    /// count, and those of [`Policy::validate`].
+    /// [`PolicyError::OptionMismatch`] for any other policy, [`PolicyError::RateTooHigh`] if the
+    /// word cannot hold the count, and those of [`Policy::validate`].
     pub fn new(policy: &Policy) -> Result<Quota, PolicyError> {
         policy.validate()?;
         match policy.limit {
@@ -126,18 +126,21 @@ impl Algorithm for Quota {
     fn charge(&self, state: u64, now: u64, cost: u64) -> Charged {
         match cost.min(self.left(state, now)) {
             0 => Charged::none(cost),
-            permits => Charged { next: Some(word(used(state).saturating_add(permits))), rest: cost - permits },
+            permits => Charged {
+                next: Some(word(used(state).saturating_add(permits))),
+                rest: cost - permits,
+            },
         }
     }
 
-    /// The longest time below [`NEVER`], because the quota refills no permit. [`NEVER`] means that an algorithm gives
-    /// nothing back.
+    /// The longest time below [`NEVER`], because the quota refills no permit. [`NEVER`] means that
+    /// an algorithm gives nothing back.
     fn refill(&self) -> Option<u64> {
         Some(NEVER - 1)
     }
 
-    /// Lowers the count. The count holds every charge since the state was fresh, so it is at least the sum of the
-    /// permits that these charges still keep.
+    /// Lowers the count. The count holds every charge since the state was fresh, so it is at least
+    /// the sum of the permits that these charges still keep.
     fn give_back(&self, state: u64, now: u64, back: &GiveBack) -> Option<Returned> {
         match back.permits.min(back.charge.cost).min(used(state)) {
             0 => None,

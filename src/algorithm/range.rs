@@ -1,8 +1,9 @@
 //! The last time of each policy.
 //!
-//! A state word holds a time, so it has an end. Every policy has one last clock reading at which it admits. It is the
-//! same for cells, for limiters with credit and without, and for tables. At all later readings,
-//! [`NEVER`](crate::NEVER) among them, every call and every batch refuses every cost above 0.
+//! A state word holds a time, so it has an end. Every policy has one last clock reading at which it
+//! admits. It is the same for cells, for limiters with credit and without, and for tables. At all
+//! later readings, [`NEVER`](crate::NEVER) among them, every call and every batch refuses every
+//! cost above 0.
 
 use super::sliding_log::SlidingLog;
 use super::sliding_window::SlidingWindow;
@@ -11,15 +12,15 @@ use crate::policy::{Policy, PolicyError, Words};
 use crate::units::LAST;
 
 impl Policy {
-    /// The last clock reading, in nanoseconds, at which this policy admits a request. Later requests are refused,
-    /// with a `retry_after` of [`NEVER`](crate::NEVER).
+    /// The last clock reading, in nanoseconds, at which this policy admits a request. Later
+    /// requests are refused, with a `retry_after` of [`NEVER`](crate::NEVER).
     ///
-    /// It is [`LAST`], 73 years from the clock's zero, for every policy of at most 4·10⁹ permits per second
-    /// whose burst refills within two years and whose period is below 12 years. Other policies may end earlier,
-    /// down to 2⁵⁸ ns (9 years).
+    /// It is [`LAST`], 73 years from the clock's zero, for every policy of at most 4·10⁹ permits
+    /// per second whose burst refills within two years and whose period is below 12 years. Other
+    /// policies may end earlier, down to 2⁵⁸ ns (9 years).
     ///
-    /// On a clock of Unix time [`LAST`] is in January 2043, and the last time of some of the other policies has
-    /// passed. Compare it with the clock before you use such a policy.
+    /// On a clock of Unix time [`LAST`] is in January 2043, and the last time of some of the other
+    /// policies has passed. Compare it with the clock before you use such a policy.
     ///
     /// ```
     /// use tollbar::Policy;

@@ -18,7 +18,8 @@ use super::{describe, Algorithm, Charge, Charged, GiveBack, Reservation, Returne
 use crate::decision::{Decision, Verdict};
 use crate::policy::{Kind, Policy, PolicyError, Words};
 
-/// Calls a macro with the list of algorithms whose state is one word: the only place that lists them.
+/// Calls a macro with the list of algorithms whose state is one word: the only place that lists
+/// them.
 macro_rules! algorithms {
     ($then:ident! $arguments:tt) => {
         $then! {
@@ -89,7 +90,8 @@ macro_rules! alike_arm {
     };
 }
 
-/// Calls the compiled algorithm with another policy of the same algorithm; `None` if the algorithms differ.
+/// Calls the compiled algorithm with another policy of the same algorithm; `None` if the algorithms
+/// differ.
 macro_rules! alike {
     ($new:expr, $old:expr, ($a:ident, $b:ident) => $call:expr) => {
         algorithms!(alike_arm!($new, $old, $a, $b => $call))
@@ -102,7 +104,8 @@ impl Rule {
     /// Compiles a policy. A limit of 0 gives [`Closed`].
     ///
     /// # Errors
-    /// [`PolicyError::NotOneWord`] for the sliding window and the sliding log, and those of the algorithm.
+    /// [`PolicyError::NotOneWord`] for the sliding window and the sliding log, and those of the
+    /// algorithm.
     pub fn new(policy: &Policy) -> Result<Rule, PolicyError> {
         policy.validate()?;
         match policy.kind.words() {

@@ -1,17 +1,18 @@
-//! Sliding log: the time of each permit admitted in the last period, exact. The arithmetic is here; the shared state is
-//! [`crate::limiter::Log`].
+//! Sliding log: the time of each permit admitted in the last period, exact. The arithmetic is here;
+//! the shared state is [`crate::limiter::Log`].
 //!
-//! The log has `limit` entries, one for each permit, used in turn. Permit number k replaces permit number k − limit,
-//! as soon as the latter has left the window `(now − period, now]`.
+//! The log has `limit` entries, one for each permit, used in turn. Permit number k replaces permit
+//! number k − limit, as soon as the latter has left the window `(now − period, now]`.
 //!
-//! An entry is `time + 1 : lap` in one word: 61 bits of nanoseconds, and 3 bits that count how often its place
-//! has been used, modulo 8. 0 is an empty entry.
+//! An entry is `time + 1 : lap` in one word: 61 bits of nanoseconds, and 3 bits that count how
+//! often its place has been used, modulo 8. 0 is an empty entry.
 //!
-//! The word that decides is the number of permits entered. In a table the word must also say when the log has
-//! expired, so there it is `time : head` ([`KeyedLog`]). `time` is the time of the newest permit in grains,
-//! rounded down. `head` is the number of permits modulo a multiple of `8 · limit`, which leaves every permit
-//! its place and its lap. A grain is a power of two of nanoseconds: the largest that is at most a sixteenth of
-//! the period, or a larger one, up to the period, if the limit needs the bits.
+//! The word that decides is the number of permits entered. In a table the word must also say when
+//! the log has expired, so there it is `time : head` ([`KeyedLog`]). `time` is the time of the
+//! newest permit in grains, rounded down. `head` is the number of permits modulo a multiple of
+//! `8 · limit`, which leaves every permit its place and its lap. A grain is a power of two of
+//! nanoseconds: the largest that is at most a sixteenth of the period, or a larger one, up to the
+//! period, if the limit needs the bits.
 //!
 //! Most admitted in any window of one period: `limit`.
 
@@ -51,7 +52,11 @@ impl SlidingLog {
             return Err(PolicyError::OptionMismatch);
         }
         let limit = NonZeroU64::new(policy.limit).ok_or(PolicyError::OptionMismatch)?;
-        Ok(SlidingLog { limit: Divisor::new(limit), period: policy.period, count_rejected: policy.count_rejected })
+        Ok(SlidingLog {
+            limit: Divisor::new(limit),
+            period: policy.period,
+            count_rejected: policy.count_rejected,
+        })
     }
 
     /// Entries, and the largest cost.
@@ -116,8 +121,8 @@ pub(crate) trait Packing {
     /// An upper bound of the times of all permits entered.
     fn ceiling(&self, word: u64) -> u64;
 
-    /// Whether permit number `k`, entered at `at` and before this word, is still the newest of its place.
-    /// `true` is certain. `false` may also mean that the permit has left the window.
+    /// Whether permit number `k`, entered at `at` and before this word, is still the newest of its
+    /// place. `true` is certain. `false` may also mean that the permit has left the window.
     fn newest(&self, word: u64, k: u64, at: u64) -> bool;
 }
 
@@ -149,19 +154,19 @@ impl Packing for SlidingLog {
     }
 }
 
-/// A sliding log compiled for a table's keys. A key's state is one word and [`KeyedLog::side_words`] words
-/// beside it.
+/// A sliding log compiled for a table's keys. A key's state is one word and
+/// [`KeyedLog::side_words`] words beside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct KeyedLog {
     log: SlidingLog,
     /// The binary logarithm of a grain.
     grain: u32,
-    /// The largest multiple of `8 · limit` that the bits of the head hold. Only a fresh log has the head 0;
-    /// later heads run from 1 to `turn`.
+    /// The largest multiple of `8 · limit` that the bits of the head hold. Only a fresh log has the
+    /// head 0; later heads run from 1 to `turn`.
     turn: u64,
-    /// Nanoseconds after its admission in which a thread may still enter a permit. Fewer permits than `turn`
-    /// are admitted in that time, so heads tell them apart. Where refused requests count, that is likely but
-    /// not certain: see `crate::limiter::log`.
+    /// Nanoseconds after its admission in which a thread may still enter a permit. Fewer permits
+    /// than `turn` are admitted in that time, so heads tell them apart. Where refused requests
+    /// count, that is likely but not certain: see `crate::limiter::log`.
     patience: u64,
 }
 
@@ -169,7 +174,8 @@ impl KeyedLog {
     /// Compiles a policy of kind [`Kind::SlidingLog`] whose limit is not 0.
     ///
     /// # Errors
-    /// [`PolicyError::LogTooLarge`] for a limit above [`KeyedLog::most`], and those of [`SlidingLog::new`].
+    /// [`PolicyError::LogTooLarge`] for a limit above [`KeyedLog::most`], and those of
+    /// [`SlidingLog::new`].
     pub fn new(policy: &Policy) -> Result<KeyedLog, PolicyError> {
         let log = SlidingLog::new(policy)?;
         if log.limit() > KeyedLog::most(log.period) {
@@ -177,18 +183,20 @@ impl KeyedLog {
         }
         let grain = bits(log.period).saturating_sub(5).max(bits(log.limit()));
         let most = u64::MAX >> (64 - KeyedLog::head_bits(grain));
-        let lap = NonZeroU64::new(log.limit() * SlidingLog::LAPS).ok_or(PolicyError::LogTooLarge)?;
+        let lap =
+            NonZeroU64::new(log.limit() * SlidingLog::LAPS).ok_or(PolicyError::LogTooLarge)?;
         // Any number of refused requests may be counted in a period.
         let patience = if log.count_rejected { 1 << grain } else { log.period };
         Ok(KeyedLog { log, grain, turn: most - most % lap, patience })
     }
 
-    /// The most entries that a key's log can have with this period in nanoseconds: the largest power of two in
-    /// it, less 1. So 4096 entries fit periods from 8.2 us on, and the largest log fits periods from 34 ms on.
+    /// The most entries that a key's log can have with this period in nanoseconds: the largest
+    /// power of two in it, less 1. So 4096 entries fit periods from 8.2 us on, and the largest log
+    /// fits periods from 34 ms on.
     pub const fn most(period: u64) -> u64 {
         match period.checked_ilog2() {
-            // The largest grain is 2^grain ns. It gives the head grain + 3 bits: 8 laps of up to 2^grain − 1
-            // entries.
+            // The largest grain is 2^grain ns. It gives the head grain + 3 bits: 8 laps of up to
+            // 2^grain − 1 entries.
             Some(grain) => (1 << grain) - 1,
             None => 0,
         }
@@ -204,9 +212,9 @@ impl KeyedLog {
         self.log.limit() + 1
     }
 
-    /// The time at which a state with this word has expired, in nanoseconds; 0 for the fresh word. From then on
-    /// every permit in it has left the window, however late its entry is written, and the state is as good as
-    /// fresh. The time is at most a grain later than it could be.
+    /// The time at which a state with this word has expired, in nanoseconds; 0 for the fresh word.
+    /// From then on every permit in it has left the window, however late its entry is written, and
+    /// the state is as good as fresh. The time is at most a grain later than it could be.
     ///
     /// It never decreases from one word of a state to the next.
     pub const fn expires_at(&self, word: u64) -> u64 {
@@ -244,8 +252,8 @@ impl Packing for KeyedLog {
     fn next(&self, word: u64, cost: u64, at: u64) -> u64 {
         let head = self.head(word) + cost;
         let head = if head > self.turn { head - self.turn } else { head };
-        // Requests are decided at the newest time, so `at` is no older than the word's time. `max` enforces that here
-        // too, because a word must never expire earlier than the one before.
+        // Requests are decided at the newest time, so `at` is no older than the word's time. `max`
+        // enforces that here too, because a word must never expire earlier than the one before.
         let time = (at >> self.grain).max(word >> KeyedLog::head_bits(self.grain));
         (time << KeyedLog::head_bits(self.grain)) | head
     }
@@ -257,7 +265,8 @@ impl Packing for KeyedLog {
 
     #[inline(always)]
     fn newest(&self, word: u64, k: u64, at: u64) -> bool {
-        let late = word >> KeyedLog::head_bits(self.grain) > at.saturating_add(self.patience) >> self.grain;
+        let late = word >> KeyedLog::head_bits(self.grain)
+            > at.saturating_add(self.patience) >> self.grain;
         // `since` is the number of permits entered from `k` on.
         let k = if k >= self.turn { k - self.turn } else { k };
         let head = self.head(word);

@@ -1,7 +1,9 @@
-//! Sliding window over a ring of segments: the arithmetic. The shared state is [`crate::limiter::Ring`].
+//! Sliding window over a ring of segments: the arithmetic. The shared state is
+//! [`crate::limiter::Ring`].
 //!
-//! The period is cut into `segments`. One running count holds all permits ever admitted, modulo a power of two.
-//! The ring keeps the count at the start of each recent segment, so the permits in a window are a difference:
+//! The period is cut into `segments`. One running count holds all permits ever admitted, modulo a
+//! power of two. The ring keeps the count at the start of each recent segment, so the permits in a
+//! window are a difference:
 //!
 //! ```text
 //!            start(s−3)   start(s−2)   start(s−1)   start(s)    count
@@ -11,8 +13,8 @@
 //!           mode interpolated: count − start(s−2) + (start(s−2) − start(s−3)) · (unexpired part of s−3)
 //! ```
 //!
-//! Most admitted in any window of one period: `strict` `limit`; `n` `2 · limit` (all at a segment's end,
-//! and again one segment short of a period later), and in a steady stream
+//! Most admitted in any window of one period: `strict` `limit`; `n` `2 · limit` (all at a segment's
+//! end, and again one segment short of a period later), and in a steady stream
 //! `limit · segments / (segments − 1)`; `interpolated` below `2 · limit`.
 
 use crate::policy::{Anchor, Kind, Mode, Policy, PolicyError};
@@ -28,7 +30,8 @@ pub struct SlidingWindow {
     segments: u64,
     mode: Mode,
     count_bits: u32,
-    /// The policy's last time. A word can also hold the later segments that a decision at that time reads.
+    /// The policy's last time. A word can also hold the later segments that a decision at that time
+    /// reads.
     last: u64,
 }
 
@@ -54,9 +57,9 @@ impl SlidingWindow {
     /// Compiles a policy of kind [`Kind::SlidingWindow`] whose limit is not 0.
     ///
     /// # Errors
-    /// [`PolicyError::OptionMismatch`] for any other policy, [`PolicyError::Segments`] if the segments do not
-    /// divide the period, [`PolicyError::RateTooHigh`] if the word cannot hold the count beside the segment,
-    /// and those of [`Policy::validate`].
+    /// [`PolicyError::OptionMismatch`] for any other policy, [`PolicyError::Segments`] if the
+    /// segments do not divide the period, [`PolicyError::RateTooHigh`] if the word cannot hold the
+    /// count beside the segment, and those of [`Policy::validate`].
     pub fn new(policy: &Policy) -> Result<SlidingWindow, PolicyError> {
         policy.validate()?;
         if policy.kind != Kind::SlidingWindow || policy.limit == 0 {
@@ -69,7 +72,8 @@ impl SlidingWindow {
         let length = NonZeroU64::new(policy.period / segments).ok_or(PolicyError::Segments)?;
         // Two counts of one window differ by at most `limit`; twice that tells before from after.
         let count_bits = bits(policy.limit) + 1;
-        let last = u64::MAX.checked_shr(count_bits).unwrap_or(0).saturating_sub(2 * segments.get() + 2);
+        let last =
+            u64::MAX.checked_shr(count_bits).unwrap_or(0).saturating_sub(2 * segments.get() + 2);
         if last < (HORIZON / length).max(1) {
             return Err(PolicyError::RateTooHigh);
         }
@@ -84,11 +88,11 @@ impl SlidingWindow {
         })
     }
 
-    /// Compiles a policy for a table's keys. A key's state is one word and [`SlidingWindow::side_words`] words
-    /// beside it.
+    /// Compiles a policy for a table's keys. A key's state is one word and
+    /// [`SlidingWindow::side_words`] words beside it.
     ///
-    /// Windows that start at a key's first request are refused. Neither the word nor the side words hold the time of
-    /// that request, and no code would clear it when another key takes the slot.
+    /// Windows that start at a key's first request are refused. Neither the word nor the side words
+    /// hold the time of that request, and no code would clear it when another key takes the slot.
     ///
     /// # Errors
     /// Those of [`SlidingWindow::new`]. [`PolicyError::OptionMismatch`] for `anchor first`.
@@ -115,10 +119,10 @@ impl SlidingWindow {
         self.places()
     }
 
-    /// The time at which a state with this word has expired, in nanoseconds, for windows aligned to time 0; 0
-    /// for the fresh word. From then on all permits have left the window, those that `interpolated` counts in
-    /// part too, and the state is as good as fresh. [`NEVER`] if that is after the last segment in which
-    /// anything is admitted.
+    /// The time at which a state with this word has expired, in nanoseconds, for windows aligned to
+    /// time 0; 0 for the fresh word. From then on all permits have left the window, those that
+    /// `interpolated` counts in part too, and the state is as good as fresh. [`NEVER`] if that is
+    /// after the last segment in which anything is admitted.
     ///
     /// It never decreases from one word of a state to the next, because segments never do.
     pub fn expires_at(&self, word: u64) -> u64 {
@@ -134,8 +138,9 @@ impl SlidingWindow {
         self.last
     }
 
-    /// The segment at a time, and the nanoseconds since that segment began. `since` is the time since the
-    /// window's origin, which is time 0 or the first admission. `None` after the last time.
+    /// The segment at a time, and the nanoseconds since that segment began. `since` is the time
+    /// since the window's origin, which is time 0 or the first admission. `None` after the last
+    /// time.
     #[inline]
     pub fn segment(&self, since: u64) -> Option<(u64, u64)> {
         (since <= self.last).then(|| self.segment_in_time(since))
@@ -198,8 +203,8 @@ impl SlidingWindow {
         self.limit.saturating_sub(used)
     }
 
-    /// The first instant of `segment`, in nanoseconds, at which `cost` permits are left; `None` if there is
-    /// none.
+    /// The first instant of `segment`, in nanoseconds, at which `cost` permits are left; `None` if
+    /// there is none.
     pub fn fits_in(&self, segment: u64, count: u64, starts: Starts, cost: u64) -> Option<u64> {
         let used = self.ahead(starts.whole, count).checked_add(cost)?;
         let room = self.limit.checked_sub(used)?;

@@ -1,8 +1,8 @@
 //! Warm-up: a rate that grows from cold to its limit while it is used, and cools while it is idle.
 //!
-//! The curve is that of Guava's `SmoothWarmingUp`: permits are stored while the limiter is idle, and the more
-//! are stored, the more one of them costs. With the interval `T = period / limit`, warm-up time `P` and cold
-//! factor `c`,
+//! The curve is that of Guava's `SmoothWarmingUp`: permits are stored while the limiter is idle,
+//! and the more are stored, the more one of them costs. With the interval `T = period / limit`,
+//! warm-up time `P` and cold factor `c`,
 //!
 //! ```text
 //! threshold = P / 2T      most = threshold + 2P / (T · (1 + c))      one permit is stored in P / most
@@ -11,19 +11,20 @@
 //!                                   T + (c − 1) · T · (x − threshold) / (most − threshold)   above
 //! ```
 //!
-//! A take pays the integral over the permits that it draws from the store, then `T` for each further permit. It
-//! is admitted once all takes before it are paid for. Its own price delays the next take.
+//! A take pays the integral over the permits that it draws from the store, then `T` for each
+//! further permit. It is admitted once all takes before it are paid for. Its own price delays the
+//! next take.
 //!
-//! One thing differs from Guava: idleness begins one interval after the last take was paid, not at that
-//! instant. Otherwise a caller that polls a little slower than the limit would cool the limiter as fast as it
-//! warms it, and find it cold for ever.
+//! One thing differs from Guava: idleness begins one interval after the last take was paid, not at
+//! that instant. Otherwise a caller that polls a little slower than the limit would cool the
+//! limiter as fast as it warms it, and find it cold for ever.
 //!
-//! The word is `next free time : stored`, both in units chosen for the policy. Each integral is the difference
-//! of two rounded values of one curve, so rounding errors do not add up.
+//! The word is `next free time : stored`, both in units chosen for the policy. Each integral is the
+//! difference of two rounded values of one curve, so rounding errors do not add up.
 //!
-//! Most admitted in any interval of length t, with unit costs: `1 + limit/period · (t + u)`, where u is one
-//! unit of the clock ([`WarmUp::grid`]). The store takes its bits from the clock, so a unit is longer
-//! here than elsewhere: 100 ns at 100 per second and a warm-up of 2 s.
+//! Most admitted in any interval of length t, with unit costs: `1 + limit/period · (t + u)`, where
+//! u is one unit of the clock ([`WarmUp::grid`]). The store takes its bits from the clock, so a
+//! unit is longer here than elsewhere: 100 ns at 100 per second and a warm-up of 2 s.
 
 use super::facts::{Charging, Facts};
 use super::gcra::grid;
@@ -57,7 +58,8 @@ pub struct WarmUp {
 }
 
 impl WarmUp {
-    /// A store of fewer permits than this is divided into at least this many levels, as far as `FINEST` allows.
+    /// A store of fewer permits than this is divided into at least this many levels, as far as
+    /// `FINEST` allows.
     const LEVELS: u64 = 1 << 8;
     /// The binary logarithm of the finest levels per permit: 1/1024 permit each.
     const FINEST: u32 = 10;
@@ -66,8 +68,8 @@ impl WarmUp {
     ///
     /// # Errors
     /// [`PolicyError::OptionMismatch`] for any other policy, [`PolicyError::RateTooHigh`] or
-    /// [`PolicyError::BurstTooLarge`] if the word cannot hold the store beside the clock, and those of
-    /// [`Policy::validate`].
+    /// [`PolicyError::BurstTooLarge`] if the word cannot hold the store beside the clock, and those
+    /// of [`Policy::validate`].
     pub fn new(policy: &Policy) -> Result<WarmUp, PolicyError> {
         policy.validate()?;
         if policy.kind != Kind::WarmUp {
@@ -78,9 +80,12 @@ impl WarmUp {
         let warm_up = NonZeroU64::new(policy.warm_up).ok_or(PolicyError::WarmUp)?;
         let cold = u128::from(policy.cold);
         // P/T permits = warm_up · limit / period;  most = P/T · (5 + c) / (2 · (1 + c))
-        let over = u128::from(warm_up.get()).checked_mul(u128::from(limit.get())).ok_or(PolicyError::RateTooHigh)?;
+        let over = u128::from(warm_up.get())
+            .checked_mul(u128::from(limit.get()))
+            .ok_or(PolicyError::RateTooHigh)?;
         let top = over.checked_mul(5 + cold).ok_or(PolicyError::RateTooHigh)?;
-        let den = NonZeroU128::new(u128::from(period.get()) * (2 * (1 + cold))).ok_or(PolicyError::PeriodZero)?;
+        let den = NonZeroU128::new(u128::from(period.get()) * (2 * (1 + cold)))
+            .ok_or(PolicyError::PeriodZero)?;
         let mut fine = 0;
         while fine < Self::FINEST && (top << fine) / den < u128::from(Self::LEVELS) {
             fine += 1;
@@ -91,12 +96,15 @@ impl WarmUp {
         let shared = gcd(over << fine, u128::from(period.get())).max(1);
         let (half, den) = ((over << fine) / shared, u128::from(period.get()) / shared);
         // In permits x and intervals T the slope's part of the integral from the threshold to x is
-        // (c−1)/(2·(most−threshold)) · (x−threshold)², with most − threshold = 2·P/T/(1+c). With x and
-        // the threshold as fractions over 2·den·2^fine, and P/T = half/(den·2^fine), that is
+        // (c−1)/(2·(most−threshold)) · (x−threshold)², with most − threshold = 2·P/T/(1+c). With x
+        // and the threshold as fractions over 2·den·2^fine, and P/T = half/(den·2^fine), that is
         // (c−1)·(c+1) · (2·den·level − half)² / (16 · den · half · 2^fine).
         let unit = u128::from(grid.per_permit().get());
         let steep = unit.checked_mul((cold - 1) * (cold + 1)).ok_or(PolicyError::RateTooHigh)?;
-        let flatten = half.checked_mul(den << (4 + fine)).and_then(NonZeroU128::new).ok_or(PolicyError::RateTooHigh)?;
+        let flatten = half
+            .checked_mul(den << (4 + fine))
+            .and_then(NonZeroU128::new)
+            .ok_or(PolicyError::RateTooHigh)?;
         let mut warm = WarmUp {
             grid,
             last: LAST,
@@ -113,8 +121,8 @@ impl WarmUp {
         };
         // The integral's terms must fit 128 bits for a full store.
         warm.price(full).ok_or(PolicyError::RateTooHigh)?;
-        // The last time at which the largest cost, taken from a full store, is paid for at a time that the word
-        // can hold.
+        // The last time at which the largest cost, taken from a full store, is paid for at a time
+        // that the word can hold.
         let largest = warm.wait(full, policy.burst).ok_or(PolicyError::BurstTooLarge)?;
         let last = warm.grid.nanos((u64::MAX >> level_bits).saturating_sub(largest));
         warm.last = last.min(warm.grid.max_now()).saturating_sub(1).min(LAST);
@@ -155,11 +163,13 @@ impl WarmUp {
         }
         let idle = now.saturating_sub(self.grid.nanos(next)).saturating_sub(self.grace);
         // The warm-up time fills the store from empty to full.
-        let gained = u128::from(idle.min(self.warm_up.get())) * u128::from(self.full) / NonZeroU128::from(self.warm_up);
+        let gained = u128::from(idle.min(self.warm_up.get())) * u128::from(self.full)
+            / NonZeroU128::from(self.warm_up);
         (clock, (level + gained as u64).min(self.full))
     }
 
-    /// The time, in nanoseconds, at which a state that is free at `next` with `level` stored is cold again.
+    /// The time, in nanoseconds, at which a state that is free at `next` with `level` stored is
+    /// cold again.
     fn cold_at(&self, next: u64, level: u64) -> u64 {
         if next >= u64::MAX >> self.level_bits {
             // The largest time that a word can hold. Such a state admits no request.
@@ -168,7 +178,9 @@ impl WarmUp {
         let paid = self.grid.nanos(next);
         match NonZeroU128::new(u128::from(self.full)) {
             Some(full) if level < self.full => {
-                let cooling = div_up(u128::from(self.full - level) * u128::from(self.warm_up.get()), full) as u64;
+                let cooling =
+                    div_up(u128::from(self.full - level) * u128::from(self.warm_up.get()), full)
+                        as u64;
                 until(self.last, paid.saturating_add(self.grace).saturating_add(cooling))
             }
             _ => until(self.last, paid),
@@ -177,7 +189,8 @@ impl WarmUp {
 
     /// The price in units of emptying a store of `level` levels, rounded down.
     fn price(&self, level: u64) -> Option<u128> {
-        let flat = u128::from(level).checked_mul(u128::from(self.grid.per_permit().get()))? >> self.fine;
+        let flat =
+            u128::from(level).checked_mul(u128::from(self.grid.per_permit().get()))? >> self.fine;
         let above = (u128::from(level) * 2).checked_mul(self.den)?.saturating_sub(self.half);
         let slope = above.checked_mul(above)?.checked_mul(self.steep)? / self.flatten;
         flat.checked_add(slope)
@@ -289,16 +302,21 @@ impl Algorithm for WarmUp {
         }
     }
 
-    /// A booking ahead departs at the free time of the word before it. If it has emptied the store, it is not known
-    /// how much was stored. The more was stored, the more the booking cost, and the earlier it departed: so the state
-    /// before it is the coldest whose booking departed no earlier than `charge`.
+    /// A booking ahead departs at the free time of the word before it. If it has emptied the store,
+    /// it is not known how much was stored. The more was stored, the more the booking cost, and the
+    /// earlier it departed: so the state before it is the coldest whose booking departed no earlier
+    /// than `charge`.
     fn last_booking(&self, state: u64, charge: Charge) -> Option<Reservation> {
         let (next, level) = self.unpack(state);
         let before = |drawn: u64| {
             let free = next.checked_sub(self.wait(level + drawn, charge.cost)?)?;
-            Some(Reservation { at: self.grid.nanos(free), next: (free << self.level_bits) | (level + drawn) })
+            Some(Reservation {
+                at: self.grid.nanos(free),
+                next: (free << self.level_bits) | (level + drawn),
+            })
         };
-        let mut most = charge.cost.checked_mul(1 << self.fine)?.min(self.full.saturating_sub(level));
+        let mut most =
+            charge.cost.checked_mul(1 << self.fine)?.min(self.full.saturating_sub(level));
         let mut least = if level == 0 { 0 } else { most };
         while least < most {
             let middle = least + (most - least).div_ceil(2);
@@ -307,7 +325,8 @@ impl Algorithm for WarmUp {
                 false => most = middle - 1,
             }
         }
-        before(least).filter(|last| last.next != 0 && self.grid.nanos(self.grid.per_permit().get()) > 1)
+        before(least)
+            .filter(|last| last.next != 0 && self.grid.nanos(self.grid.per_permit().get()) > 1)
     }
 
     fn charge(&self, state: u64, now: u64, cost: u64) -> Charged {
@@ -338,7 +357,8 @@ impl Facts for WarmUp {
         false
     }
 
-    /// [`WarmUp::permits_until_free`] less 1: that permit is the one that [`Algorithm::available`] shows as missing.
+    /// [`WarmUp::permits_until_free`] less 1: that permit is the one that [`Algorithm::available`]
+    /// shows as missing.
     fn debt(&self, state: u64, now: u64) -> u64 {
         self.permits_until_free(state, now) - 1
     }

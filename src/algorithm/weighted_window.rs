@@ -4,18 +4,20 @@
 //! estimate = previous · (period − elapsed) / period + current        admitted: estimate + cost <= limit
 //! ```
 //!
-//! The comparison is made in whole numbers (both sides times `period`), without rounding. The word is
-//! `window : previous : current` in bit fields. `current` is exact. `previous` is exact while both counters fit
-//! beside the window's number: for limits up to 65,535 at a period of 1 s, and larger ones at longer periods. Beyond
-//! that it is rounded up to a multiple of a power of two, which can only refuse more.
+//! The comparison is made in whole numbers (both sides times `period`), without rounding. The word
+//! is `window : previous : current` in bit fields. `current` is exact. `previous` is exact while
+//! both counters fit beside the window's number: for limits up to 65,535 at a period of 1 s, and
+//! larger ones at longer periods. Beyond that it is rounded up to a multiple of a power of two,
+//! which can only refuse more.
 //!
-//! A word whose window is later than `now` shows that the clock went back. The request is then decided at the start
-//! of the word's window.
+//! A word whose window is later than `now` shows that the clock went back. The request is then
+//! decided at the start of the word's window.
 //!
-//! Permits can be given back in the window in which they were charged and in the next one ([`Algorithm::give_back`]).
+//! Permits can be given back in the window in which they were charged and in the next one
+//! ([`Algorithm::give_back`]).
 //!
-//! Most admitted in any window of one period: below `2 · limit`. (The word does not hold when in the previous window
-//! its permits were taken.)
+//! Most admitted in any window of one period: below `2 · limit`. (The word does not hold when in
+//! the previous window its permits were taken.)
 
 use super::facts::{Charging, Facts};
 use super::{until, Algorithm, Charged, GiveBack, Returned, Step};
@@ -47,15 +49,15 @@ struct Here {
 }
 
 impl WeightedWindow {
-    /// `previous` gets at least this many bits, or as many as the limit has. A policy that leaves fewer bits is
-    /// refused.
+    /// `previous` gets at least this many bits, or as many as the limit has. A policy that leaves
+    /// fewer bits is refused.
     const LEAST_BITS: u32 = 8;
 
     /// Compiles a policy of kind [`Kind::WeightedWindow`] whose limit is not 0.
     ///
     /// # Errors
-    /// [`PolicyError::OptionMismatch`] for any other policy, [`PolicyError::RateTooHigh`] if the word cannot
-    /// hold both counts beside the window, and those of [`Policy::validate`].
+    /// [`PolicyError::OptionMismatch`] for any other policy, [`PolicyError::RateTooHigh`] if the
+    /// word cannot hold both counts beside the window, and those of [`Policy::validate`].
     pub fn new(policy: &Policy) -> Result<WeightedWindow, PolicyError> {
         policy.validate()?;
         if policy.kind != Kind::WeightedWindow || policy.limit == 0 {
@@ -74,8 +76,10 @@ impl WeightedWindow {
         if bits(round_up(policy.limit, coarse) >> coarse) > previous_bits {
             coarse += 1;
         }
-        let windows = u64::MAX.checked_shr(current_bits + previous_bits).unwrap_or(0).saturating_sub(2);
-        let last = windows.saturating_add(1).saturating_mul(period.get()).saturating_sub(1).min(LAST);
+        let windows =
+            u64::MAX.checked_shr(current_bits + previous_bits).unwrap_or(0).saturating_sub(2);
+        let last =
+            windows.saturating_add(1).saturating_mul(period.get()).saturating_sub(1).min(LAST);
         Ok(WeightedWindow {
             limit: policy.limit,
             period: Divisor::new(period),
@@ -130,22 +134,24 @@ impl WeightedWindow {
         })
     }
 
-    /// The start of window number `window + more`, in nanoseconds; [`NEVER`] if nothing is admitted then.
+    /// The start of window number `window + more`, in nanoseconds; [`NEVER`] if nothing is admitted
+    /// then.
     fn start(&self, window: u64, more: u64) -> u64 {
         until(self.last, window.saturating_add(more).saturating_mul(self.period.get()))
     }
 
     fn weight(&self, here: &Here) -> u128 {
         let period = self.period.get();
-        u128::from(here.previous) * u128::from(period - here.elapsed) + u128::from(here.current) * u128::from(period)
+        u128::from(here.previous) * u128::from(period - here.elapsed)
+            + u128::from(here.current) * u128::from(period)
     }
 
     fn line(&self) -> u128 {
         u128::from(self.limit) * u128::from(self.period.get())
     }
 
-    /// The first instant from `here` on, within its window, at which `taken` permits fit beside the weight of
-    /// `previous`. `None` if there is none.
+    /// The first instant from `here` on, within its window, at which `taken` permits fit beside the
+    /// weight of `previous`. `None` if there is none.
     fn fits_in(&self, here: &Here, taken: u64) -> Option<u64> {
         let room = self.limit.checked_sub(taken)?;
         let period = self.period.get();
@@ -164,8 +170,9 @@ impl WeightedWindow {
         here.window.checked_mul(period)?.checked_add(elapsed)
     }
 
-    /// Whether these are the counts of [`Algorithm::owing`], whose word expires at the end of its window. All other
-    /// words last for one window more, also those that have given back all permits of their own window.
+    /// Whether these are the counts of [`Algorithm::owing`], whose word expires at the end of its
+    /// window. All other words last for one window more, also those that have given back all
+    /// permits of their own window.
     fn is_owing(&self, previous: u64, current: u64) -> bool {
         current == 0 && previous >= self.limit
     }
@@ -249,14 +256,19 @@ impl Algorithm for WeightedWindow {
         self.start(window, 2 - u64::from(self.is_owing(previous, current)))
     }
 
-    /// The window that `until` ends or falls into, with a previous count of the whole limit. It expires at the
-    /// end of that window. After the last window that admits it is the window `windows + 1`, which expires at
-    /// [`NEVER`].
+    /// The window that `until` ends or falls into, with a previous count of the whole limit. It
+    /// expires at the end of that window. After the last window that admits it is the window
+    /// `windows + 1`, which expires at [`NEVER`].
     fn owing(&self, until: u64) -> u64 {
         let (window, _) = self.period.div_rem(until.saturating_sub(1));
         let here = match self.start(window, 1) {
             // With both counts at the limit it never admits a request.
-            NEVER => Here { window: self.windows + 1, elapsed: 0, previous: self.limit, current: self.limit },
+            NEVER => Here {
+                window: self.windows + 1,
+                elapsed: 0,
+                previous: self.limit,
+                current: self.limit,
+            },
             _ => Here { window, elapsed: 0, previous: self.limit, current: 0 },
         };
         self.pack(&here)
@@ -281,16 +293,17 @@ impl Algorithm for WeightedWindow {
 
     /// Lowers the count of the charge's window: see [`GiveBack`] for why that is safe.
     ///
-    /// A charge in the word's window is in the current count, because the word's window never falls. A charge in the
-    /// window before is in the previous count. If the clock went back it is in the current one, but then lowering the
-    /// previous count frees fewer permits.
+    /// A charge in the word's window is in the current count, because the word's window never
+    /// falls. A charge in the window before is in the previous count. If the clock went back it is
+    /// in the current one, but then lowering the previous count frees fewer permits.
     #[inline(never)]
     fn give_back(&self, state: u64, now: u64, back: &GiveBack) -> Option<Returned> {
         let (window, mut previous, mut current) = self.unpack(state);
         let (charged, _) = self.period.div_rem(back.charge.at);
         let permits = back.permits.min(back.charge.cost);
         if charged == window {
-            // The count keeps at least one permit where the word would otherwise become 0, or would expire earlier.
+            // The count keeps at least one permit where the word would otherwise become 0, or would
+            // expire earlier.
             let least = u64::from(window == 0 && previous == 0 || self.is_owing(previous, 0));
             current = current.saturating_sub(permits).max(least.min(current));
         } else if charged.saturating_add(1) == window {
@@ -300,7 +313,8 @@ impl Algorithm for WeightedWindow {
         // Permits of the previous window have faded in part.
         let weight = |word| self.here(word, now).map_or(0, |here| self.weight(&here));
         let freed = weight(state).saturating_sub(weight(next));
-        let permits = NonZeroU128::new(u128::from(self.period.get())).map_or(0, |period| (freed / period) as u64);
+        let permits = NonZeroU128::new(u128::from(self.period.get()))
+            .map_or(0, |period| (freed / period) as u64);
         (next != state).then_some(Returned { next, permits })
     }
 }
@@ -322,8 +336,8 @@ impl Facts for WeightedWindow {
         Charging::Step(self.available(0, now))
     }
 
-    /// Moves a key's word from the policy `old` to this one: both counts stay, up to this limit. `None` if the
-    /// policies differ in period.
+    /// Moves a key's word from the policy `old` to this one: both counts stay, up to this limit.
+    /// `None` if the policies differ in period.
     fn adopt(&self, old: &WeightedWindow, state: u64) -> Option<u64> {
         let (window, previous, current) = old.unpack(state);
         if self.period != old.period || window > self.windows.min(old.windows) {

@@ -21,7 +21,8 @@ struct Taken {
     window: u64,
     /// Nanoseconds from the start of that window to the charge; 0 for a charge before it.
     elapsed: u64,
-    /// The instant for which the rule admitted it: `at`, or the start of that window if `at` is earlier.
+    /// The instant for which the rule admitted it: `at`, or the start of that window if `at` is
+    /// earlier.
     judged: u64,
     cost: u64,
     /// The permits that were not given back.
@@ -42,7 +43,17 @@ enum Call {
 
 fn calls(limit: u64) -> impl Strategy<Value = Vec<Call>> {
     // Some of the times are the ends of windows, or shorter than a grain.
-    let time = || prop_oneof![Just(0), Just(PERIOD), Just(PERIOD / 2), Just(1), Just(20), 0..60u64, 0..PERIOD * 2];
+    let time = || {
+        prop_oneof![
+            Just(0),
+            Just(PERIOD),
+            Just(PERIOD / 2),
+            Just(1),
+            Just(20),
+            0..60u64,
+            0..PERIOD * 2
+        ]
+    };
     let lag = prop_oneof![6 => Just(0), 1 => 1..60u64, 1 => 0..PERIOD];
     let call = prop_oneof![
         4 => ((1..=limit), lag).prop_map(|(cost, lag)| Call::Take(cost, lag)),
@@ -61,12 +72,16 @@ struct Subject {
 
 fn compiled(text: &str) -> Subject {
     let policy: crate::policy::Policy = text.parse().expect("a policy");
-    Subject { rule: Rule::new(&policy).expect("a rule"), limit: policy.limit, counts_refusals: policy.count_rejected }
+    Subject {
+        rule: Rule::new(&policy).expect("a rule"),
+        limit: policy.limit,
+        counts_refusals: policy.count_rejected,
+    }
 }
 
 impl Subject {
-    /// The number of a word's window, its start in nanoseconds, and the permits that the word counts in the window
-    /// before it and in it.
+    /// The number of a word's window, its start in nanoseconds, and the permits that the word
+    /// counts in the window before it and in it.
     fn read(&self, word: u64) -> (u64, u64, u64, u64) {
         if let Rule::WeightedWindow(window) = &self.rule {
             let (window, previous, current) = window.parts(word);
@@ -93,8 +108,13 @@ struct Run {
     full: bool,
 }
 
-/// Makes the calls. `back` gives permits back: it gets the word, the time and the give-back, and returns the next word.
-fn run(subject: &Subject, calls: &[Call], back: impl Fn(u64, u64, &GiveBack) -> Option<u64>) -> Run {
+/// Makes the calls. `back` gives permits back: it gets the word, the time and the give-back, and
+/// returns the next word.
+fn run(
+    subject: &Subject,
+    calls: &[Call],
+    back: impl Fn(u64, u64, &GiveBack) -> Option<u64>,
+) -> Run {
     // Neither a grain nor the period divides the first time.
     let (mut state, mut clock) = (0, 1_000_000_000_000_000_007);
     let mut charges: Vec<Taken> = Vec::new();
@@ -136,7 +156,8 @@ fn run(subject: &Subject, calls: &[Call], back: impl Fn(u64, u64, &GiveBack) -> 
                     keeps_slot: true,
                 };
                 let Some(next) = back(state, clock, &how) else { continue };
-                let ((_, _, p, c), (_, _, p_next, c_next)) = (subject.read(state), subject.read(next));
+                let ((_, _, p, c), (_, _, p_next, c_next)) =
+                    (subject.read(state), subject.read(next));
                 let permits = (p + c) - (p_next + c_next);
                 assert!(permits <= how.permits, "{permits} of {how:?}");
                 charge.net -= permits;
@@ -152,9 +173,12 @@ fn run(subject: &Subject, calls: &[Call], back: impl Fn(u64, u64, &GiveBack) -> 
         expiry = expires;
     }
     for (n, charge) in charges.iter().enumerate() {
-        // The weight that the rule would have seen if only the kept permits had been charged, times the period: the
-        // permits of its window, and those of the window before, weighted by the part of it that still counts.
-        let kept = |window: u64| charges[..n].iter().filter(|c| c.window == window).map(|c| c.net).sum::<u64>();
+        // The weight that the rule would have seen if only the kept permits had been charged, times
+        // the period: the permits of its window, and those of the window before, weighted by the
+        // part of it that still counts.
+        let kept = |window: u64| {
+            charges[..n].iter().filter(|c| c.window == window).map(|c| c.net).sum::<u64>()
+        };
         let mut weight = u128::from(kept(charge.window) + charge.net) * u128::from(PERIOD);
         if let Rule::WeightedWindow(_) = subject.rule {
             weight += u128::from(kept(charge.window - 1)) * u128::from(PERIOD - charge.elapsed);
@@ -165,13 +189,16 @@ fn run(subject: &Subject, calls: &[Call], back: impl Fn(u64, u64, &GiveBack) -> 
         if charge.net != 0 && weight > bound {
             run.over = Some(context());
         }
-        if subject.counts_refusals && refused.iter().any(|&(window, before)| window == charge.window && before <= n) {
+        if subject.counts_refusals
+            && refused.iter().any(|&(window, before)| window == charge.window && before <= n)
+        {
             run.over = Some(context());
         }
         // An interval of this length touches at most (to - from) / PERIOD + 2 windows.
         let from = charge.judged;
         for to in charges.iter().map(|last| last.judged).filter(|&to| to >= from) {
-            let sum: u64 = charges.iter().filter(|c| (from..=to).contains(&c.judged)).map(|c| c.net).sum();
+            let sum: u64 =
+                charges.iter().filter(|c| (from..=to).contains(&c.judged)).map(|c| c.net).sum();
             if sum > subject.limit * ((to - from) / PERIOD + 2) {
                 run.over = Some(format!("{sum} from {from} to {to}: {calls:?}"));
             }
@@ -211,9 +238,13 @@ proptest! {
     }
 }
 
-/// The number of traces in which a window kept more than its limit, the permits given back, and whether some window
-/// kept exactly its limit.
-fn searched(text: &str, traces: u64, back: impl Fn(&Subject, u64, u64, &GiveBack) -> Option<u64>) -> (u32, u64, bool) {
+/// The number of traces in which a window kept more than its limit, the permits given back, and
+/// whether some window kept exactly its limit.
+fn searched(
+    text: &str,
+    traces: u64,
+    back: impl Fn(&Subject, u64, u64, &GiveBack) -> Option<u64>,
+) -> (u32, u64, bool) {
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     let subject = compiled(text);
     let (mut over, mut given, mut full) = (0, 0, false);
@@ -227,7 +258,8 @@ fn searched(text: &str, traces: u64, back: impl Fn(&Subject, u64, u64, &GiveBack
     (over, given, full)
 }
 
-/// The word of a faulty rule: it lowers the count of the word's window, whichever window counted the charge.
+/// The word of a faulty rule: it lowers the count of the word's window, whichever window counted
+/// the charge.
 fn lower(subject: &Subject, state: u64, how: &GiveBack) -> Option<u64> {
     let used = subject.read(state).3;
     // One permit stays, so that the word keeps its time of expiry.
@@ -235,61 +267,79 @@ fn lower(subject: &Subject, state: u64, how: &GiveBack) -> Option<u64> {
     (permits != 0).then(|| state - permits)
 }
 
-/// The search finds the faults of simpler rules, and the rule gives back more than a tenth of what the faulty ones
-/// give.
+/// The search finds the faults of simpler rules, and the rule gives back more than a tenth of what
+/// the faulty ones give.
 #[test]
 fn the_search_finds_what_is_wrong_with_simpler_rules() {
     for text in POLICIES {
-        let (over, given, full) =
-            searched(text, rounds(20_000), |subject, state, now, how| by_rule(subject)(state, now, how));
+        let (over, given, full) = searched(text, rounds(20_000), |subject, state, now, how| {
+            by_rule(subject)(state, now, how)
+        });
         assert_eq!((over, full), (0, true), "{text}");
         let limit = compiled(text).limit;
         if limit == 1 {
             assert!(given > 0, "{text}");
             continue;
         }
-        let (over, most, _) = searched(text, rounds(20_000), |subject, state, _, how| lower(subject, state, how));
+        let (over, most, _) =
+            searched(text, rounds(20_000), |subject, state, _, how| lower(subject, state, how));
         assert!(
             u64::from(over) > rounds(20_000) / 200,
             "{text}: a give-back in any window broke the limit in {over} traces only"
         );
         assert!(given > most / 10, "{text}: {given} of {most}");
     }
-    // Faulty: a charge up to a grain before the window's start counts as one of this window, though the window before
-    // may have counted it. A few traces of all meet it.
-    let (over, ..) = searched("40/s algo fixed-window anchor first", 20_000, |subject, state, now, how| {
-        let Rule::FixedWindow(window) = &subject.rule else { return None };
-        let (_, from, _) = window.parts(state);
-        let at = how.charge.at.max(if how.charge.at + 10 > from { from } else { 0 });
-        by_rule(subject)(state, now, &GiveBack { charge: Charge { at, ..how.charge }, ..*how })
-    });
+    // Faulty: a charge up to a grain before the window's start counts as one of this window, though
+    // the window before may have counted it. A few traces of all meet it.
+    let (over, ..) =
+        searched("40/s algo fixed-window anchor first", 20_000, |subject, state, now, how| {
+            let Rule::FixedWindow(window) = &subject.rule else { return None };
+            let (_, from, _) = window.parts(state);
+            let at = how.charge.at.max(if how.charge.at + 10 > from { from } else { 0 });
+            by_rule(subject)(state, now, &GiveBack { charge: Charge { at, ..how.charge }, ..*how })
+        });
     assert!(over > 0, "an uncertain window broke the limit in no trace");
     // Faulty: permits of the window before are taken off the count of the current window.
-    let (over, ..) = searched("40/s algo weighted-window", rounds(20_000), |subject, state, now, how| {
-        let next = by_rule(subject)(state, now, how);
-        let (window, ..) = subject.read(state);
-        if how.charge.at / PERIOD + 1 == window {
-            lower(subject, state, how)
-        } else {
-            next
-        }
-    });
-    assert!(u64::from(over) > rounds(20_000) / 200, "the wrong count broke the limit in {over} traces only");
+    let (over, ..) =
+        searched("40/s algo weighted-window", rounds(20_000), |subject, state, now, how| {
+            let next = by_rule(subject)(state, now, how);
+            let (window, ..) = subject.read(state);
+            if how.charge.at / PERIOD + 1 == window {
+                lower(subject, state, how)
+            } else {
+                next
+            }
+        });
+    assert!(
+        u64::from(over) > rounds(20_000) / 200,
+        "the wrong count broke the limit in {over} traces only"
+    );
     // Faulty: a full window that counts refusals gives permits back.
-    let (over, ..) = searched("5/s algo fixed-window count rejected", rounds(20_000), |subject, state, now, how| {
-        let held = by_rule(&compiled("5/s algo fixed-window"))(state, now, how);
-        held.filter(|_| subject.counts_refusals)
-    });
-    assert!(u64::from(over) > rounds(20_000) / 200, "a refusal was forgotten in {over} traces only");
+    let (over, ..) = searched(
+        "5/s algo fixed-window count rejected",
+        rounds(20_000),
+        |subject, state, now, how| {
+            let held = by_rule(&compiled("5/s algo fixed-window"))(state, now, how);
+            held.filter(|_| subject.counts_refusals)
+        },
+    );
+    assert!(
+        u64::from(over) > rounds(20_000) / 200,
+        "a refusal was forgotten in {over} traces only"
+    );
 }
 
-/// With a grain above 1 ns the request that begins an anchored window gives nothing back, and later requests do. With
-/// a grain of 1 ns the first one does, too.
+/// With a grain above 1 ns the request that begins an anchored window gives nothing back, and later
+/// requests do. With a grain of 1 ns the first one does, too.
 #[test]
 fn the_first_request_of_a_coarse_window_gives_nothing_back() {
     let give = |text: &str, at: u64| {
         let subject = compiled(text);
-        let word = subject.rule.step(subject.rule.step(0, 1_000_003, 1).next.expect("one"), at, 1).next.expect("two");
+        let word = subject
+            .rule
+            .step(subject.rule.step(0, 1_000_003, 1).next.expect("one"), at, 1)
+            .next
+            .expect("two");
         let charge = Charge { at, cost: 1 };
         let how = GiveBack { charge, permits: 1, booked: false, highest: 0, keeps_slot: true };
         subject.rule.give_back(word, at + 1, &how).is_some()
@@ -312,7 +362,8 @@ fn a_weighted_window_gives_back_what_has_not_faded() {
         highest: 0,
         keeps_slot: true,
     };
-    let back = |word, now, how| subject.rule.give_back(word, now, &how).map(|returned| returned.permits);
+    let back =
+        |word, now, how| subject.rule.give_back(word, now, &how).map(|returned| returned.permits);
     assert_eq!(back(word, 7 * PERIOD + 1, how(7 * PERIOD, 40)), Some(40));
     // First for a word that is still in the window of the charge, then for one in the next window.
     assert_eq!(back(word, 8 * PERIOD + PERIOD / 2, how(7 * PERIOD, 40)), Some(20));

@@ -16,10 +16,11 @@ impl Default for Bell {
 }
 
 impl Bell {
-    /// Ends the sleep of the bell's thread. If the thread does not sleep yet, its next sleep ends at once.
+    /// Ends the sleep of the bell's thread. If the thread does not sleep yet, its next sleep ends
+    /// at once.
     pub fn ring(&self) {
-        // SeqCst, here and in `has_rung`: the model's futex reads the word so. The queue's lock orders everything
-        // else that the threads read.
+        // SeqCst, here and in `has_rung`: the model's futex reads the word so. The queue's lock
+        // orders everything else that the threads read.
         self.0.word().store(RUNG, Ordering::SeqCst);
         self.0.wake();
     }
@@ -34,8 +35,9 @@ impl Bell {
         self.0.word().store(SILENT, Ordering::SeqCst);
     }
 
-    /// Sleeps for `nanos` of the system's monotonic time at most, and not at all if the bell has been rung. It may
-    /// return earlier, for example after a signal. A sleep is no cancellation point of POSIX threads on Linux.
+    /// Sleeps for `nanos` of the system's monotonic time at most, and not at all if the bell has
+    /// been rung. It may return earlier, for example after a signal. A sleep is no cancellation
+    /// point of POSIX threads on Linux.
     pub fn sleep(&self, nanos: u64) {
         if nanos != 0 {
             self.0.sleep(SILENT, nanos);

@@ -1,9 +1,10 @@
-//! How far this process's CLOCK_MONOTONIC is ahead of the machine's ([`crate::namespace`]). All clocks of this crate
-//! are on the machine's scale, so processes of different time namespaces can share a table.
+//! How far this process's CLOCK_MONOTONIC is ahead of the machine's ([`crate::namespace`]). All
+//! clocks of this crate are on the machine's scale, so processes of different time namespaces can
+//! share a table.
 //!
-//! The process asks the system once, and a forked child asks again: it may be in another time namespace. The child
-//! finds out without a system call, because the kernel zeroes the page with the answer in it. (Linux before 4.14 does
-//! not. It has no time namespaces.)
+//! The process asks the system once, and a forked child asks again: it may be in another time
+//! namespace. The child finds out without a system call, because the kernel zeroes the page with
+//! the answer in it. (Linux before 4.14 does not. It has no time namespaces.)
 
 use crate::namespace::{self, Ahead};
 use core::mem::size_of;
@@ -39,11 +40,12 @@ impl ClockAnswer {
 
 /// The page that the kernel zeroes in a child; null before the first call.
 static PAGE: AtomicPtr<ClockAnswer> = AtomicPtr::new(null_mut());
-/// The last answer of this process or of its parents. It is in use instead of a page if the system gives none.
+/// The last answer of this process or of its parents. It is in use instead of a page if the system
+/// gives none.
 static LAST: ClockAnswer = ClockAnswer::none();
 
-/// How many nanoseconds CLOCK_MONOTONIC of this process is ahead of the machine's, modulo 2^64. If the system does
-/// not say, the process keeps its parent's answer, or 0.
+/// How many nanoseconds CLOCK_MONOTONIC of this process is ahead of the machine's, modulo 2^64. If
+/// the system does not say, the process keeps its parent's answer, or 0.
 #[inline]
 pub(super) fn ahead() -> u64 {
     answer().monotonic.load(Ordering::Relaxed)
@@ -52,18 +54,20 @@ pub(super) fn ahead() -> u64 {
 /// [`ahead`] of CLOCK_BOOTTIME, in nanoseconds; `None` if the system does not say.
 pub(crate) fn boottime_ahead() -> Option<i64> {
     let answer = answer();
-    (answer.state.load(Ordering::Relaxed) == KNOWN).then(|| answer.boottime.load(Ordering::Relaxed) as i64)
+    (answer.state.load(Ordering::Relaxed) == KNOWN)
+        .then(|| answer.boottime.load(Ordering::Relaxed) as i64)
 }
 
-/// Whether the clocks are on the machine's scale. False if the system does not say in which time namespace this
-/// process is.
+/// Whether the clocks are on the machine's scale. False if the system does not say in which time
+/// namespace this process is.
 pub(crate) fn is_known() -> bool {
     boottime_ahead().is_some()
 }
 
-/// A number that tells a process from its forked children: its process number (below 2^22 on Linux), and above it how
-/// many forks lie between the first process and this one. A child may have its parent's process number, in a PID
-/// namespace of its own. (Before Linux 4.14 and on other systems the forks are not counted.)
+/// A number that tells a process from its forked children: its process number (below 2^22 on
+/// Linux), and above it how many forks lie between the first process and this one. A child may have
+/// its parent's process number, in a PID namespace of its own. (Before Linux 4.14 and on other
+/// systems the forks are not counted.)
 pub(crate) fn generation() -> u32 {
     // SAFETY: getpid takes nothing and cannot fail.
     let process = unsafe { libc::getpid() } as u32;
@@ -74,8 +78,11 @@ pub(crate) fn generation() -> u32 {
 fn answer() -> &'static ClockAnswer {
     // Acquire: the numbers are stored before the state.
     match NonNull::new(PAGE.load(Ordering::Acquire)) {
-        // SAFETY: the page, or `LAST`, of which neither is ever freed; its fields are atomic, and zeroes are valid.
-        Some(page) if unsafe { page.as_ref() }.state.load(Ordering::Acquire) != NOT_ASKED => unsafe { page.as_ref() },
+        // SAFETY: the page, or `LAST`, of which neither is ever freed; its fields are atomic, and
+        // zeroes are valid.
+        Some(page) if unsafe { page.as_ref() }.state.load(Ordering::Acquire) != NOT_ASKED => unsafe {
+            page.as_ref()
+        },
         _ => ask(),
     }
 }

@@ -33,12 +33,13 @@ pub(super) fn coarse() -> u64 {
     monotonic()
 }
 
-/// Whether Linux has removed the time-stamp counter from its list of clock sources, because it saw the counter run at
-/// an uneven speed or differ between cores. False if the list cannot be read; the comparison with `CLOCK_MONOTONIC`
-/// once a second then bounds the error.
+/// Whether Linux has removed the time-stamp counter from its list of clock sources, because it saw
+/// the counter run at an uneven speed or differ between cores. False if the list cannot be read;
+/// the comparison with `CLOCK_MONOTONIC` once a second then bounds the error.
 #[cfg(all(target_arch = "x86_64", not(loom)))]
 pub(super) fn counter_is_struck_out() -> bool {
-    const LIST: &core::ffi::CStr = c"/sys/devices/system/clocksource/clocksource0/available_clocksource";
+    const LIST: &core::ffi::CStr =
+        c"/sys/devices/system/clocksource/clocksource0/available_clocksource";
     let mut list = [0_u8; 256];
     // SAFETY: the path is 0-terminated.
     let file = unsafe { libc::open(LIST.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
@@ -61,7 +62,8 @@ fn names_counter(list: &[u8]) -> bool {
     list.split(u8::is_ascii_whitespace).any(|name| name == b"tsc")
 }
 
-/// Sleeps until `now()` has reached `at`, in nanoseconds. After a signal it reads the clock and sleeps again.
+/// Sleeps until `now()` has reached `at`, in nanoseconds. After a signal it reads the clock and
+/// sleeps again.
 pub(super) fn sleep_until(at: u64, now: impl Fn() -> u64) {
     const SECOND: u64 = 1_000_000_000;
     loop {
@@ -72,7 +74,8 @@ pub(super) fn sleep_until(at: u64, now: impl Fn() -> u64) {
         // It sleeps an hour at most, which fits every libc's time_t.
         let left = left.min(3600 * SECOND);
         let time = libc::timespec { tv_sec: (left / SECOND) as _, tv_nsec: (left % SECOND) as _ };
-        // SAFETY: `time` is a valid timespec with tv_nsec below a second; a null remainder is allowed.
+        // SAFETY: `time` is a valid timespec with tv_nsec below a second; a null remainder is
+        // allowed.
         unsafe { libc::nanosleep(&time, core::ptr::null_mut()) };
     }
 }
@@ -80,8 +83,8 @@ pub(super) fn sleep_until(at: u64, now: impl Fn() -> u64) {
 #[inline]
 fn read(id: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is writable during the call. (These clocks exist on every supported system. If the call failed,
-    // the time would be 0, and a limiter would admit its burst and no more.)
+    // SAFETY: `time` is writable during the call. (These clocks exist on every supported system. If
+    // the call failed, the time would be 0, and a limiter would admit its burst and no more.)
     unsafe { libc::clock_gettime(id, &mut time) };
     (time.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(time.tv_nsec as u64)
 }

@@ -29,7 +29,8 @@ fn a_clock_that_is_not_set_gives_distance_zero() {
     }
 }
 
-/// The test reads real clocks one after the other. On a loaded machine seconds may pass between two readings.
+/// The test reads real clocks one after the other. On a loaded machine seconds may pass between two
+/// readings.
 #[test]
 fn every_source_tells_the_same_utc() {
     for source in [Source::Tsc, Source::Monotonic, Source::Coarse] {

@@ -1,23 +1,24 @@
 //! The time-stamp counter on CLOCK_MONOTONIC's scale.
 //!
-//! The process has one straight line ([`ClockLine`]), in a record with a sequence lock. The first thread that finds the
-//! line due takes the record, compares the clocks and writes the new line. Until that line is complete, all other
-//! threads read the system's clock.
+//! The process has one straight line ([`ClockLine`]), in a record with a sequence lock. The first
+//! thread that finds the line due takes the record, compares the clocks and writes the new line.
+//! Until that line is complete, all other threads read the system's clock.
 //!
-//! The record is in memory of this process, so a killed process leaves nothing behind. A child that is forked during
-//! an adjustment finds the record taken for ever. It reads the system's clock, which is slower and correct.
+//! The record is in memory of this process, so a killed process leaves nothing behind. A child that
+//! is forked during an adjustment finds the record taken for ever. It reads the system's clock,
+//! which is slower and correct.
 
 use super::line::{self, ClockLine, CALIBRATION, LONGEST};
 use super::system;
 use core::arch::x86_64::{__cpuid, _rdtsc};
 use core::sync::atomic::{fence, AtomicU64, Ordering};
 
-/// The line and its lock. Every reading of the clock loads them, so they share one cache line at a fixed
-/// address.
+/// The line and its lock. Every reading of the clock loads them, so they share one cache line at a
+/// fixed address.
 #[repr(C, align(64))]
 struct ClockRecord {
-    /// Odd while a thread writes the record. 0: no thread has compared the clocks yet. `NO_COUNTER`: the counter
-    /// cannot be used.
+    /// Odd while a thread writes the record. 0: no thread has compared the clocks yet.
+    /// `NO_COUNTER`: the counter cannot be used.
     sequence: AtomicU64,
     base_tsc: AtomicU64,
     base_ns: AtomicU64,
@@ -48,7 +49,8 @@ pub(super) fn now() -> u64 {
     }
 }
 
-/// The time, if the line is complete and not due. It takes a few instructions and calls no function.
+/// The time, if the line is complete and not due. It takes a few instructions and calls no
+/// function.
 #[inline(always)]
 pub(super) fn at_once() -> Option<u64> {
     // Acquire: the loads of the record's words follow it.
@@ -60,7 +62,8 @@ pub(super) fn at_once() -> Option<u64> {
     let past = counter().wrapping_sub(RECORD.base_tsc.load(Ordering::Relaxed));
     let mul = RECORD.mul.load(Ordering::Relaxed);
     let base = RECORD.base_ns.load(Ordering::Relaxed);
-    // On a core whose counter is a little behind, `past` wraps to a huge number, so the line is due.
+    // On a core whose counter is a little behind, `past` wraps to a huge number, so the line is
+    // due.
     if past >= RECORD.due.load(Ordering::Relaxed) {
         return None;
     }
@@ -72,8 +75,8 @@ pub(super) fn at_once() -> Option<u64> {
     Some(base.wrapping_add(line::passed(past, mul)))
 }
 
-/// Whether the clock uses the counter. It does not if the processor does not say that the counter is invariant, if
-/// Linux has removed it from its list, or if two comparisons gave no slope.
+/// Whether the clock uses the counter. It does not if the processor does not say that the counter
+/// is invariant, if Linux has removed it from its list, or if two comparisons gave no slope.
 pub(super) fn usable() -> bool {
     now();
     RECORD.sequence.load(Ordering::Relaxed) != NO_COUNTER
@@ -81,8 +84,8 @@ pub(super) fn usable() -> bool {
 
 #[inline(always)]
 fn counter() -> u64 {
-    // SAFETY: every x86-64 processor has RDTSC. In a process that forbids it (prctl PR_SET_TSC) the kernel sends
-    // SIGSEGV.
+    // SAFETY: every x86-64 processor has RDTSC. In a process that forbids it (prctl PR_SET_TSC) the
+    // kernel sends SIGSEGV.
     unsafe { _rdtsc() }
 }
 
@@ -94,7 +97,8 @@ fn slow() -> u64 {
     if sequence == NO_COUNTER || sequence & 1 == 1 {
         return ns;
     }
-    // The first comparison is too recent for a slope: after the start, and after the machine was suspended.
+    // The first comparison is too recent for a slope: after the start, and after the machine was
+    // suspended.
     if sequence != 0 && ns.wrapping_sub(RECORD.first_ns.load(Ordering::Relaxed)) < CALIBRATION {
         return ns;
     }
@@ -103,19 +107,26 @@ fn slow() -> u64 {
     if past < RECORD.due.load(Ordering::Relaxed) {
         return ns;
     }
-    // Acquire here and Release in the store below, as in a lock. If the swap fails, another thread adjusts the line.
-    if RECORD.sequence.compare_exchange(sequence, sequence + 1, Ordering::Acquire, Ordering::Relaxed).is_err() {
+    // Acquire here and Release in the store below, as in a lock. If the swap fails, another thread
+    // adjusts the line.
+    if RECORD
+        .sequence
+        .compare_exchange(sequence, sequence + 1, Ordering::Acquire, Ordering::Relaxed)
+        .is_err()
+    {
         return ns;
     }
-    // Release fence: a thread that reads a word of the new record then reads the odd sequence or a later one.
+    // Release fence: a thread that reads a word of the new record then reads the odd sequence or a
+    // later one.
     fence(Ordering::Release);
     let next = if sequence == 0 { start() } else { adjust(sequence) };
     RECORD.sequence.store(next, Ordering::Release);
     system::monotonic()
 }
 
-/// Makes the first comparison. There is no slope yet, so the line is due at once, and every call reads the system's
-/// clock until [`CALIBRATION`] has passed. No thread waits for the second comparison.
+/// Makes the first comparison. There is no slope yet, so the line is due at once, and every call
+/// reads the system's clock until [`CALIBRATION`] has passed. No thread waits for the second
+/// comparison.
 fn start() -> u64 {
     if !invariant() || system::counter_is_struck_out() {
         return NO_COUNTER;
@@ -124,9 +135,9 @@ fn start() -> u64 {
     2
 }
 
-/// Makes the second comparison, at least [`CALIBRATION`] after the first, which gives the line its slope. If it is
-/// more than [`LONGEST`] after the first, the machine may have been suspended between them, and it replaces the
-/// first.
+/// Makes the second comparison, at least [`CALIBRATION`] after the first, which gives the line its
+/// slope. If it is more than [`LONGEST`] after the first, the machine may have been suspended
+/// between them, and it replaces the first.
 fn finish(first: &ClockLine, sequence: u64) -> u64 {
     let second = pair();
     if second.1.saturating_sub(first.first_ns) > LONGEST {
@@ -177,7 +188,8 @@ fn write(line: &ClockLine) {
     RECORD.first_ns.store(line.first_ns, Ordering::Relaxed);
 }
 
-/// The two clocks at almost one instant, `(counter, nanoseconds)`: the closest of eight pairs of readings.
+/// The two clocks at almost one instant, `(counter, nanoseconds)`: the closest of eight pairs of
+/// readings.
 fn pair() -> (u64, u64) {
     let mut best = (0, 0);
     let mut closest = u64::MAX;
@@ -193,10 +205,11 @@ fn pair() -> (u64, u64) {
     best
 }
 
-/// Whether the processor says that the counter runs at one speed in all power states (AMD APM volume 3 and
-/// Intel SDM volume 2, CPUID leaf 8000_0007h, EDX bit 8).
+/// Whether the processor says that the counter runs at one speed in all power states (AMD APM
+/// volume 3 and Intel SDM volume 2, CPUID leaf 8000_0007h, EDX bit 8).
 fn invariant() -> bool {
-    // SAFETY: every x86-64 processor has CPUID; the leaf is read only if leaf 8000_0000h says it exists.
+    // SAFETY: every x86-64 processor has CPUID; the leaf is read only if leaf 8000_0000h says it
+    // exists.
     #[allow(unused_unsafe)]
     unsafe {
         __cpuid(0x8000_0000).eax >= 0x8000_0007 && __cpuid(0x8000_0007).edx & (1 << 8) != 0

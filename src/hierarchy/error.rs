@@ -14,15 +14,15 @@ pub enum HierarchyError {
     /// The hierarchy has as many classes as it was made for, or it was made for none or more than
     /// [`CLASSES_MOST`](super::CLASSES_MOST).
     Classes,
-    /// The class would be below more than [`LEVELS_MOST`](super::LEVELS_MOST) - 1 others, or below a class whose
-    /// nodes have keys.
+    /// The class would be below more than [`LEVELS_MOST`](super::LEVELS_MOST) - 1 others, or below
+    /// a class whose nodes have keys.
     Levels,
     /// The name is empty, or another child of the same class has it.
     Name,
     /// A rate is not `LIMIT/PERIOD` between 1 in 9 minutes and 1,000,000 a second.
     Rate,
-    /// The guaranteed rate is above the ceiling, or the guaranteed rates of a class's children are together above its
-    /// own.
+    /// The guaranteed rate is above the ceiling, or the guaranteed rates of a class's children are
+    /// together above its own.
     Guarantee,
     /// The number of keys of a class is 0.
     Keys,

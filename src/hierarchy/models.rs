@@ -1,5 +1,5 @@
-//! Loom models of requests that race for the nodes of a hierarchy. Loom tries every interleaving within a bound of
-//! preemptions.
+//! Loom models of requests that race for the nodes of a hierarchy. Loom tries every interleaving
+//! within a bound of preemptions.
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test --profile models --target-dir target/loom --lib hierarchy::models`
 
@@ -65,8 +65,15 @@ impl Nodes for Words {
         seen.1
     }
 
-    fn charge(&self, seen: &(u64, u64), now: u64, charge: u64, most: u64) -> Result<Option<Decision>, PolicyError> {
-        let decision = self.0[seen.0 as usize].check_leaving_at(now, charge, DEBT_MOST - most - charge)?;
+    fn charge(
+        &self,
+        seen: &(u64, u64),
+        now: u64,
+        charge: u64,
+        most: u64,
+    ) -> Result<Option<Decision>, PolicyError> {
+        let decision =
+            self.0[seen.0 as usize].check_leaving_at(now, charge, DEBT_MOST - most - charge)?;
         Ok((!decision.is_allowed()).then_some(decision))
     }
 
@@ -85,7 +92,8 @@ fn admitted(words: &Words, leaves: &[u64]) -> Vec<bool> {
     threads.into_iter().map(|thread| thread.join().expect("a thread")).collect()
 }
 
-/// Two leaves want the last room of the root: one request passes, and the other one's leaf owes nothing.
+/// Two leaves want the last room of the root: one request passes, and the other one's leaf owes
+/// nothing.
 #[test]
 fn the_last_room_of_a_parent() {
     let executions = explore(5, || {
@@ -100,8 +108,8 @@ fn the_last_room_of_a_parent() {
     println!("the last room of a parent: {executions} executions");
 }
 
-/// Two requests want the last room of one leaf, and a third one wants another leaf, where the root has room for two.
-/// The loser takes no room of the root, so two requests pass.
+/// Two requests want the last room of one leaf, and a third one wants another leaf, where the root
+/// has room for two. The loser takes no room of the root, so two requests pass.
 #[test]
 fn a_loser_below_takes_no_room_above() {
     let executions = explore(2, || {

@@ -3,8 +3,8 @@
 use super::share::INTERVAL_MOST;
 use crate::policy::Policy;
 
-/// A rate in permits per 10^9 s, in units of 2^-20 and rounded down: the sum of rates that are together at most
-/// another one is at most that one, too.
+/// A rate in permits per 10^9 s, in units of 2^-20 and rounded down: the sum of rates that are
+/// together at most another one is at most that one, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ClassRate {
     limit: u64,
@@ -12,8 +12,8 @@ pub(super) struct ClassRate {
     scaled: u128,
 }
 
-/// The shortest time between two permits, in nanoseconds. Intervals are rounded to whole nanoseconds, which at a
-/// shorter interval would change the rate by more than 0.1 %.
+/// The shortest time between two permits, in nanoseconds. Intervals are rounded to whole
+/// nanoseconds, which at a shorter interval would change the rate by more than 0.1 %.
 const INTERVAL_LEAST: u64 = 1_000;
 const SCALE: u128 = 1_000_000_000_000_000_000 << 20;
 
@@ -25,13 +25,18 @@ impl ClassRate {
     #[inline(never)]
     pub(super) fn parse(text: &str) -> Option<ClassRate> {
         let policy: Policy = text.parse().ok()?;
-        if policy != Policy::new(policy.limit, policy.period) || policy.limit == 0 || policy.period == 0 {
+        if policy != Policy::new(policy.limit, policy.period)
+            || policy.limit == 0
+            || policy.period == 0
+        {
             return None;
         }
-        let scaled = SCALE.checked_mul(u128::from(policy.limit))?.checked_div(u128::from(policy.period))?;
+        let scaled =
+            SCALE.checked_mul(u128::from(policy.limit))?.checked_div(u128::from(policy.period))?;
         let rate = ClassRate { limit: policy.limit, period: policy.period, scaled };
         let range = INTERVAL_LEAST..=INTERVAL_MOST;
-        (range.contains(&rate.rounded_down()?) && range.contains(&rate.rounded_up()?)).then_some(rate)
+        (range.contains(&rate.rounded_down()?) && range.contains(&rate.rounded_up()?))
+            .then_some(rate)
     }
 
     /// The nanoseconds of a permit.

@@ -1,7 +1,7 @@
 //! The arithmetic of a hierarchy: how many nanoseconds of a node's time one permit costs.
 
-/// Each of so many steps of a node's debt halves the rate at which its children borrow. So up to 2^16 children share
-/// equally.
+/// Each of so many steps of a node's debt halves the rate at which its children borrow. So up to
+/// 2^16 children share equally.
 pub(super) const HALVINGS: u64 = 16;
 /// The range of debts over which children borrow, in bursts of a leaf.
 const RANGE: u64 = 4;
@@ -13,11 +13,12 @@ pub(super) const INTERVAL_MOST: u64 = 1 << 39;
 pub(super) const DEBT_MOST: u64 = 1 << 40;
 /// The interval of a class without a guarantee.
 pub(super) const NO_GUARANTEE: u64 = u64::MAX;
-/// The longest burst in nanoseconds. A node of [`LEVELS_MOST`] levels may then owe less than half of [`DEBT_MOST`].
+/// The longest burst in nanoseconds. A node of [`LEVELS_MOST`] levels may then owe less than half
+/// of [`DEBT_MOST`].
 pub(super) const BURST_MOST: u64 = 10_000_000_000;
 pub(super) const BURST_LEAST: u64 = 1_000_000;
-/// The fewest permits of the root's rate in a burst. With fewer, one permit is a large part of the range, and shares
-/// become unequal.
+/// The fewest permits of the root's rate in a burst. With fewer, one permit is a large part of the
+/// range, and shares become unequal.
 pub(super) const PERMITS_LEAST: u64 = 20;
 
 const _: () = assert!(slack(BURST_MOST, LEVELS_MOST as u64 - 1) <= DEBT_MOST - INTERVAL_MOST);
@@ -36,17 +37,19 @@ pub(super) const fn range(burst: u64) -> u64 {
     burst.saturating_mul(RANGE)
 }
 
-/// The debt up to which a node of this height admits requests: a leaf (height 0) up to one burst. A node with
-/// children keeps the debts above its range for their guarantees, as much as a child may owe.
+/// The debt up to which a node of this height admits requests: a leaf (height 0) up to one burst. A
+/// node with children keeps the debts above its range for their guarantees, as much as a child may
+/// owe.
 pub(super) const fn slack(burst: u64, height: u64) -> u64 {
     burst.saturating_mul(1 + RANGE * height)
 }
 
-/// The nanoseconds that a permit costs a child of a node. A permit costs the node `interval` and the node owes `debt`.
+/// The nanoseconds that a permit costs a child of a node. A permit costs the node `interval` and
+/// the node owes `debt`.
 ///
-/// Without a debt a child may borrow all of the node's rate. Each sixteenth of the range that the node owes halves
-/// the rate, straight between two halvings. Above the range a child has its guarantee only. A child's rate is never
-/// below its guarantee, and never above its ceiling.
+/// Without a debt a child may borrow all of the node's rate. Each sixteenth of the range that the
+/// node owes halves the rate, straight between two halvings. Above the range a child has its
+/// guarantee only. A child's rate is never below its guarantee, and never above its ceiling.
 #[inline]
 pub(super) fn share(interval: u64, debt: u64, burst: u64, child: &Intervals) -> u64 {
     let range = range(burst);

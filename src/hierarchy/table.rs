@@ -22,7 +22,13 @@ impl<'a> Nodes for TableNodes<'a> {
     }
 
     #[inline]
-    fn charge(&self, seen: &SeenNode<'a>, now: u64, charge: u64, most: u64) -> Result<Option<Decision>, RequestError> {
+    fn charge(
+        &self,
+        seen: &SeenNode<'a>,
+        now: u64,
+        charge: u64,
+        most: u64,
+    ) -> Result<Option<Decision>, RequestError> {
         TableNodes::charge(self, seen, now, charge, most, DEBT_MOST)
     }
 
@@ -33,14 +39,20 @@ impl<'a> Nodes for TableNodes<'a> {
 }
 
 impl Hierarchy {
-    /// Takes `cost` permits for a leaf class, or for a key of it, from the leaf and from all classes above it, or
-    /// says when they can be had. An empty `key` is a node of its own.
+    /// Takes `cost` permits for a leaf class, or for a key of it, from the leaf and from all
+    /// classes above it, or says when they can be had. An empty `key` is a node of its own.
     ///
     /// # Errors
     /// [`HierarchyError::NoSuchClass`], [`HierarchyError::NotALeaf`], [`HierarchyError::Policy`] or
     /// [`HierarchyError::Table`]. After an error the call has charged nothing.
     #[inline]
-    pub fn take(&self, table: &Table, class: ClassId, key: &[u8], cost: u64) -> Result<Share, HierarchyError> {
+    pub fn take(
+        &self,
+        table: &Table,
+        class: ClassId,
+        key: &[u8],
+        cost: u64,
+    ) -> Result<Share, HierarchyError> {
         self.try_take(table, class, key, None, cost)
     }
 
@@ -79,10 +91,17 @@ impl Hierarchy {
         let way = way.get(..count).unwrap_or_default();
         let time = now.unwrap_or_else(|| table.now());
         let clock = || now.unwrap_or_else(|| table.now());
-        let taken =
-            table.with_nodes(self.policy, DEBT_MOST, |nodes| take(&nodes, way, self.burst, (time, cost), &clock))?;
+        let taken = table.with_nodes(self.policy, DEBT_MOST, |nodes| {
+            take(&nodes, way, self.burst, (time, cost), &clock)
+        })?;
         let outcome = taken.ok_or(HierarchyError::Policy)??;
-        table.count_of_leaf(self.policy, key, time, outcome.decision.verdict, outcome.decision.reason);
+        table.count_of_leaf(
+            self.policy,
+            key,
+            time,
+            outcome.decision.verdict,
+            outcome.decision.reason,
+        );
         let bound = self.class_at(class, outcome.bound);
         Ok(Share { decision: outcome.decision, bound, interval: outcome.interval })
     }

@@ -1,4 +1,5 @@
-//! One request: a look at the nodes from the root to the leaf, and their charges from the leaf to the root.
+//! One request: a look at the nodes from the root to the leaf, and their charges from the leaf to
+//! the root.
 
 use super::share::{share, Intervals, DEBT_MOST, LEVELS_MOST};
 use crate::algorithm::Charge;
@@ -17,8 +18,15 @@ pub(super) trait Nodes {
     /// The nanoseconds that the node owed.
     fn debt(&self, seen: &Self::Seen, now: u64) -> u64;
 
-    /// Charges a node, unless it owes more than `most` nanoseconds. A refusal is returned as a decision.
-    fn charge(&self, seen: &Self::Seen, now: u64, charge: u64, most: u64) -> Result<Option<Decision>, Self::Error>;
+    /// Charges a node, unless it owes more than `most` nanoseconds. A refusal is returned as a
+    /// decision.
+    fn charge(
+        &self,
+        seen: &Self::Seen,
+        now: u64,
+        charge: u64,
+        most: u64,
+    ) -> Result<Option<Decision>, Self::Error>;
 
     /// Gives a charge back, without the nanoseconds that have passed since.
     fn undo(&self, seen: &Self::Seen, charge: Charge, now: &dyn Fn() -> u64);
@@ -53,8 +61,8 @@ struct Planned<S> {
 
 /// Decides on `cost` permits for the leaf at the end of `way`, and charges all nodes or none.
 ///
-/// The leaf is charged first and the root last. So a call that loses a race for a node has charged only nodes below
-/// it, which fewer callers share, and gives these charges back.
+/// The leaf is charged first and the root last. So a call that loses a race for a node has charged
+/// only nodes below it, which fewer callers share, and gives these charges back.
 #[inline(never)]
 pub(super) fn take<N: Nodes>(
     nodes: &N,
@@ -64,7 +72,8 @@ pub(super) fn take<N: Nodes>(
     clock: &dyn Fn() -> u64,
 ) -> Result<TreeDecision, N::Error> {
     let mut planned: [Option<Planned<N::Seen>>; LEVELS_MOST] = [None; LEVELS_MOST];
-    let mut outcome = TreeDecision { decision: Decision::admitted(u64::MAX), bound: 0, interval: 0 };
+    let mut outcome =
+        TreeDecision { decision: Decision::admitted(u64::MAX), bound: 0, interval: 0 };
     let mut above: Option<(u64, u64)> = None;
     for ((place, link), plan) in way.iter().enumerate().zip(planned.iter_mut()) {
         let seen = nodes.see(link.hash, now);
@@ -91,13 +100,17 @@ pub(super) fn take<N: Nodes>(
             Ok(None) => continue,
             refused => refused,
         };
-        // The root's charge is the last one. So the call that gives charges back has made those of the places after
-        // `place`.
+        // The root's charge is the last one. So the call that gives charges back has made those of
+        // the places after `place`.
         for Planned { seen, charge, .. } in planned.iter().skip(place + 1).flatten() {
             nodes.undo(seen, Charge { at: now, cost: *charge }, clock);
         }
         return Ok(match refused? {
-            Some(decision) => TreeDecision { decision: Decision { remaining: 0, ..decision }, bound: place, ..outcome },
+            Some(decision) => TreeDecision {
+                decision: Decision { remaining: 0, ..decision },
+                bound: place,
+                ..outcome
+            },
             None => outcome,
         });
     }
@@ -107,11 +120,20 @@ pub(super) fn take<N: Nodes>(
 impl TreeDecision {
     /// Adds a node's part of the decision.
     #[inline]
-    fn note(&mut self, place: usize, link: &Link, interval: u64, debt: u64, charge: u64, never: bool) {
+    fn note(
+        &mut self,
+        place: usize,
+        link: &Link,
+        interval: u64,
+        debt: u64,
+        charge: u64,
+        never: bool,
+    ) {
         self.interval = interval;
         let all = &mut self.decision;
         if never {
-            (all.verdict, all.reason, all.retry_after, all.remaining) = (Verdict::Never, Reason::Burst, NEVER, 0);
+            (all.verdict, all.reason, all.retry_after, all.remaining) =
+                (Verdict::Never, Reason::Burst, NEVER, 0);
             self.bound = place;
         } else if debt > link.most {
             let wait = debt - link.most;

@@ -2,7 +2,8 @@
 
 use super::rates::ClassRate;
 use super::share::{
-    range, slack, Intervals, BURST_LEAST, BURST_MOST, DEBT_MOST, LEVELS_MOST, NO_GUARANTEE, PERMITS_LEAST,
+    range, slack, Intervals, BURST_LEAST, BURST_MOST, DEBT_MOST, LEVELS_MOST, NO_GUARANTEE,
+    PERMITS_LEAST,
 };
 use super::take::Link;
 use super::HierarchyError;
@@ -37,13 +38,15 @@ impl ClassId {
 /// The answer to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
-    /// The decision. `remaining` is the number of permits that the leaf could take at once at its present interval. A
-    /// refusal's `retry_after` is the earliest time at which the same request passes if no other comes first.
+    /// The decision. `remaining` is the number of permits that the leaf could take at once at its
+    /// present interval. A refusal's `retry_after` is the earliest time at which the same request
+    /// passes if no other comes first.
     pub decision: Decision,
-    /// The class of the binding node: the one with the longest wait, or of an admitted request the one with the
-    /// fewest permits left.
+    /// The class of the binding node: the one with the longest wait, or of an admitted request the
+    /// one with the fewest permits left.
     pub bound: ClassId,
-    /// The nanoseconds that one permit costs the leaf at present: its rate is 10^9 / `interval` a second.
+    /// The nanoseconds that one permit costs the leaf at present: its rate is 10^9 / `interval` a
+    /// second.
     pub interval: u64,
 }
 
@@ -73,42 +76,59 @@ struct Class {
 }
 
 impl Hierarchy {
-    /// The policy of a table's nodes, in which a permit is a nanosecond: `1000000000/s burst 1099511627776`.
+    /// The policy of a table's nodes, in which a permit is a nanosecond:
+    /// `1000000000/s burst 1099511627776`.
     pub const fn policy() -> Policy {
         Policy::new(1_000_000_000, 1_000_000_000).with_burst(DEBT_MOST)
     }
 
-    /// A hierarchy of up to `classes` classes, whose root admits `rate`, such as "1000/s". Its nodes are keys under
-    /// `policy` of a table, which is [`Hierarchy::policy`]. Processes that share the table make the same hierarchy. A
-    /// hierarchy of other rates whose classes have the same names finds the same nodes, with their debts.
+    /// A hierarchy of up to `classes` classes, whose root admits `rate`, such as "1000/s". Its
+    /// nodes are keys under `policy` of a table, which is [`Hierarchy::policy`]. Processes that
+    /// share the table make the same hierarchy. A hierarchy of other rates whose classes have the
+    /// same names finds the same nodes, with their debts.
     ///
-    /// `burst`, 1 ms to 10 s in nanoseconds and at least twenty permits of `rate`, is the time for which a leaf may
-    /// be ahead of its rate. Requests that come more evenly than that lose nothing of their share. With a longer
-    /// burst, shares are more exact if all callers ask at the same instants. A root above `h` levels may admit
-    /// `1 + 4h` bursts of its rate at once.
+    /// `burst`, 1 ms to 10 s in nanoseconds and at least twenty permits of `rate`, is the time for
+    /// which a leaf may be ahead of its rate. Requests that come more evenly than that lose nothing
+    /// of their share. With a longer burst, shares are more exact if all callers ask at the same
+    /// instants. A root above `h` levels may admit `1 + 4h` bursts of its rate at once.
     ///
     /// # Errors
     /// [`HierarchyError::Rate`], [`HierarchyError::Burst`], [`HierarchyError::Classes`] or
     /// [`HierarchyError::NoMemory`].
-    pub fn new(policy: PolicyId, rate: &str, burst: u64, classes: usize) -> Result<Hierarchy, HierarchyError> {
+    pub fn new(
+        policy: PolicyId,
+        rate: &str,
+        burst: u64,
+        classes: usize,
+    ) -> Result<Hierarchy, HierarchyError> {
         let rate = ClassRate::parse(rate).ok_or(HierarchyError::Rate)?;
         let ceiling = rate.rounded_up().ok_or(HierarchyError::Rate)?;
-        if !(BURST_LEAST..=BURST_MOST).contains(&burst) || ceiling.saturating_mul(PERMITS_LEAST) > burst {
+        if !(BURST_LEAST..=BURST_MOST).contains(&burst)
+            || ceiling.saturating_mul(PERMITS_LEAST) > burst
+        {
             return Err(HierarchyError::Burst);
         }
         if !(1..=CLASSES_MOST).contains(&classes) {
             return Err(HierarchyError::Classes);
         }
         let intervals = Intervals { guaranteed: ceiling, ceiling };
-        let root =
-            Class { parent: 0, hash: name(0, b"root"), intervals, free: rate, height: 0, depth: 0, keyed: false };
+        let root = Class {
+            parent: 0,
+            hash: name(0, b"root"),
+            intervals,
+            free: rate,
+            height: 0,
+            depth: 0,
+            keyed: false,
+        };
         let classes = filled(classes, root).ok_or(HierarchyError::NoMemory)?;
         Ok(Hierarchy { classes, count: 1, burst, policy })
     }
 
-    /// Adds a child of `parent`. `guaranteed` is the rate that it gets whatever others ask for, or "" for none.
-    /// `ceiling` is the rate that it never exceeds, or "" for that of its parent. `keys` is 1, or the number of keys
-    /// that each get such a node: at least as many as ask at one time, because their guarantees count for the parent.
+    /// Adds a child of `parent`. `guaranteed` is the rate that it gets whatever others ask for, or
+    /// "" for none. `ceiling` is the rate that it never exceeds, or "" for that of its parent.
+    /// `keys` is 1, or the number of keys that each get such a node: at least as many as ask at one
+    /// time, because their guarantees count for the parent.
     ///
     /// # Errors
     /// [`HierarchyError`]: nothing has been added.
@@ -135,7 +155,15 @@ impl Hierarchy {
         let number = self.count;
         let place = self.classes.get_mut(number).ok_or(HierarchyError::Classes)?;
         let depth = above.depth + 1;
-        *place = Class { parent: parent.0, hash, intervals, free: rate, height: 0, depth, keyed: keys > 1 };
+        *place = Class {
+            parent: parent.0,
+            hash,
+            intervals,
+            free: rate,
+            height: 0,
+            depth,
+            keyed: keys > 1,
+        };
         self.count += 1;
         if let Some(above) = self.classes.get_mut(parent.0 as usize) {
             above.free = free;
@@ -160,8 +188,8 @@ impl Hierarchy {
         }
     }
 
-    /// The most permits that a node of this class may take at one instant, beside one request: its ceiling times its
-    /// slack.
+    /// The most permits that a node of this class may take at one instant, beside one request: its
+    /// ceiling times its slack.
     pub fn burst_of(&self, class: ClassId) -> Option<u64> {
         let class = self.class(class)?;
         slack(self.burst, u64::from(class.height)).checked_div(class.intervals.ceiling)
@@ -175,14 +203,20 @@ impl Hierarchy {
         self.added().get(class.0 as usize)
     }
 
-    /// Writes the nodes from the root to the leaf of a class, and returns their number. `key` is the hash of the
-    /// leaf's key, 0 for none.
-    pub(super) fn way(&self, leaf: ClassId, key: u64, way: &mut [Link; LEVELS_MOST]) -> Result<usize, HierarchyError> {
+    /// Writes the nodes from the root to the leaf of a class, and returns their number. `key` is
+    /// the hash of the leaf's key, 0 for none.
+    pub(super) fn way(
+        &self,
+        leaf: ClassId,
+        key: u64,
+        way: &mut [Link; LEVELS_MOST],
+    ) -> Result<usize, HierarchyError> {
         let class = self.class(leaf).ok_or(HierarchyError::NoSuchClass)?;
         if class.height != 0 {
             return Err(HierarchyError::NotALeaf);
         }
-        let mut link = Link { hash: class.hash ^ key, intervals: class.intervals, most: slack(self.burst, 0) };
+        let mut link =
+            Link { hash: class.hash ^ key, intervals: class.intervals, most: slack(self.burst, 0) };
         let (mut class, mut guaranteed) = (*class, class.intervals.guaranteed != NO_GUARANTEE);
         let count = class.depth as usize + 1;
         for place in way.iter_mut().take(count).rev() {
@@ -209,7 +243,8 @@ impl Hierarchy {
     }
 }
 
-/// The intervals of a new child, its guaranteed rate, and what its parent can still guarantee to others.
+/// The intervals of a new child, its guaranteed rate, and what its parent can still guarantee to
+/// others.
 fn terms(
     above: &Class,
     guaranteed: &str,
@@ -219,7 +254,9 @@ fn terms(
     let mut intervals = Intervals { guaranteed: NO_GUARANTEE, ceiling: above.intervals.ceiling };
     let mut rate = ClassRate::NONE;
     if !ceiling.is_empty() {
-        let most = ClassRate::parse(ceiling).and_then(|rate| rate.rounded_up()).ok_or(HierarchyError::Rate)?;
+        let most = ClassRate::parse(ceiling)
+            .and_then(|rate| rate.rounded_up())
+            .ok_or(HierarchyError::Rate)?;
         // A node never gets more than the node above it.
         intervals.ceiling = intervals.ceiling.max(most);
     }

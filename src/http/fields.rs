@@ -4,17 +4,20 @@ use crate::decision::{Decision, Verdict};
 use crate::policy::Policy;
 use crate::units::NEVER;
 
-/// The largest integer of a structured field (RFC 9651, section 3.3.1). Larger numbers are written as this one.
+/// The largest integer of a structured field (RFC 9651, section 3.3.1). Larger numbers are written
+/// as this one.
 pub const INTEGER_MOST: u64 = 999_999_999_999_999;
 
 /// The version of draft-ietf-httpapi-ratelimit-headers whose fields are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Draft {
-    /// Versions 00 to 06: `RateLimit-Limit`, `RateLimit-Remaining`, `RateLimit-Reset` and `RateLimit-Policy`.
+    /// Versions 00 to 06: `RateLimit-Limit`, `RateLimit-Remaining`, `RateLimit-Reset` and
+    /// `RateLimit-Policy`.
     Six,
     /// Version 07: `RateLimit: limit=100, remaining=19, reset=1` and `RateLimit-Policy: 100;w=60`.
     Seven,
-    /// Versions 08 to 11: `RateLimit: "client";r=19;t=1` and `RateLimit-Policy: "client";q=100;w=60`.
+    /// Versions 08 to 11: `RateLimit: "client";r=19;t=1` and
+    /// `RateLimit-Policy: "client";q=100;w=60`.
     Eleven,
 }
 
@@ -32,7 +35,8 @@ pub enum Reset {
 pub struct Fields {
     /// `Retry-After`, in seconds, for a refused request.
     pub retry_after: bool,
-    /// `X-RateLimit-Limit`, `X-RateLimit-Remaining` and `X-RateLimit-Reset` of the limit that binds.
+    /// `X-RateLimit-Limit`, `X-RateLimit-Remaining` and `X-RateLimit-Reset` of the limit that
+    /// binds.
     pub legacy: Option<Reset>,
     /// The fields of a draft.
     pub draft: Option<Draft>,
@@ -60,13 +64,13 @@ impl Fields {
 pub struct Limit<'a> {
     /// The name that clients see. Bytes other than printable ASCII are written as `?`.
     pub name: &'a [u8],
-    /// The partition key (`pk` of drafts 08 to 11), which names the client or group whose quota this is. Empty: none
-    /// is written. Clients see it, so it must not be a secret.
+    /// The partition key (`pk` of drafts 08 to 11), which names the client or group whose quota
+    /// this is. Empty: none is written. Clients see it, so it must not be a secret.
     pub partition: &'a [u8],
     /// Permits per period.
     pub limit: u64,
-    /// The period in nanoseconds; [`FOREVER`](crate::policy::FOREVER) for a lifetime quota, which has no window in
-    /// the fields.
+    /// The period in nanoseconds; [`FOREVER`](crate::policy::FOREVER) for a lifetime quota, which
+    /// has no window in the fields.
     pub period: u64,
     /// The most permits that can be taken at once.
     pub burst: u64,
@@ -78,15 +82,15 @@ pub struct Limit<'a> {
     pub retry_after: u64,
     /// Nanoseconds until all permits are back; [`NEVER`]: unknown.
     pub reset_after: u64,
-    /// Nanoseconds until more permits than `remaining` are left. [`NEVER`]: unknown, or no permit is missing.
-    /// [`more_after`](super::more_after) computes it.
+    /// Nanoseconds until more permits than `remaining` are left. [`NEVER`]: unknown, or no permit
+    /// is missing. [`more_after`](super::more_after) computes it.
     pub more_after: u64,
 }
 
 impl<'a> Limit<'a> {
-    /// The limit of a policy and its decision. If the policy is a list of two rates, it is the rate that bound the
-    /// decision. `more_after` is unknown for an admission, and for a refusal it is `retry_after`.
-    /// [`Limit::with_more_after`] sets the exact time.
+    /// The limit of a policy and its decision. If the policy is a list of two rates, it is the rate
+    /// that bound the decision. `more_after` is unknown for an admission, and for a refusal it is
+    /// `retry_after`. [`Limit::with_more_after`] sets the exact time.
     pub fn new(name: &'a [u8], policy: &Policy, decision: &Decision) -> Limit<'a> {
         let (limit, period, burst) = match policy.second {
             Some(second) if decision.bound != 0 => (second.limit, second.period, second.burst),
@@ -102,7 +106,11 @@ impl<'a> Limit<'a> {
             remaining: decision.remaining,
             retry_after: decision.retry_after,
             reset_after: decision.reset_after,
-            more_after: if decision.verdict == Verdict::Denied { decision.retry_after } else { NEVER },
+            more_after: if decision.verdict == Verdict::Denied {
+                decision.retry_after
+            } else {
+                NEVER
+            },
         }
     }
 

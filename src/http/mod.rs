@@ -1,5 +1,6 @@
-//! HTTP header fields about limits. A server writes them in the dialects that clients know, and a client reads them.
-//! The module also writes the body of a refusal, which names the limits that refused.
+//! HTTP header fields about limits. A server writes them in the dialects that clients know, and a
+//! client reads them. The module also writes the body of a refusal, which names the limits that
+//! refused.
 //!
 //! ```
 //! use tollbar::http::{Draft, Fields, Limit};
@@ -28,16 +29,21 @@ use crate::decision::{Decision, Verdict};
 use crate::policy::Policy;
 use crate::units::NEVER;
 
-/// Nanoseconds until more permits than `decision.remaining` are left. [`NEVER`] if no permit is missing, if none will
-/// come back, or if the policy lends and has permits left: such a policy admits a request that costs more than is
-/// left, so a peek does not show when permits come back.
+/// Nanoseconds until more permits than `decision.remaining` are left. [`NEVER`] if no permit is
+/// missing, if none will come back, or if the policy lends and has permits left: such a policy
+/// admits a request that costs more than is left, so a peek does not show when permits come back.
 ///
-/// `cost` is the cost of the request that was decided, with its reserve if the caller gave one (`check_leaving`).
-/// `peek` peeks for the given number of permits of the same key, at the time of the decision or just after it:
-/// [`Table::peek_uncounted`](crate::table::Table::peek_uncounted) or
-/// [`Shared::peek_uncounted_at`](crate::Shared::peek_uncounted_at). Under a policy with `ban` any other peek would
-/// show the ban to which its refusal would lead, and no client asks for that.
-pub fn more_after(policy: &Policy, decision: &Decision, cost: u64, peek: impl FnOnce(u64) -> Decision) -> u64 {
+/// `cost` is the cost of the request that was decided, with its reserve if the caller gave one
+/// (`check_leaving`). `peek` peeks for the given number of permits of the same key, at the time of
+/// the decision or just after it: [`Table::peek_uncounted`](crate::table::Table::peek_uncounted) or
+/// [`Shared::peek_uncounted_at`](crate::Shared::peek_uncounted_at). Under a policy with `ban` any
+/// other peek would show the ban to which its refusal would lead, and no client asks for that.
+pub fn more_after(
+    policy: &Policy,
+    decision: &Decision,
+    cost: u64,
+    peek: impl FnOnce(u64) -> Decision,
+) -> u64 {
     let refused = decision.verdict != Verdict::Allowed;
     // The wait of a class's refusal is for its reserve, too.
     if refused && decision.remaining.checked_add(1) == Some(cost) && policy.classes.is_empty() {
@@ -58,8 +64,8 @@ pub fn more_after(policy: &Policy, decision: &Decision, cost: u64, peek: impl Fn
         Verdict::Allowed => 1,
         Verdict::Denied => peeked.retry_after,
     };
-    // Other requests may have taken permits since the decision. The time that a client reads must not be later than
-    // its Retry-After.
+    // Other requests may have taken permits since the decision. The time that a client reads must
+    // not be later than its Retry-After.
     if refused {
         after.min(decision.retry_after)
     } else {

@@ -8,13 +8,13 @@ use crate::writer::Writer;
 const SECOND: u64 = 1_000_000_000;
 
 impl Fields {
-    /// Writes one line for each field, `Name: value` and a line break (CR, LF), and returns the length of all lines
-    /// in bytes. If that is more than `out.len()`, the end is missing in `out`. Without limits the call writes
-    /// nothing.
+    /// Writes one line for each field, `Name: value` and a line break (CR, LF), and returns the
+    /// length of all lines in bytes. If that is more than `out.len()`, the end is missing in `out`.
+    /// Without limits the call writes nothing.
     ///
-    /// `utc` is the time in nanoseconds since 1970; only [`Reset::Epoch`] needs it. A field with room for one limit
-    /// describes the limit that binds. If limits refuse, it is the one of them with the longest wait, and otherwise
-    /// the one with the fewest permits left.
+    /// `utc` is the time in nanoseconds since 1970; only [`Reset::Epoch`] needs it. A field with
+    /// room for one limit describes the limit that binds. If limits refuse, it is the one of them
+    /// with the longest wait, and otherwise the one with the fewest permits left.
     pub fn write(&self, limits: &[Limit<'_>], utc: u64, out: &mut [u8]) -> usize {
         let mut w = FieldLines(Writer::new(out));
         let Some(binding) = binding(limits) else {
@@ -37,10 +37,11 @@ impl Fields {
 }
 
 /// Writes the body of a refusal's answer as a problem in JSON (RFC 9457; the media type is
-/// `application/problem+json`), and returns its length in bytes. If that is more than `out.len()`, the end is missing
-/// in `out`.
+/// `application/problem+json`), and returns its length in bytes. If that is more than `out.len()`,
+/// the end is missing in `out`.
 ///
-/// The problem is the draft's `quota-exceeded`. Its `violated-policies` are the names of the limits that refuse.
+/// The problem is the draft's `quota-exceeded`. Its `violated-policies` are the names of the limits
+/// that refuse.
 pub fn problem(limits: &[Limit<'_>], status: u16, out: &mut [u8]) -> usize {
     let mut w = FieldLines(Writer::new(out));
     w.text("{\"type\":\"https://iana.org/assignments/http-problem-types#quota-exceeded\",\"title\":\"Too many requests\",\"status\":");
@@ -123,8 +124,8 @@ fn unnamed_policies(w: &mut FieldLines<'_>, limits: &[Limit<'_>]) {
     w.end();
 }
 
-/// The permits and the seconds of a window. The period is rounded up to whole seconds, and the permits are scaled to
-/// the same rate, rounded down. A lifetime quota has no window.
+/// The permits and the seconds of a window. The period is rounded up to whole seconds, and the
+/// permits are scaled to the same rate, rounded down. A lifetime quota has no window.
 fn quota(limit: &Limit<'_>) -> (u64, Option<u64>) {
     if limit.period == FOREVER {
         return (limit.limit.min(INTEGER_MOST), None);
@@ -138,7 +139,8 @@ fn quota(limit: &Limit<'_>) -> (u64, Option<u64>) {
 
 /// Seconds until more permits are left, at most `Retry-After` and at least 1. `None`: unknown.
 fn more(limit: &Limit<'_>) -> Option<u64> {
-    let after = if limit.refuses() { limit.more_after.min(limit.retry_after) } else { limit.more_after };
+    let after =
+        if limit.refuses() { limit.more_after.min(limit.retry_after) } else { limit.more_after };
     (after != NEVER).then(|| seconds(after).clamp(1, INTEGER_MOST))
 }
 
@@ -192,7 +194,12 @@ impl FieldLines<'_> {
         }
     }
 
-    fn list<T>(&mut self, items: impl Iterator<Item = T>, between: &str, mut item: impl FnMut(&mut Self, T)) {
+    fn list<T>(
+        &mut self,
+        items: impl Iterator<Item = T>,
+        between: &str,
+        mut item: impl FnMut(&mut Self, T),
+    ) {
         for (n, one) in items.enumerate() {
             if n != 0 {
                 self.text(between);
@@ -219,7 +226,8 @@ impl FieldLines<'_> {
 
     /// `pk` as a byte sequence of structured fields: base64 (RFC 4648, section 4) between colons.
     fn partition(&mut self, key: &[u8]) {
-        const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+        const DIGITS: &[u8; 64] =
+            b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
         if key.is_empty() {
             return;
         }

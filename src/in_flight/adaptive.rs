@@ -1,7 +1,7 @@
 //! The two algorithms that learn a limit of permits in flight from the latency of requests.
 //!
-//! Both are plain values of one thread and calculate with integers. [`Adaptive`](super::Adaptive) runs them on words
-//! that threads share, and counts the permits.
+//! Both are plain values of one thread and calculate with integers. [`Adaptive`](super::Adaptive)
+//! runs them on words that threads share, and counts the permits.
 //!
 //! ```
 //! use tollbar::in_flight::{Gradient2, SendWindow};
@@ -15,8 +15,9 @@
 //! assert_eq!(window.read().limit, 36);
 //! ```
 
-/// Additive increase, multiplicative decrease. A dropped request or a latency above the timeout lowers the limit by a
-/// tenth. Any other release raises it by 1, if at least half of the limit is in flight.
+/// Additive increase, multiplicative decrease. A dropped request or a latency above the timeout
+/// lowers the limit by a tenth. Any other release raises it by 1, if at least half of the limit is
+/// in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Aimd {
     limit: u32,
@@ -25,12 +26,14 @@ pub struct Aimd {
     timeout: u64,
 }
 
-/// Netflix's `Gradient2Limit` with its defaults: tolerance 1.5, window 600, warm-up 10, smoothing 0.2, a queue of 4.
+/// Netflix's `Gradient2Limit` with its defaults: tolerance 1.5, window 600, warm-up 10, smoothing
+/// 0.2, a queue of 4.
 ///
-/// A sample's gradient is 1.5 times the long-term latency divided by the sample's latency, but at least 0.5 and at
-/// most 1. The new limit is 0.8 times the old one plus 0.2 times (gradient times the old one, plus 4). So a sample
-/// raises the limit by at most 0.8, and lowers it by less than a tenth. A sample with less than half of the limit in
-/// flight changes nothing. Give it the latencies of answered requests only.
+/// A sample's gradient is 1.5 times the long-term latency divided by the sample's latency, but at
+/// least 0.5 and at most 1. The new limit is 0.8 times the old one plus 0.2 times (gradient times
+/// the old one, plus 4). So a sample raises the limit by at most 0.8, and lowers it by less than a
+/// tenth. A sample with less than half of the limit in flight changes nothing. Give it the
+/// latencies of answered requests only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gradient2 {
     /// The limit in units of 10^-9.
@@ -40,22 +43,24 @@ pub struct Gradient2 {
     long: LongTerm,
 }
 
-/// The long-term latency in one word. The highest 4 bits count the samples, up to the 10 of the warm-up. The other
-/// bits hold the sum of the latencies during the warm-up and their mean after it, in picoseconds.
+/// The long-term latency in one word. The highest 4 bits count the samples, up to the 10 of the
+/// warm-up. The other bits hold the sum of the latencies during the warm-up and their mean after
+/// it, in picoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LongTerm(pub(super) u64);
 
 pub(super) const UNIT: u64 = 1_000_000_000;
 const WARM_UP: u64 = 10;
-/// A latency above a day counts as a day, so that no product overflows and the sum of a warm-up fits into [`LongTerm`].
+/// A latency above a day counts as a day, so that no product overflows and the sum of a warm-up
+/// fits into [`LongTerm`].
 const LATENCY_MOST: u64 = 86_400 * UNIT;
 const LONG_BITS: u32 = 60;
 const LONG_MASK: u64 = (1 << LONG_BITS) - 1;
 const _: () = assert!(WARM_UP * LATENCY_MOST * 1000 <= LONG_MASK);
 
 impl Aimd {
-    /// A limit that begins at `initial` and stays between `least` and `most`. A latency above `timeout_ns` counts as
-    /// a dropped request.
+    /// A limit that begins at `initial` and stays between `least` and `most`. A latency above
+    /// `timeout_ns` counts as a dropped request.
     pub const fn new(initial: u32, least: u32, most: u32, timeout_ns: u64) -> Aimd {
         Aimd { limit: within(initial, least, most), least, most, timeout: timeout_ns }
     }
@@ -65,8 +70,8 @@ impl Aimd {
         self.limit
     }
 
-    /// Takes a sample and returns the new limit: a permit was released after `latency_ns`, and `in_flight` permits
-    /// were in flight, this one included.
+    /// Takes a sample and returns the new limit: a permit was released after `latency_ns`, and
+    /// `in_flight` permits were in flight, this one included.
     pub fn sample(&mut self, in_flight: u32, latency_ns: u64, dropped: bool) -> u32 {
         let next = aimd_step(self.limit, in_flight, dropped || latency_ns > self.timeout);
         self.limit = within(next, self.least, self.most);
@@ -95,13 +100,14 @@ impl Gradient2 {
         (self.estimate / UNIT) as u32
     }
 
-    /// Takes a sample and returns the new limit: a permit was released after `latency_ns`, and `in_flight` permits
-    /// were in flight, this one included.
+    /// Takes a sample and returns the new limit: a permit was released after `latency_ns`, and
+    /// `in_flight` permits were in flight, this one included.
     pub fn sample(&mut self, in_flight: u32, latency_ns: u64) -> u32 {
         let now = picoseconds(latency_ns);
         let (next, long) = self.long.after(now);
         self.long = next;
-        self.estimate = gradient2_step(self.estimate, (self.least, self.most), long, now, in_flight);
+        self.estimate =
+            gradient2_step(self.estimate, (self.least, self.most), long, now, in_flight);
         self.limit()
     }
 }
@@ -123,7 +129,8 @@ impl LongTerm {
         }
     }
 
-    /// The word after a sample with the latency `now`, and the mean with which the sample is compared.
+    /// The word after a sample with the latency `now`, and the mean with which the sample is
+    /// compared.
     pub(super) fn after(self, now: u64) -> (LongTerm, u64) {
         let (samples, value) = (self.0 >> LONG_BITS, self.0 & LONG_MASK);
         let warm = samples >= WARM_UP;
@@ -131,13 +138,19 @@ impl LongTerm {
             false => (samples + 1) << LONG_BITS | (value + now) & LONG_MASK,
             // An exponential mean with the weight 2 / (600 + 1).
             true => {
-                WARM_UP << LONG_BITS | value.saturating_add_signed((now as i64 - value as i64) * 2 / 601) & LONG_MASK
+                WARM_UP << LONG_BITS
+                    | value.saturating_add_signed((now as i64 - value as i64) * 2 / 601) & LONG_MASK
             }
         });
         // The last sample of the warm-up turns the sum into the mean.
-        let mean = if !warm && samples + 1 == WARM_UP { (next.0 & LONG_MASK) / WARM_UP } else { next.mean() };
-        // If the mean is above twice the sample, it loses another 5 %, so that it leaves an overload sooner. During
-        // the warm-up the word holds the sum and not the mean, so this begins with the warm-up's last sample.
+        let mean = if !warm && samples + 1 == WARM_UP {
+            (next.0 & LONG_MASK) / WARM_UP
+        } else {
+            next.mean()
+        };
+        // If the mean is above twice the sample, it loses another 5 %, so that it leaves an
+        // overload sooner. During the warm-up the word holds the sum and not the mean, so this
+        // begins with the warm-up's last sample.
         let kept = if mean > 2 * now { (u128::from(mean) * 95 / 100) as u64 } else { mean };
         match samples + 1 < WARM_UP {
             true => (next, mean),
@@ -146,9 +159,15 @@ impl LongTerm {
     }
 }
 
-/// The limit in units of 10^-9 after a sample with the latency `now` and the long-term mean `long`, both in
-/// picoseconds.
-pub(super) fn gradient2_step(estimate: u64, (least, most): (u32, u32), long: u64, now: u64, in_flight: u32) -> u64 {
+/// The limit in units of 10^-9 after a sample with the latency `now` and the long-term mean `long`,
+/// both in picoseconds.
+pub(super) fn gradient2_step(
+    estimate: u64,
+    (least, most): (u32, u32),
+    long: u64,
+    now: u64,
+    in_flight: u32,
+) -> u64 {
     // With less than half of the limit in flight, the latency does not depend on the limit.
     if u128::from(in_flight) * 2 * u128::from(UNIT) < u128::from(estimate) {
         return estimate;

@@ -1,8 +1,9 @@
-//! A limit that follows the latency, and the count of its permits in flight, in words that threads and processes share.
+//! A limit that follows the latency, and the count of its permits in flight, in words that threads
+//! and processes share.
 //!
-//! Each word changes by one compare-and-swap, and no call waits. Gradient2's long-term latency and its limit are two
-//! words. Each sample changes both of them once. If a process is killed between the two swaps, its sample is missing
-//! in the limit, and later samples make up for it.
+//! Each word changes by one compare-and-swap, and no call waits. Gradient2's long-term latency and
+//! its limit are two words. Each sample changes both of them once. If a process is killed between
+//! the two swaps, its sample is missing in the limit, and later samples make up for it.
 
 use super::adaptive::{aimd_step, gradient2_step, picoseconds, within, LongTerm, UNIT};
 #[cfg(not(loom))]
@@ -22,13 +23,13 @@ pub struct AdaptiveOptions {
     pub least: u32,
     /// The ceiling.
     pub most: u32,
-    /// The length of a window in nanoseconds. All releases of a window are one sample: their mean latency, and the
-    /// most permits that were in flight at any of them. A window with fewer than ten releases goes on. 0: each
-    /// release is a sample, as in the published algorithms.
+    /// The length of a window in nanoseconds. All releases of a window are one sample: their mean
+    /// latency, and the most permits that were in flight at any of them. A window with fewer than
+    /// ten releases goes on. 0: each release is a sample, as in the published algorithms.
     ///
-    /// A server that answers thousands of requests a second needs windows. Gradient2's long-term latency is a mean
-    /// over about 600 samples, so with a sample for each release it follows an overload within a second, and the
-    /// limit rises.
+    /// A server that answers thousands of requests a second needs windows. Gradient2's long-term
+    /// latency is a mean over about 600 samples, so with a sample for each release it follows an
+    /// overload within a second, and the limit rises.
     pub window_ns: u64,
 }
 
@@ -49,11 +50,11 @@ pub enum Algorithm {
 pub enum Outcome {
     /// It was answered. Its latency counts.
     Answered,
-    /// The server refused it, or it timed out. AIMD lowers the limit by a tenth. Gradient2 uses latencies only, so it
-    /// takes no sample.
+    /// The server refused it, or it timed out. AIMD lowers the limit by a tenth. Gradient2 uses
+    /// latencies only, so it takes no sample.
     Dropped,
-    /// It says nothing about the server, for example because it was invalid or the client gave it up. The limit takes
-    /// no sample.
+    /// It says nothing about the server, for example because it was invalid or the client gave it
+    /// up. The limit takes no sample.
     Ignored,
 }
 
@@ -71,9 +72,9 @@ pub enum Outcome {
 /// limit.release(ticket, outcome, begin.elapsed().as_nanos() as u64);
 /// ```
 ///
-/// [`Adaptive::acquire`] counts the permits in this value. [`Adaptive::acquire_key`] only reads the limit, and an
-/// [`InFlight`] table counts the permits of all processes. Processes that put this value into shared memory have one
-/// limit.
+/// [`Adaptive::acquire`] counts the permits in this value. [`Adaptive::acquire_key`] only reads the
+/// limit, and an [`InFlight`] table counts the permits of all processes. Processes that put this
+/// value into shared memory have one limit.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Adaptive {
@@ -82,22 +83,25 @@ pub struct Adaptive {
     /// Gradient2's [`LongTerm`].
     long: AtomicU64,
     in_flight: AtomicU64,
-    /// The window's releases: their number (high 12 bits), and the sum of their latencies in nanoseconds (low 52 bits).
+    /// The window's releases: their number (high 12 bits), and the sum of their latencies in
+    /// nanoseconds (low 52 bits).
     sum: AtomicU64,
-    /// The most permits in flight at any release of the window. The highest bit says whether a request of the window
-    /// was dropped.
+    /// The most permits in flight at any release of the window. The highest bit says whether a
+    /// request of the window was dropped.
     most_in_flight: AtomicU64,
     /// The time at which the window ends.
     end: AtomicU64,
     /// The floor in the low half, the ceiling in the high half.
     bounds: AtomicU64,
-    /// [`GRADIENT2`], or AIMD's timeout plus 1. 0: zeroed memory that no call has initialised; its limit is 0.
+    /// [`GRADIENT2`], or AIMD's timeout plus 1. 0: zeroed memory that no call has initialised; its
+    /// limit is 0.
     algorithm: AtomicU64,
     window_ns: AtomicU64,
     spare: [AtomicU64; 7],
 }
 
-/// A permit of an [`Adaptive`] limit: the number of permits in flight when it was acquired. 0 is no permit.
+/// A permit of an [`Adaptive`] limit: the number of permits in flight when it was acquired. 0 is no
+/// permit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 #[must_use = "the permit stays in flight until the ticket is released"]
@@ -119,8 +123,8 @@ const DROPPED: u64 = 1 << 63;
 const COUNT_AT: u32 = 52;
 const SUM_MASK: u64 = (1 << COUNT_AT) - 1;
 const COUNT_MOST: u64 = (1 << (64 - COUNT_AT)) - 1;
-/// A latency above 2^40 ns, 18 minutes, counts as that many, so that the sum of [`COUNT_MOST`] latencies fits into 52
-/// bits.
+/// A latency above 2^40 ns, 18 minutes, counts as that many, so that the sum of [`COUNT_MOST`]
+/// latencies fits into 52 bits.
 const LATENCY_MOST: u64 = 1 << 40;
 /// The fewest releases of a window.
 const WINDOW_SAMPLES: u64 = if cfg!(loom) { 2 } else { 10 };
@@ -133,13 +137,19 @@ impl AdaptiveOptions {
 
     /// AIMD without a window.
     pub const fn aimd(initial: u32, least: u32, most: u32, timeout_ns: u64) -> AdaptiveOptions {
-        AdaptiveOptions { algorithm: Algorithm::Aimd { timeout_ns }, initial, least, most, window_ns: 0 }
+        AdaptiveOptions {
+            algorithm: Algorithm::Aimd { timeout_ns },
+            initial,
+            least,
+            most,
+            window_ns: 0,
+        }
     }
 }
 
 impl Adaptive {
-    /// A limit with nothing in flight. A floor of 0 counts as 1, and an initial limit outside the bounds as the
-    /// nearest bound.
+    /// A limit with nothing in flight. A floor of 0 counts as 1, and an initial limit outside the
+    /// bounds as the nearest bound.
     pub fn new(options: &AdaptiveOptions) -> Adaptive {
         let zero = || AtomicU64::new(0);
         let (least, most) = (options.least.max(1), options.most.max(options.least.max(1)));
@@ -166,27 +176,38 @@ impl Adaptive {
     #[inline]
     pub fn acquire(&self) -> Option<AdaptiveTicket> {
         let limit = u64::from(self.limit());
-        // Acquire: the new holder sees what the former holder of the permit wrote before its release.
-        change(&self.in_flight, Ordering::Acquire, |n| (n < limit).then_some(n + 1)).map(|n| AdaptiveTicket(n + 1))
+        // Acquire: the new holder sees what the former holder of the permit wrote before its
+        // release.
+        change(&self.in_flight, Ordering::Acquire, |n| (n < limit).then_some(n + 1))
+            .map(|n| AdaptiveTicket(n + 1))
     }
 
-    /// Releases a permit, and gives the limit a sample. The caller measures `latency_ns`, always from the same point,
-    /// such as the acquisition. Returns false if the ticket is 0 or no permit is in flight. Then nothing changes.
+    /// Releases a permit, and gives the limit a sample. The caller measures `latency_ns`, always
+    /// from the same point, such as the acquisition. Returns false if the ticket is 0 or no permit
+    /// is in flight. Then nothing changes.
     #[cfg(not(loom))]
     pub fn release(&self, ticket: AdaptiveTicket, outcome: Outcome, latency_ns: u64) -> bool {
         self.release_at(ticket, outcome, latency_ns, self.now())
     }
 
     /// [`Adaptive::release`] at the caller's time. A window ends by this time.
-    pub fn release_at(&self, ticket: AdaptiveTicket, outcome: Outcome, latency_ns: u64, now: u64) -> bool {
-        let released = ticket.0 != 0 && change(&self.in_flight, Ordering::Release, |n| n.checked_sub(1)).is_some();
+    pub fn release_at(
+        &self,
+        ticket: AdaptiveTicket,
+        outcome: Outcome,
+        latency_ns: u64,
+        now: u64,
+    ) -> bool {
+        let released = ticket.0 != 0
+            && change(&self.in_flight, Ordering::Release, |n| n.checked_sub(1)).is_some();
         if released {
             self.feed(ticket.0, outcome, latency_ns, now);
         }
         released
     }
 
-    /// Takes a permit of a key of `table`, unless as many permits of the key as this limit are in flight.
+    /// Takes a permit of a key of `table`, unless as many permits of the key as this limit are in
+    /// flight.
     ///
     /// # Errors
     /// Those of [`InFlight::acquire`].
@@ -195,10 +216,17 @@ impl Adaptive {
         table.acquire(key, self.limit())
     }
 
-    /// Releases a permit of a key, and gives the limit a sample with the key's permits in flight before the release.
-    /// False, and nothing changes, if [`InFlight::release`] returns false.
+    /// Releases a permit of a key, and gives the limit a sample with the key's permits in flight
+    /// before the release. False, and nothing changes, if [`InFlight::release`] returns false.
     #[cfg(not(loom))]
-    pub fn release_key(&self, table: &InFlight, key: &[u8], ticket: Ticket, outcome: Outcome, latency_ns: u64) -> bool {
+    pub fn release_key(
+        &self,
+        table: &InFlight,
+        key: &[u8],
+        ticket: Ticket,
+        outcome: Outcome,
+        latency_ns: u64,
+    ) -> bool {
         self.release_key_at(table, key, ticket, (outcome, latency_ns), self.now())
     }
 
@@ -224,7 +252,8 @@ impl Adaptive {
     #[inline]
     pub fn limit(&self) -> u32 {
         let limit = self.limit.load(Ordering::Relaxed);
-        let whole = if self.algorithm.load(Ordering::Relaxed) == GRADIENT2 { limit / UNIT } else { limit };
+        let whole =
+            if self.algorithm.load(Ordering::Relaxed) == GRADIENT2 { limit / UNIT } else { limit };
         whole.min(u64::from(u32::MAX)) as u32
     }
 
@@ -258,30 +287,34 @@ impl Adaptive {
             return self.sample(in_flight as u32, latency_ns, dropped);
         }
         let latency = latency_ns.min(LATENCY_MOST);
-        // This comes before the sum, so that the thread that takes the sum finds the permits in flight of every
-        // release in it.
+        // This comes before the sum, so that the thread that takes the sum finds the permits in
+        // flight of every release in it.
         change(&self.most_in_flight, Ordering::Relaxed, |most| {
             let drop = most & DROPPED | if dropped { DROPPED } else { 0 };
             Some(drop | (most & !DROPPED).max(in_flight))
         });
-        // Release: the thread that takes the sum sees the change above for every release in it. A window with
-        // COUNT_MOST releases has enough for a mean, so further ones are not added.
+        // Release: the thread that takes the sum sees the change above for every release in it. A
+        // window with COUNT_MOST releases has enough for a mean, so further ones are not added.
         let added = change(&self.sum, Ordering::AcqRel, |sum| {
             (sum >> COUNT_AT < COUNT_MOST).then(|| sum + (1 << COUNT_AT) + latency)
         });
-        let sum = added.map_or_else(|| self.sum.load(Ordering::Acquire), |sum| sum + (1 << COUNT_AT) + latency);
+        let sum = added.map_or_else(
+            || self.sum.load(Ordering::Acquire),
+            |sum| sum + (1 << COUNT_AT) + latency,
+        );
         if now >= self.end.load(Ordering::Relaxed) && sum >> COUNT_AT >= WINDOW_SAMPLES {
             self.end_window(sum, now.saturating_add(window));
         }
     }
 
-    /// Makes a sample of the window's mean. Only one thread succeeds in swapping the sum for 0, so only one makes the
-    /// sample.
+    /// Makes a sample of the window's mean. Only one thread succeeds in swapping the sum for 0, so
+    /// only one makes the sample.
     #[cold]
     #[inline(never)]
     fn end_window(&self, sum: u64, next: u64) {
         if self.sum.compare_exchange(sum, 0, Ordering::AcqRel, Ordering::Relaxed).is_err() {
-            // Another thread has ended the window, or has added a release and now tries to end the window itself.
+            // Another thread has ended the window, or has added a release and now tries to end the
+            // window itself.
             return;
         }
         self.end.store(next, Ordering::Relaxed);
@@ -306,7 +339,8 @@ impl Adaptive {
         }
         let now = picoseconds(latency_ns);
         // Each sample is compared with the mean that includes it.
-        let before = change(&self.long, Ordering::Relaxed, |long| Some(LongTerm(long).after(now).0 .0));
+        let before =
+            change(&self.long, Ordering::Relaxed, |long| Some(LongTerm(long).after(now).0 .0));
         let (_, long) = LongTerm(before.unwrap_or_default()).after(now);
         change(&self.limit, Ordering::Relaxed, |limit| {
             Some(gradient2_step(limit, (least, most), long, now, in_flight))

@@ -19,14 +19,15 @@ use rapidhash::v3::RapidSecrets;
 /// How an in-flight table is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// The number of keys that can have permits in flight at one time. A key with permits of several processes counts
-    /// once for each process. The table has twice as many slots of 8 bytes.
+    /// The number of keys that can have permits in flight at one time. A key with permits of
+    /// several processes counts once for each process. The table has twice as many slots of 8
+    /// bytes.
     pub capacity: u64,
-    /// The number of processes that have permits of one key at one time. A key has room for four times as many, and
-    /// at least for 32.
+    /// The number of processes that have permits of one key at one time. A key has room for four
+    /// times as many, and at least for 32.
     pub processes: u32,
-    /// The permissions of a new file. The call refuses an existing file that more users may write than these
-    /// permissions let write.
+    /// The permissions of a new file. The call refuses an existing file that more users may write
+    /// than these permissions let write.
     pub mode: u32,
     /// Which owners of an existing file the call trusts.
     pub trust: Trust,
@@ -41,13 +42,15 @@ impl Options {
 
 /// One process's view of an in-flight table. Any number of threads may use it at once.
 ///
-/// A process becomes an *owner* with the first permit that it acquires. When this value is dropped, the process
-/// releases all permits that it acquired through it. If a process is killed, its permits of a key stay in flight
-/// until the key refuses a request of another process. That request asks the system which owners of the key's permits
-/// have ended, at most once a millisecond for each owner, frees their permits and tries again. No request waits.
+/// A process becomes an *owner* with the first permit that it acquires. When this value is dropped,
+/// the process releases all permits that it acquired through it. If a process is killed, its
+/// permits of a key stay in flight until the key refuses a request of another process. That request
+/// asks the system which owners of the key's permits have ended, at most once a millisecond for
+/// each owner, frees their permits and tries again. No request waits.
 ///
-/// A forked child is another owner. It can use the value, and cannot release the tickets of its parent. A child in
-/// another PID namespace cannot see whether the other owners live: its calls return [`Refusal::Namespace`].
+/// A forked child is another owner. It can use the value, and cannot release the tickets of its
+/// parent. A child in another PID namespace cannot see whether the other owners live: its calls
+/// return [`Refusal::Namespace`].
 #[derive(Debug)]
 pub struct InFlight {
     region: Region,
@@ -56,7 +59,8 @@ pub struct InFlight {
     secrets: RapidSecrets,
     /// Holds a [`ProcessPart`].
     local: Region,
-    /// 0 if the kernel zeroes `local` in a forked child. Otherwise the number of the process that `local` belongs to.
+    /// 0 if the kernel zeroes `local` in a forked child. Otherwise the number of the process that
+    /// `local` belongs to.
     process: AtomicU64,
 }
 
@@ -76,21 +80,33 @@ impl InFlight {
 
     /// Makes a table in this process's own memory.
     pub fn private(options: &Options) -> Result<InFlight, TableError> {
-        InFlight::make(InFlightSizes::of(options.capacity, options.processes)?, true, Region::private)
+        InFlight::make(
+            InFlightSizes::of(options.capacity, options.processes)?,
+            true,
+            Region::private,
+        )
     }
 
     /// Makes a table in memory that this process shares with the processes that it forks later.
     pub fn shared(options: &Options) -> Result<InFlight, TableError> {
-        InFlight::make(InFlightSizes::of(options.capacity, options.processes)?, false, Region::shared)
+        InFlight::make(
+            InFlightSizes::of(options.capacity, options.processes)?,
+            false,
+            Region::shared,
+        )
     }
 
-    /// Makes a table in the caller's memory, which it overwrites. With a capacity of 0 the table has as many slots as
-    /// fit.
+    /// Makes a table in the caller's memory, which it overwrites. With a capacity of 0 the table
+    /// has as many slots as fit.
     ///
     /// # Safety
-    /// `memory` is valid for reads and writes of `length` bytes as long as the table lives, and only in-flight tables
-    /// access it.
-    pub unsafe fn init_in(memory: NonNull<u8>, length: usize, options: &Options) -> Result<InFlight, TableError> {
+    /// `memory` is valid for reads and writes of `length` bytes as long as the table lives, and
+    /// only in-flight tables access it.
+    pub unsafe fn init_in(
+        memory: NonNull<u8>,
+        length: usize,
+        options: &Options,
+    ) -> Result<InFlight, TableError> {
         let sizes = match options.capacity {
             0 => InFlightSizes::within(length as u64, options.processes),
             capacity => InFlightSizes::of(capacity, options.processes),
@@ -101,7 +117,8 @@ impl InFlight {
             }
             // SAFETY: by the caller's promise.
             let region = unsafe { Region::borrowed(memory, needed) }?;
-            // SAFETY: `needed` of the caller's bytes, which nobody else looks at before the table is made.
+            // SAFETY: `needed` of the caller's bytes, which nobody else looks at before the table
+            // is made.
             unsafe { memory.as_ptr().write_bytes(0, needed) };
             Ok(region)
         })
@@ -118,8 +135,8 @@ impl InFlight {
         // SAFETY: by the caller's promise.
         let head = unsafe { Region::borrowed(memory, size_of::<InFlightHead>()) }?;
         // SAFETY: as long as the head.
-        let needed =
-            usize::try_from(unsafe { InFlightHead::of(&head) }.sizes()?.0.bytes).map_err(|_| TableError::Truncated)?;
+        let needed = usize::try_from(unsafe { InFlightHead::of(&head) }.sizes()?.0.bytes)
+            .map_err(|_| TableError::Truncated)?;
         if length < needed {
             return Err(TableError::Truncated);
         }
@@ -129,18 +146,20 @@ impl InFlight {
         Ok(table)
     }
 
-    /// Opens the table in the file at `path`, or makes the file if there is none. If several processes call at once,
-    /// one makes the file and the others open it. The call fails with [`TableError::OtherCapacity`] if the file has a
-    /// table for another number of keys or processes.
+    /// Opens the table in the file at `path`, or makes the file if there is none. If several
+    /// processes call at once, one makes the file and the others open it. The call fails with
+    /// [`TableError::OtherCapacity`] if the file has a table for another number of keys or
+    /// processes.
     ///
-    /// Give the file a directory of the service's own (`/run/SERVICE`), or use /dev/shm. All processes that use the
-    /// file at one time must be in one PID namespace. The first process that opens the file while no other has it
-    /// open begins with an empty table, if it is in another boot or another namespace than the last one.
+    /// Give the file a directory of the service's own (`/run/SERVICE`), or use /dev/shm. All
+    /// processes that use the file at one time must be in one PID namespace. The first process that
+    /// opens the file while no other has it open begins with an empty table, if it is in another
+    /// boot or another namespace than the last one.
     ///
     /// # Errors
-    /// [`TableError::Namespace`] if processes of another PID namespace use the file, or if this process cannot read
-    /// its own; [`TableError::Boot`] if this process cannot read the boot's id and the file is not in tmpfs
-    /// (/dev/shm, /run); [`TableError::OtherBoot`]; otherwise those of
+    /// [`TableError::Namespace`] if processes of another PID namespace use the file, or if this
+    /// process cannot read its own; [`TableError::Boot`] if this process cannot read the boot's id
+    /// and the file is not in tmpfs (/dev/shm, /run); [`TableError::OtherBoot`]; otherwise those of
     /// [`Table::file_at`](crate::table::Table::file_at).
     pub fn file_at(path: &CStr, options: &Options) -> Result<InFlight, TableError> {
         let sizes = InFlightSizes::of(options.capacity, options.processes)?;
@@ -164,9 +183,9 @@ impl InFlight {
         InFlight::over(Region::enter(path, Access::new(0, trust), &inspect, &enter)?)
     }
 
-    /// Takes a permit of a key, unless `limit` are in flight. The caller gives the limit with each call, so it can
-    /// change at any time: if more permits than the limit are in flight, the call refuses until enough of them are
-    /// released.
+    /// Takes a permit of a key, unless `limit` are in flight. The caller gives the limit with each
+    /// call, so it can change at any time: if more permits than the limit are in flight, the call
+    /// refuses until enough of them are released.
     ///
     /// # Errors
     /// [`Refusal::Limit`]; [`Refusal::Full`] or [`Refusal::OwnersFull`] if the table is too small;
@@ -176,9 +195,9 @@ impl InFlight {
         self.view().acquire(self.hash(key), limit)
     }
 
-    /// Releases a permit. False, and nothing changes, if the ticket belongs to another owner or has been released.
-    /// Release a ticket once: a second release may release another permit of this process, of the same key or of one
-    /// whose slot is the same.
+    /// Releases a permit. False, and nothing changes, if the ticket belongs to another owner or has
+    /// been released. Release a ticket once: a second release may release another permit of this
+    /// process, of the same key or of one whose slot is the same.
     #[inline]
     pub fn release(&self, ticket: Ticket) -> bool {
         self.view().release(ticket)
@@ -192,14 +211,14 @@ impl InFlight {
         self.acquire(key, limit).map(|ticket| self.permit(ticket))
     }
 
-    /// The number of permits of a key in flight. The call does not ask the system which owners have ended, so it may
-    /// count permits of a killed process until the key refuses a request.
+    /// The number of permits of a key in flight. The call does not ask the system which owners have
+    /// ended, so it may count permits of a killed process until the key refuses a request.
     pub fn count(&self, key: &[u8]) -> u64 {
         self.view().count(self.hash(key))
     }
 
-    /// [`InFlight::count`]. If the count is `limit` or more, the call asks the system which owners have ended, and
-    /// leaves out their permits.
+    /// [`InFlight::count`]. If the count is `limit` or more, the call asks the system which owners
+    /// have ended, and leaves out their permits.
     pub(crate) fn count_of_living(&self, key: &[u8], limit: u32) -> u64 {
         self.view().count_of_living(self.hash(key), limit)
     }
@@ -209,8 +228,8 @@ impl InFlight {
         Permit { table: self, ticket }
     }
 
-    /// Makes this process an owner now, so that its first [`InFlight::acquire`] makes no system call. It also frees
-    /// the slots of owners that have ended.
+    /// Makes this process an owner now, so that its first [`InFlight::acquire`] makes no system
+    /// call. It also frees the slots of owners that have ended.
     ///
     /// # Errors
     /// [`Refusal::OwnersFull`], [`Refusal::Namespace`].
@@ -252,7 +271,8 @@ impl InFlight {
             local,
             process: AtomicU64::new(process),
         };
-        // While the process is sure to reach /proc: it may leave it by a chroot before its first permit.
+        // While the process is sure to reach /proc: it may leave it by a chroot before its first
+        // permit.
         table.local().namespace.store(namespace(), Ordering::Relaxed);
         Ok(table)
     }
@@ -342,8 +362,14 @@ fn enter(region: &Region, others: &Others<'_>) -> Result<(), TableError> {
 /// # Safety
 /// The region has the head and so many slots behind it.
 unsafe fn slots_of(region: &Region, slots: usize) -> &[AtomicU64] {
-    // SAFETY: by the caller's promise; the head's size is a multiple of 8. They are only ever used as atomics.
-    unsafe { core::slice::from_raw_parts(region.base().byte_add(size_of::<InFlightHead>()).cast().as_ptr(), slots) }
+    // SAFETY: by the caller's promise; the head's size is a multiple of 8. They are only ever used
+    // as atomics.
+    unsafe {
+        core::slice::from_raw_parts(
+            region.base().byte_add(size_of::<InFlightHead>()).cast().as_ptr(),
+            slots,
+        )
+    }
 }
 
 /// The system that this process runs on.
@@ -368,7 +394,8 @@ impl System for This {
     }
 
     fn pause(&self, attempt: u32) {
-        // Threads have different thread pointers. Their mixed bits make pauses of different lengths.
+        // Threads have different thread pointers. Their mixed bits make pauses of different
+        // lengths.
         for _ in 0..(mix(thread::current()) % 16 + 1) * 8 * u64::from(attempt) {
             core::hint::spin_loop();
         }

@@ -16,7 +16,8 @@ use crate::table::memory::region::{namespace, Agreement, Boot, Noted, Others, Re
 use core::mem::size_of;
 
 const MAGIC: u64 = u64::from_ne_bytes(*b"tollbarf");
-/// The version of the layout. A change of the layout, of the hash, or of the meaning of a word raises it.
+/// The version of the layout. A change of the layout, of the hash, or of the meaning of a word
+/// raises it.
 const VERSION: u64 = 2;
 const LAYOUT: u64 = fold(&[
     VERSION,
@@ -45,8 +46,8 @@ pub(super) struct InFlightHead {
     /// The boot in which the owners run, in a file ([`Boot`]).
     boot: [AtomicU64; 2],
     inode: AtomicU64,
-    /// The PID namespace of all owners. 0: any, for a table in one process's own memory, of which forked children
-    /// have copies.
+    /// The PID namespace of all owners. 0: any, for a table in one process's own memory, of which
+    /// forked children have copies.
     pub(super) namespace: AtomicU64,
     /// Counts the owners that have joined.
     pub(super) joined: AtomicU64,
@@ -65,13 +66,20 @@ pub(super) struct InFlightSizes {
 }
 
 impl InFlightSizes {
-    /// The sizes of a table for `capacity` keys in flight, of which each may be in `processes` processes at one time.
+    /// The sizes of a table for `capacity` keys in flight, of which each may be in `processes`
+    /// processes at one time.
     pub(super) fn of(capacity: u64, processes: u32) -> Result<InFlightSizes, TableError> {
         let window = window_for(processes);
-        // If no more than `capacity` keys are in flight, at most half of the slots are taken. Then it is unlikely
-        // that all slots of a window are.
-        let slots = capacity.checked_mul(2).filter(|slots| *slots != 0).and_then(|slots| slots.checked_add(window));
-        InFlightSizes::with(slots.ok_or(TableError::Capacity)?.next_multiple_of(LINE as u64), window)
+        // If no more than `capacity` keys are in flight, at most half of the slots are taken. Then
+        // it is unlikely that all slots of a window are.
+        let slots = capacity
+            .checked_mul(2)
+            .filter(|slots| *slots != 0)
+            .and_then(|slots| slots.checked_add(window));
+        InFlightSizes::with(
+            slots.ok_or(TableError::Capacity)?.next_multiple_of(LINE as u64),
+            window,
+        )
     }
 
     /// The sizes of a table with as many slots as fit into `length` bytes.
@@ -92,8 +100,9 @@ impl InFlightSizes {
     }
 }
 
-/// The number of slots in a window. Each process that has permits of a key takes a slot of the window, and twice as
-/// many do while a new set of processes replaces an old one. The factor 4 leaves as many slots for other keys.
+/// The number of slots in a window. Each process that has permits of a key takes a slot of the
+/// window, and twice as many do while a new set of processes replaces an old one. The factor 4
+/// leaves as many slots for other keys.
 fn window_for(processes: u32) -> u64 {
     u64::from(processes).saturating_mul(4).clamp(WINDOW_LEAST, WINDOW_MOST).next_power_of_two()
 }
@@ -104,7 +113,8 @@ impl InFlightHead {
     /// # Safety
     /// The region has the head's size.
     pub(super) unsafe fn of(region: &Region) -> &InFlightHead {
-        // SAFETY: by the caller's promise; regions are aligned to 64 bytes; all words are atomic and may hold anything.
+        // SAFETY: by the caller's promise; regions are aligned to 64 bytes; all words are atomic
+        // and may hold anything.
         unsafe { region.base().cast().as_ref() }
     }
 
@@ -112,7 +122,11 @@ impl InFlightHead {
     pub(super) fn inspect(bytes: &[u8]) -> Result<(InFlightSizes, u64), TableError> {
         let mut words = [0; 7];
         for (n, word) in words.iter_mut().enumerate() {
-            *word = word_of(bytes, n).ok_or(if n == 0 { TableError::NotATable } else { TableError::Truncated })?;
+            *word = word_of(bytes, n).ok_or(if n == 0 {
+                TableError::NotATable
+            } else {
+                TableError::Truncated
+            })?;
         }
         InFlightHead::check(words)
     }
@@ -121,8 +135,10 @@ impl InFlightHead {
     pub(super) fn sizes(&self) -> Result<(InFlightSizes, u64), TableError> {
         // Acquire: the maker wrote all other words of the head before the magic number.
         let magic = self.magic.load(Ordering::Acquire);
-        let [bytes, slots, window, seed] = self.fixed.each_ref().map(|word| word.load(Ordering::Relaxed));
-        let (layout, check) = (self.layout.load(Ordering::Relaxed), self.check.load(Ordering::Relaxed));
+        let [bytes, slots, window, seed] =
+            self.fixed.each_ref().map(|word| word.load(Ordering::Relaxed));
+        let (layout, check) =
+            (self.layout.load(Ordering::Relaxed), self.check.load(Ordering::Relaxed));
         InFlightHead::check([magic, layout, bytes, slots, window, seed, check])
     }
 
@@ -135,8 +151,8 @@ impl InFlightHead {
             return Err(TableError::Version);
         }
         let sizes = InFlightSizes { bytes, slots, window };
-        // The checksum detects damaged words. The other checks accept only sizes that `InFlightSizes::with` makes, so
-        // all later offsets are inside the table.
+        // The checksum detects damaged words. The other checks accept only sizes that
+        // `InFlightSizes::with` makes, so all later offsets are inside the table.
         let sound = window.is_power_of_two()
             && (WINDOW_LEAST..=WINDOW_MOST).contains(&window)
             && slots >= window
@@ -148,8 +164,8 @@ impl InFlightHead {
         Ok((sizes, seed))
     }
 
-    /// Writes the head of a new table into zeroed memory that nobody else sees yet. `alone`: no other process can use
-    /// the memory.
+    /// Writes the head of a new table into zeroed memory that nobody else sees yet. `alone`: no
+    /// other process can use the memory.
     pub(super) fn begin(
         &self,
         region: &Region,
@@ -161,7 +177,10 @@ impl InFlightHead {
         for (to, word) in self.fixed.iter().zip(fixed) {
             to.store(word, Ordering::Relaxed);
         }
-        self.check.store(fold(&[MAGIC, LAYOUT, sizes.bytes, sizes.slots, sizes.window, seed]), Ordering::Relaxed);
+        self.check.store(
+            fold(&[MAGIC, LAYOUT, sizes.bytes, sizes.slots, sizes.window, seed]),
+            Ordering::Relaxed,
+        );
         self.layout.store(LAYOUT, Ordering::Relaxed);
         if !alone && NAMES_ITS_BOOTS {
             self.note(&ThisProcess::now(region).if_known()?);
@@ -170,7 +189,8 @@ impl InFlightHead {
         Ok(())
     }
 
-    /// Whether this process is in the owners' PID namespace, and so can ask the system whether they have ended.
+    /// Whether this process is in the owners' PID namespace, and so can ask the system whether they
+    /// have ended.
     pub(super) fn is_among_owners(&self) -> Result<(), TableError> {
         match self.namespace.load(Ordering::Relaxed) {
             0 => Ok(()),
@@ -179,20 +199,28 @@ impl InFlightHead {
         }
     }
 
-    /// Decides whether this process may use the table in a file, before any other process opens the file.
+    /// Decides whether this process may use the table in a file, before any other process opens the
+    /// file.
     ///
-    /// - If no other view has the file mapped, all owners have ended, whatever their names were. If these differ from
-    ///   this process's, the call frees all slots and records.
-    /// - Otherwise the owners may live. This process may join them only if it knows that it is in their boot and
-    ///   their PID namespace.
-    /// - If the system does not say whether there are other views, the call frees nothing while a record is live.
-    pub(super) fn enter(&self, region: &Region, slots: &[AtomicU64], others: &Others<'_>) -> Result<(), TableError> {
+    /// - If no other view has the file mapped, all owners have ended, whatever their names were. If
+    ///   these differ from this process's, the call frees all slots and records.
+    /// - Otherwise the owners may live. This process may join them only if it knows that it is in
+    ///   their boot and their PID namespace.
+    /// - If the system does not say whether there are other views, the call frees nothing while a
+    ///   record is live.
+    pub(super) fn enter(
+        &self,
+        region: &Region,
+        slots: &[AtomicU64],
+        others: &Others<'_>,
+    ) -> Result<(), TableError> {
         if !NAMES_ITS_BOOTS {
             return Ok(());
         }
         let here = ThisProcess::now(region);
         let boot = self.boot().load().agrees(&here.boot);
-        let same_namespace = here.namespace != 0 && here.namespace == self.namespace.load(Ordering::Relaxed);
+        let same_namespace =
+            here.namespace != 0 && here.namespace == self.namespace.load(Ordering::Relaxed);
         if boot == Agreement::Same && same_namespace {
             return Ok(());
         }
@@ -232,7 +260,8 @@ impl InFlightHead {
     }
 }
 
-/// Whether the system has ids of boots and PID namespaces at all. Elsewhere owners are known by their numbers alone.
+/// Whether the system has ids of boots and PID namespaces at all. Elsewhere owners are known by
+/// their numbers alone.
 const NAMES_ITS_BOOTS: bool = cfg!(target_os = "linux");
 
 /// What this process knows of itself. 0: unknown.

@@ -1,13 +1,14 @@
 //! How many requests, connections or permits are open at one time.
 //!
-//! A rate limits how many requests begin in a time. It does not limit how many run: if each takes ten times as long,
-//! ten times as many run. The types of this module limit how many run.
+//! A rate limits how many requests begin in a time. It does not limit how many run: if each takes
+//! ten times as long, ten times as many run. The types of this module limit how many run.
 //!
-//! * [`InFlight`]: permits by key in memory that processes share. A caller releases a permit by its ticket. If a
-//!   process is killed, its permits become free.
-//! * [`SendWindow`]: one word of one process, as the send window of TCP: sent, acknowledged, usable.
-//! * [`Adaptive`]: a limit that follows the measured latency. It counts its own permits, or an [`InFlight`] table
-//!   counts them.
+//! * [`InFlight`]: permits by key in memory that processes share. A caller releases a permit by its
+//!   ticket. If a process is killed, its permits become free.
+//! * [`SendWindow`]: one word of one process, as the send window of TCP: sent, acknowledged,
+//!   usable.
+//! * [`Adaptive`]: a limit that follows the measured latency. It counts its own permits, or an
+//!   [`InFlight`] table counts them.
 //! * [`Aimd`] and [`Gradient2`]: the algorithms of [`Adaptive`], as values of one thread.
 //!
 //! ```
@@ -39,7 +40,9 @@ mod send_window;
 mod word;
 
 pub use adaptive::{Aimd, Gradient2};
-pub use adaptive_limit::{Adaptive, AdaptiveOptions, AdaptiveState, AdaptiveTicket, Algorithm, Outcome};
+pub use adaptive_limit::{
+    Adaptive, AdaptiveOptions, AdaptiveState, AdaptiveTicket, Algorithm, Outcome,
+};
 #[cfg(not(loom))]
 pub use keyed::{InFlight, Options, Permit};
 pub use protocol::Refusal;

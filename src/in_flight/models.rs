@@ -1,14 +1,16 @@
-//! Loom models of acquisition, release and the freeing of a dead process's permits. Loom tries every interleaving
-//! within a bound of preemptions.
+//! Loom models of acquisition, release and the freeing of a dead process's permits. Loom tries
+//! every interleaving within a bound of preemptions.
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test --profile models --target-dir target/loom --lib in_flight::models`
 //!
-//! A table has one window of three slots, and up to four owners. The standard library's atomics count the permits in
-//! flight, because loom does not interleave them. A killed process is a record and a slot as it left them, and a bit
-//! by which the models' system says that it has ended.
+//! A table has one window of three slots, and up to four owners. The standard library's atomics
+//! count the permits in flight, because loom does not interleave them. A killed process is a record
+//! and a slot as it left them, and a bit by which the models' system says that it has ended.
 
 use super::protocol::{ProcessPart, Refusal, System, TableView};
-use super::word::{InFlightOwner, OwnerRecord, OwnerState, PermitSlot, Process, Ticket, OWNERS_MOST};
+use super::word::{
+    InFlightOwner, OwnerRecord, OwnerState, PermitSlot, Process, Ticket, OWNERS_MOST,
+};
 use super::{Adaptive, AdaptiveOptions, AdaptiveTicket, Outcome, SendWindow};
 use crate::sync::{explore, AtomicU64, Ordering};
 use loom::thread;
@@ -52,7 +54,8 @@ impl System for Me {
         self.world.ended.load(SeqCst) >> process.number & 1 != 0
     }
 
-    /// A process asks the system at most once in a millisecond, so each call here returns a later one.
+    /// A process asks the system at most once in a millisecond, so each call here returns a later
+    /// one.
     fn now(&self) -> u64 {
         self.world.clock.fetch_add(1024, SeqCst)
     }
@@ -78,9 +81,16 @@ impl World {
     }
 
     /// Writes what a killed process leaves behind: its record, and its permit if it had one.
-    fn kill(&self, number: u32, place: usize, state: OwnerState, permit: Option<fn(PermitSlot) -> PermitSlot>) {
+    fn kill(
+        &self,
+        number: u32,
+        place: usize,
+        state: OwnerState,
+        permit: Option<fn(PermitSlot) -> PermitSlot>,
+    ) {
         self.ended.fetch_or(1 << number, SeqCst);
-        self.records[place].store(OwnerRecord::new(Process { number, start: 1 }, 3, state).0, Ordering::SeqCst);
+        self.records[place]
+            .store(OwnerRecord::new(Process { number, start: 1 }, 3, state).0, Ordering::SeqCst);
         if let Some(permit) = permit {
             let word = permit(PermitSlot::first(HASH, InFlightOwner { place, generation: 3 }));
             self.slots[place % SLOTS].store(word.0, Ordering::SeqCst);
@@ -110,7 +120,8 @@ impl Me {
         self.view().join_once().expect("a record");
     }
 
-    /// The key's permits in flight. If they are `limit` or more, permits of ended processes do not count.
+    /// The key's permits in flight. If they are `limit` or more, permits of ended processes do not
+    /// count.
     pub(crate) fn count(&self, limit: u32) -> u64 {
         self.view().count_of_living(HASH, limit)
     }
@@ -157,11 +168,12 @@ impl Me {
     }
 }
 
-/// Checks the end of every model: no permit is undecided or in flight, and a caller without concurrent ones gets the
-/// whole limit.
+/// Checks the end of every model: no permit is undecided or in flight, and a caller without
+/// concurrent ones gets the whole limit.
 fn judge(world: &Arc<World>, limit: u32) {
     let last = world.process(9);
-    let tickets: std::vec::Vec<Ticket> = (0..limit).map(|_| last.acquire(limit).expect("a free permit")).collect();
+    let tickets: std::vec::Vec<Ticket> =
+        (0..limit).map(|_| last.acquire(limit).expect("a free permit")).collect();
     assert!(last.acquire(limit).is_none());
     tickets.into_iter().for_each(|ticket| last.release(ticket));
     assert_eq!(last.view().count(HASH), 0);
@@ -174,14 +186,16 @@ fn report(name: &str, executions: usize) {
     println!("{name}: {executions} executions");
 }
 
-/// Several processes want the last permit. With `held` each has a permit already, and so a slot of its own. Otherwise
-/// they all try to take the first free slot.
+/// Several processes want the last permit. With `held` each has a permit already, and so a slot of
+/// its own. Otherwise they all try to take the first free slot.
 fn last_permit<const PROCESSES: usize>(limit: u32, held: bool, preemptions: usize) {
     let executions = explore(preemptions, move || {
         let world = World::new();
         let processes: [Arc<Me>; PROCESSES] = core::array::from_fn(|n| world.process(n as u32 + 1));
         processes.iter().for_each(|me| me.view().join_once().expect("a record"));
-        let tickets = processes.each_ref().map(|me| held.then(|| me.acquire(limit).expect("below the limit")));
+        let tickets = processes
+            .each_ref()
+            .map(|me| held.then(|| me.acquire(limit).expect("below the limit")));
         let threads = processes.clone().map(|me| thread::spawn(move || me.pass(limit)));
         let passed = threads.map(|thread| thread.join().expect("a thread"));
         let wanted = PROCESSES as u32 * (1 + u32::from(held));
@@ -215,7 +229,8 @@ fn threads_of_one_process_share_a_slot() {
             let world = World::new();
             let me = world.process(1);
             me.view().join_once().expect("a record");
-            let threads = [me.clone(), me.clone()].map(|me| thread::spawn(move || me.pass(limit) | me.pass(limit)));
+            let threads = [me.clone(), me.clone()]
+                .map(|me| thread::spawn(move || me.pass(limit) | me.pass(limit)));
             let passed = threads.map(|thread| thread.join().expect("a thread"));
             assert!(limit == 1 || passed == [true; 2]);
             judge(&world, limit);
@@ -248,7 +263,8 @@ fn threads_that_join_at_once_are_one_owner() {
         let me = world.process(1);
         let threads = [me.clone(), me].map(|me| thread::spawn(move || me.pass(1)));
         let _ = threads.map(|thread| thread.join().expect("a thread"));
-        let live = |record: &&AtomicU64| OwnerRecord(record.load(Ordering::SeqCst)) != OwnerRecord::FREE;
+        let live =
+            |record: &&AtomicU64| OwnerRecord(record.load(Ordering::SeqCst)) != OwnerRecord::FREE;
         assert_eq!(world.records.iter().filter(live).count(), 1);
         judge(&world, 1);
     });
@@ -263,7 +279,8 @@ fn the_permit_of_a_dead_process_comes_back() {
             let world = World::new();
             world.kill(4, 0, OwnerState::Live, permit);
             let processes = [world.process(1), world.process(2)];
-            // These processes join without cleaning, as if the other one had been killed after that.
+            // These processes join without cleaning, as if the other one had been killed after
+            // that.
             for (me, place) in processes.iter().zip([1, 2]) {
                 me.join_at(place);
             }
@@ -277,21 +294,25 @@ fn the_permit_of_a_dead_process_comes_back() {
     }
 }
 
-/// Two processes join, and both try to free the slots of a killed process, which was itself cleaning in one of the
-/// runs. A third process has a permit in flight all the time.
+/// Two processes join, and both try to free the slots of a killed process, which was itself
+/// cleaning in one of the runs. A third process has a permit in flight all the time.
 #[test]
 fn the_dead_are_cleaned_by_one_and_the_living_stay() {
     // With a limit of 2 a process needs the dead process's permit. With 3 none does.
-    for (state, limit) in
-        [(OwnerState::Live, 2), (OwnerState::Cleaning, 2), (OwnerState::Dead, 2), (OwnerState::Dead, 3)]
-    {
+    for (state, limit) in [
+        (OwnerState::Live, 2),
+        (OwnerState::Cleaning, 2),
+        (OwnerState::Dead, 2),
+        (OwnerState::Dead, 3),
+    ] {
         let executions = explore(2, move || {
             let world = World::new();
             world.kill(4, 0, state, Some(HELD));
             let living = world.process(1);
             living.join_at(1);
             let ticket = living.acquire(limit).expect("below the limit");
-            let threads = [world.process(2), world.process(3)].map(|me| thread::spawn(move || me.pass(limit)));
+            let threads = [world.process(2), world.process(3)]
+                .map(|me| thread::spawn(move || me.pass(limit)));
             let _ = threads.map(|thread| thread.join().expect("a thread"));
             living.release(ticket);
             judge(&world, limit);
@@ -300,7 +321,8 @@ fn the_dead_are_cleaned_by_one_and_the_living_stay() {
     }
 }
 
-/// A process closes its view with a permit in flight, while a second process acquires and a third one joins.
+/// A process closes its view with a permit in flight, while a second process acquires and a third
+/// one joins.
 #[test]
 fn a_view_that_is_closed_leaves_nothing() {
     let executions = explore(3, || {
@@ -373,16 +395,19 @@ fn an_acknowledgement_counts_once() {
     report("acknowledgements", executions);
 }
 
-/// Two threads acquire and release at the same time. Without windows each of the two releases is a sample and adds 1
-/// to the limit. With windows a sample needs two releases under loom. There are three releases with the one before
-/// the threads, so in any order they make one sample.
+/// Two threads acquire and release at the same time. Without windows each of the two releases is a
+/// sample and adds 1 to the limit. With windows a sample needs two releases under loom. There are
+/// three releases with the one before the threads, so in any order they make one sample.
 #[test]
 fn an_adaptive_limit_takes_every_sample() {
     // A ticket that says that 9 permits are in flight, so each sample adds 1.
     let full = AdaptiveTicket::from_bits(9);
     for window_ns in [0, 1] {
         let executions = explore(4, move || {
-            let limit = Arc::new(Adaptive::new(&AdaptiveOptions { window_ns, ..AdaptiveOptions::aimd(2, 1, 9, 5) }));
+            let limit = Arc::new(Adaptive::new(&AdaptiveOptions {
+                window_ns,
+                ..AdaptiveOptions::aimd(2, 1, 9, 5)
+            }));
             if window_ns != 0 {
                 assert!(limit.acquire().is_some());
                 assert!(limit.release_at(full, Outcome::Answered, 1, 1));
@@ -395,7 +420,10 @@ fn an_adaptive_limit_takes_every_sample() {
                 })
             });
             let _ = threads.map(|thread| thread.join().expect("a thread"));
-            assert_eq!((limit.limit(), limit.read().in_flight), (if window_ns == 0 { 4 } else { 3 }, 0));
+            assert_eq!(
+                (limit.limit(), limit.read().in_flight),
+                (if window_ns == 0 { 4 } else { 3 }, 0)
+            );
         });
         report("adaptive limit", executions);
     }

@@ -1,24 +1,29 @@
-//! The protocol by which processes that share memory count the permits of a key in flight. No key ever has more than
-//! its limit, no thread waits for another, and a process that is killed loses its permits.
+//! The protocol by which processes that share memory count the permits of a key in flight. No key
+//! ever has more than its limit, no thread waits for another, and a process that is killed loses
+//! its permits.
 //!
-//! An **owner** is one [`InFlight`](super::InFlight) object of one process. All threads of that process share it. The
-//! memory holds a record for each owner, and slots ([`super::word`] has the layout of both). A slot counts the
-//! permits that one owner has of one key, and how many of these are undecided: their threads do not know yet whether
-//! the limit admits them. A key has no entry of its own. Its permits in flight are the sum over its slots. When an
-//! owner releases its last permit of a key, its slot is free again, so nothing has to be swept. All slots of a key
-//! lie in the key's window, a run of slots whose start the hash gives.
+//! An **owner** is one [`InFlight`](super::InFlight) object of one process. All threads of that
+//! process share it. The memory holds a record for each owner, and slots ([`super::word`] has the
+//! layout of both). A slot counts the permits that one owner has of one key, and how many of these
+//! are undecided: their threads do not know yet whether the limit admits them. A key has no entry
+//! of its own. Its permits in flight are the sum over its slots. When an owner releases its last
+//! permit of a key, its slot is free again, so nothing has to be swept. All slots of a key lie in
+//! the key's window, a run of slots whose start the hash gives.
 //!
 //! Who writes a slot:
-//! - **S1** Any owner takes a free slot by one swap of 0 for the slot's whole word: key, owner, and one undecided
-//!   permit.
-//! - **S2** While its owner is live, only the owner's threads change a slot. Each change is one swap from the whole
-//!   word, or subtracts what the same thread has added. The slot keeps its key and its owner until it is free again.
-//! - **S3** One owner takes over the record of a dead owner, frees the dead owner's slots, and then the record.
+//! - **S1** Any owner takes a free slot by one swap of 0 for the slot's whole word: key, owner, and
+//!   one undecided permit.
+//! - **S2** While its owner is live, only the owner's threads change a slot. Each change is one
+//!   swap from the whole word, or subtracts what the same thread has added. The slot keeps its key
+//!   and its owner until it is free again.
+//! - **S3** One owner takes over the record of a dead owner, frees the dead owner's slots, and then
+//!   the record.
 //!
-//! A slot's word is its whole state. So if a slow thread's swap succeeds, its change is correct, even if the word
-//! changed meanwhile and changed back.
+//! A slot's word is its whole state. So if a slow thread's swap succeeds, its change is correct,
+//! even if the word changed meanwhile and changed back.
 //!
-//! An owner's record is one word, too: 0 if it is free; otherwise a process, the owner's generation, and a state.
+//! An owner's record is one word, too: 0 if it is free; otherwise a process, the owner's
+//! generation, and a state.
 //!
 //! ```text
 //! free  -> live(p)        p joins                                by p
@@ -27,30 +32,34 @@
 //! cleaning(q) -> free     p's slots are free                     by q
 //! ```
 //!
-//! All but the last are swaps from the exact word. If q is killed while it frees slots, the record stays in the state
-//! cleaning(q). The next owner that cleans then frees all of p's slots again.
+//! All but the last are swaps from the exact word. If q is killed while it frees slots, the record
+//! stays in the state cleaning(q). The next owner that cleans then frees all of p's slots again.
 //!
-//! To acquire a permit, a thread first adds one undecided permit to its owner's slot, and then adds up the permits of
-//! all live owners.
-//! - **E1** A key never has more permits than the limit. Suppose that at some instant more than `limit` permits are
-//!   in flight, and let P be the one that was added to its slot last. All the others had been added before P's thread
-//!   began to add up, and had not been released when it was done: in the one order of all sequentially consistent
-//!   operations their swaps precede its loads. Each of them is in a slot that does not move (S2) and whose owner is
-//!   live. So P's thread added up all of them and P, which is more than `limit`, and was refused.
-//! - **E2** A thread is refused only if the limit was reached, or if other threads had undecided permits at each of
-//!   its [`ATTEMPTS`] attempts. Threads that meet so take their undecided permits back, and try again after pauses of
-//!   different lengths.
+//! To acquire a permit, a thread first adds one undecided permit to its owner's slot, and then adds
+//! up the permits of all live owners.
+//! - **E1** A key never has more permits than the limit. Suppose that at some instant more than
+//!   `limit` permits are in flight, and let P be the one that was added to its slot last. All the
+//!   others had been added before P's thread began to add up, and had not been released when it was
+//!   done: in the one order of all sequentially consistent operations their swaps precede its
+//!   loads. Each of them is in a slot that does not move (S2) and whose owner is live. So P's
+//!   thread added up all of them and P, which is more than `limit`, and was refused.
+//! - **E2** A thread is refused only if the limit was reached, or if other threads had undecided
+//!   permits at each of its [`ATTEMPTS`] attempts. Threads that meet so take their undecided
+//!   permits back, and try again after pauses of different lengths.
 //!
-//! A thread that adds up can count one permit twice: in a slot before its release, and, acquired again, in a later
-//! slot. It may then refuse a request although the limit is no longer reached. It never counts too few.
+//! A thread that adds up can count one permit twice: in a slot before its release, and, acquired
+//! again, in a later slot. It may then refuse a request although the limit is no longer reached. It
+//! never counts too few.
 
-use super::word::{InFlightOwner, OwnerRecord, OwnerState, PermitSlot, Process, Ticket, OWNERS_MOST, PROCESS_MOST};
+use super::word::{
+    InFlightOwner, OwnerRecord, OwnerState, PermitSlot, Process, Ticket, OWNERS_MOST, PROCESS_MOST,
+};
 use crate::sync::{AtomicU64, Ordering};
 
 /// The most attempts of an acquisition that meets undecided permits of other threads.
 const ATTEMPTS: u32 = if cfg!(loom) { 2 } else { 24 };
-/// The number of failed swaps after which a call gives up. A swap fails because another thread's swap succeeded, or
-/// because the memory is damaged.
+/// The number of failed swaps after which a call gives up. A swap fails because another thread's
+/// swap succeeded, or because the memory is damaged.
 const SWAPS: u32 = if cfg!(loom) { 8 } else { 1 << 16 };
 
 /// The reason for which a thread got no permit.
@@ -62,8 +71,8 @@ pub enum Refusal {
     Full,
     /// [`OWNERS_MOST`] owners use the table, or this process's number is 2^22 or more.
     OwnersFull,
-    /// This process is a forked child in another PID namespace than the owners, or cannot read in which one it is. So
-    /// it cannot tell whether they have ended, nor they whether it has.
+    /// This process is a forked child in another PID namespace than the owners, or cannot read in
+    /// which one it is. So it cannot tell whether they have ended, nor they whether it has.
     Namespace,
 }
 
@@ -87,8 +96,8 @@ pub(super) trait System {
     fn this_process(&self) -> Process;
     /// The number of this process's PID namespace; 0 if the system does not say.
     fn namespace(&self) -> u64;
-    /// Whether that process has ended. False if the system cannot tell. With `thorough` the call also checks, at a
-    /// higher cost, whether another process has the number now.
+    /// Whether that process has ended. False if the system cannot tell. With `thorough` the call
+    /// also checks, at a higher cost, whether another process has the number now.
     fn has_ended(&self, process: Process, thorough: bool) -> bool;
     /// A time in milliseconds.
     fn now(&self) -> u64;
@@ -96,20 +105,22 @@ pub(super) trait System {
     fn pause(&self, attempt: u32);
 }
 
-/// The part of a view that is in the process's own memory. All words are 0 at the start and in a forked child.
+/// The part of a view that is in the process's own memory. All words are 0 at the start and in a
+/// forked child.
 #[derive(Debug)]
 #[repr(C)]
 pub(super) struct ProcessPart {
     /// This process's [`InFlightOwner`], or 0 if the process is no owner yet.
     own: AtomicU64,
-    /// The number of this process's PID namespace; 0 if the process has not asked, or if the system did not say.
+    /// The number of this process's PID namespace; 0 if the process has not asked, or if the system
+    /// did not say.
     pub(super) namespace: AtomicU64,
     /// The number of the 1,024 ms in which this process last freed slots because a window was full.
     cleaned: AtomicU64,
     /// The millisecond in which this process last freed slots in order to become an owner, plus 1.
     tried: AtomicU64,
-    /// For each owner: the time, plus 1 ms, at which this process last asked the system whether the owner has ended.
-    /// A process asks at most once a millisecond.
+    /// For each owner: the time, plus 1 ms, at which this process last asked the system whether the
+    /// owner has ended. A process asks at most once a millisecond.
     asked: [AtomicU64; OWNERS_MOST],
 }
 
@@ -150,20 +161,23 @@ impl<'a, S: System> TableView<'a, S> {
             if seen.counted < limit {
                 let (at, slot, from, to) = match (seen.own, seen.free) {
                     (Some((at, slot, word)), _) => (at, slot, word, word.and_one()),
-                    (None, Some((at, slot))) => (at, slot, PermitSlot::FREE, PermitSlot::first(hash, own)),
+                    (None, Some((at, slot))) => {
+                        (at, slot, PermitSlot::FREE, PermitSlot::first(hash, own))
+                    }
                     (None, None) if self.clean_seldom() => continue,
                     (None, None) => return Err(Refusal::Full),
                 };
-                // SeqCst, as the loads of `add_up`: E1 needs one order of all swaps that add a permit and all loads
-                // that add up. With a weaker order two threads could both add up before either sees the other's
-                // permit.
-                if slot.compare_exchange(from.0, to.0, Ordering::SeqCst, Ordering::Relaxed).is_err() {
+                // SeqCst, as the loads of `add_up`: E1 needs one order of all swaps that add a
+                // permit and all loads that add up. With a weaker order two threads could both add
+                // up before either sees the other's permit.
+                if slot.compare_exchange(from.0, to.0, Ordering::SeqCst, Ordering::Relaxed).is_err()
+                {
                     continue;
                 }
                 let seen = self.add_up(hash, Some(own));
                 if seen.counted <= limit {
-                    // Relaxed: it publishes no other data. The slot still belongs to this owner, because it counts
-                    // this permit.
+                    // Relaxed: it publishes no other data. The slot still belongs to this owner,
+                    // because it counts this permit.
                     slot.fetch_sub(PermitSlot::DECIDED, Ordering::Relaxed);
                     return Ok(Ticket::new(at, own, to));
                 }
@@ -182,12 +196,14 @@ impl<'a, S: System> TableView<'a, S> {
         Err(Refusal::Limit)
     }
 
-    /// Releases a permit. False if the ticket is 0, has been released, or belongs to another owner, such as the
-    /// parent of a forked child.
+    /// Releases a permit. False if the ticket is 0, has been released, or belongs to another owner,
+    /// such as the parent of a forked child.
     pub(super) fn release(&self, ticket: Ticket) -> bool {
         let Some(own) = self.joined() else { return false };
         match ticket.at().and_then(|at| self.slots.get(at)) {
-            Some(slot) if ticket.is_of(own) => change(slot, |word| ticket.is_in(word).then(|| word.without_one())),
+            Some(slot) if ticket.is_of(own) => {
+                change(slot, |word| ticket.is_in(word).then(|| word.without_one()))
+            }
             _ => false,
         }
     }
@@ -198,7 +214,8 @@ impl<'a, S: System> TableView<'a, S> {
         seen.counted - seen.undecided
     }
 
-    /// [`TableView::count`]. If that is `limit` or more, the call first asks the system which of its owners ended.
+    /// [`TableView::count`]. If that is `limit` or more, the call first asks the system which of
+    /// its owners ended.
     pub(super) fn count_of_living(&self, hash: u64, limit: u32) -> u64 {
         let own = self.joined();
         // Each pass except the last one marks an owner dead, so there are at most so many.
@@ -224,7 +241,10 @@ impl<'a, S: System> TableView<'a, S> {
     fn joined(&self) -> Option<InFlightOwner> {
         match self.local.own.load(Ordering::Acquire) {
             0 => None,
-            word => Some(InFlightOwner { place: (word >> 1) as usize % OWNERS_MOST, generation: (word >> 32) as u16 }),
+            word => Some(InFlightOwner {
+                place: (word >> 1) as usize % OWNERS_MOST,
+                generation: (word >> 32) as u16,
+            }),
         }
     }
 
@@ -233,7 +253,8 @@ impl<'a, S: System> TableView<'a, S> {
         self.owner().map(|_| ())
     }
 
-    /// Whether this process is in the owners' PID namespace, so that their numbers mean the same to all.
+    /// Whether this process is in the owners' PID namespace, so that their numbers mean the same to
+    /// all.
     fn is_among_owners(&self) -> bool {
         let theirs = self.namespace.load(Ordering::Relaxed);
         if theirs == 0 {
@@ -256,7 +277,8 @@ impl<'a, S: System> TableView<'a, S> {
         if process.number > PROCESS_MOST {
             return Err(Refusal::OwnersFull);
         }
-        // Once a millisecond: if no place is free, each acquisition comes here, and asks the system about all owners.
+        // Once a millisecond: if no place is free, each acquisition comes here, and asks the system
+        // about all owners.
         let now = self.system.now() + 1;
         if self.local.tried.swap(now, Ordering::Relaxed) != now {
             self.clean();
@@ -278,7 +300,8 @@ impl<'a, S: System> TableView<'a, S> {
         Err(Refusal::OwnersFull)
     }
 
-    /// Marks this process's owner dead. From then on no thread counts the permits that the process has not released.
+    /// Marks this process's owner dead. From then on no thread counts the permits that the process
+    /// has not released.
     pub(super) fn part(&self) {
         if let Some(record) = self.joined().and_then(|own| self.records.get(own.place)) {
             let live = OwnerRecord(record.load(Ordering::SeqCst));
@@ -338,11 +361,12 @@ impl<'a, S: System> TableView<'a, S> {
         true
     }
 
-    /// Adds up a key's permits. It reads the whole window, because slots of the key may lie behind slots that have
-    /// become free.
+    /// Adds up a key's permits. It reads the whole window, because slots of the key may lie behind
+    /// slots that have become free.
     #[inline]
     fn add_up(&self, hash: u64, own: Option<InFlightOwner>) -> WindowSum<'a> {
-        // Loom treats SeqCst accesses as AcqRel. In loom only fences have one order for all threads.
+        // Loom treats SeqCst accesses as AcqRel. In loom only fences have one order for all
+        // threads.
         #[cfg(loom)]
         loom::sync::atomic::fence(Ordering::SeqCst);
         let mut seen = WindowSum { counted: 0, undecided: 0, own: None, free: None };
@@ -368,16 +392,18 @@ impl<'a, S: System> TableView<'a, S> {
         seen
     }
 
-    /// Whether an owner's record says that it is live. The caller must have read the owner's slot before: an owner's
-    /// record becomes live before it takes its first slot, so a record that is read after the slot is never older
-    /// than the slot.
+    /// Whether an owner's record says that it is live. The caller must have read the owner's slot
+    /// before: an owner's record becomes live before it takes its first slot, so a record that is
+    /// read after the slot is never older than the slot.
     #[inline]
     fn is_live(&self, owner: usize) -> bool {
-        self.records.get(owner).is_some_and(|record| OwnerRecord(record.load(Ordering::SeqCst)).is_live())
+        self.records
+            .get(owner)
+            .is_some_and(|record| OwnerRecord(record.load(Ordering::SeqCst)).is_live())
     }
 
-    /// Asks the system which of the key's owners have ended, and marks their records dead. Returns whether it marked
-    /// any.
+    /// Asks the system which of the key's owners have ended, and marks their records dead. Returns
+    /// whether it marked any.
     #[cold]
     #[inline(never)]
     fn lose_dead(&self, hash: u64, own: Option<InFlightOwner>) -> bool {
@@ -393,7 +419,8 @@ impl<'a, S: System> TableView<'a, S> {
             if word == PermitSlot::FREE || !word.is_of(hash) || Some(word.owner()) == own {
                 continue;
             }
-            let (Some(record), Some(asked)) = (self.records.get(word.owner()), self.local.asked.get(word.owner()))
+            let (Some(record), Some(asked)) =
+                (self.records.get(word.owner()), self.local.asked.get(word.owner()))
             else {
                 continue;
             };
@@ -409,8 +436,8 @@ impl<'a, S: System> TableView<'a, S> {
         any
     }
 
-    /// The number of the first slot of a key's window, and the window. The bits of the hash that are not in the tag
-    /// choose the cache line at which the window begins.
+    /// The number of the first slot of a key's window, and the window. The bits of the hash that
+    /// are not in the tag choose the cache line at which the window begins.
     #[inline]
     fn window_of(&self, hash: u64) -> (usize, &'a [AtomicU64]) {
         let lines = (self.slots.len().saturating_sub(self.window) / LINE + 1) as u64;
@@ -423,8 +450,9 @@ impl<'a, S: System> TableView<'a, S> {
 /// Slots in a cache line.
 pub(super) const LINE: usize = if cfg!(loom) { 1 } else { 8 };
 
-/// Replaces a slot's word by `next` of it. Release: the next holder of the permit sees what this holder wrote before
-/// its release. A thread that sees the new word late counts one permit too many, which is safe.
+/// Replaces a slot's word by `next` of it. Release: the next holder of the permit sees what this
+/// holder wrote before its release. A thread that sees the new word late counts one permit too
+/// many, which is safe.
 fn change(slot: &AtomicU64, next: impl Fn(PermitSlot) -> Option<PermitSlot>) -> bool {
     let mut word = slot.load(Ordering::Relaxed);
     loop {

@@ -7,17 +7,19 @@
 //! └───────────┴────────────────────────┴────────────────────────┘
 //! ```
 //!
-//! `sent` and `acknowledged` count permits modulo 2^22, as TCP counts bytes. Their difference is the number of
-//! permits in flight. It is at most the largest limit that the window has had, which is below 2^20. So at any time at
-//! least three quarters of all numbers belong to no permit in flight, and the window detects a late acknowledgement
-//! until three million permits have been sent after it.
+//! `sent` and `acknowledged` count permits modulo 2^22, as TCP counts bytes. Their difference is
+//! the number of permits in flight. It is at most the largest limit that the window has had, which
+//! is below 2^20. So at any time at least three quarters of all numbers belong to no permit in
+//! flight, and the window detects a late acknowledgement until three million permits have been sent
+//! after it.
 
 use crate::sync::{AtomicU64, Ordering};
 
 /// The highest limit of a [`SendWindow`].
 pub const SEND_LIMIT_MOST: u32 = (1 << 20) - 1;
 
-/// A limit of the permits that are in flight at one time, in one word. Each call is one atomic swap.
+/// A limit of the permits that are in flight at one time, in one word. Each call is one atomic
+/// swap.
 ///
 /// The receiver acknowledges permits one by one ([`SendWindow::release`]) or all up to a number
 /// ([`SendWindow::acknowledge`], TCP's cumulative acknowledgement). A caller uses one of the two.
@@ -62,15 +64,18 @@ impl SendWindow {
         SendWindow(AtomicU64::new(Window { limit, sent: 0, acknowledged: 0 }.clamped().word()))
     }
 
-    /// Sends `permits` permits, and returns the number of the last one, for [`SendWindow::acknowledge`]. `None`, and
-    /// it sends none, if fewer are usable.
+    /// Sends `permits` permits, and returns the number of the last one, for
+    /// [`SendWindow::acknowledge`]. `None`, and it sends none, if fewer are usable.
     #[inline]
     pub fn acquire(&self, permits: u32) -> Option<u32> {
-        let sent = |window: Window| Window { sent: window.sent.wrapping_add(permits) & MASK, ..window };
-        self.change(|window| (permits <= window.usable()).then(|| sent(window))).map(|window| sent(window).sent)
+        let sent =
+            |window: Window| Window { sent: window.sent.wrapping_add(permits) & MASK, ..window };
+        self.change(|window| (permits <= window.usable()).then(|| sent(window)))
+            .map(|window| sent(window).sent)
     }
 
-    /// Releases any `permits` of the permits in flight. False, and nothing changes, if fewer are in flight.
+    /// Releases any `permits` of the permits in flight. False, and nothing changes, if fewer are in
+    /// flight.
     #[inline]
     pub fn release(&self, permits: u32) -> bool {
         self.change(|window| {
@@ -80,7 +85,8 @@ impl SendWindow {
         .is_some()
     }
 
-    /// Releases all permits up to number `last`. False, and nothing changes, if no permit in flight has this number.
+    /// Releases all permits up to number `last`. False, and nothing changes, if no permit in flight
+    /// has this number.
     #[inline]
     pub fn acknowledge(&self, last: u32) -> bool {
         self.change(|window| {
@@ -92,8 +98,8 @@ impl SendWindow {
         .is_some()
     }
 
-    /// Sets the limit, [`SEND_LIMIT_MOST`] at most. If more permits are in flight, none is usable until enough of
-    /// them are released.
+    /// Sets the limit, [`SEND_LIMIT_MOST`] at most. If more permits are in flight, none is usable
+    /// until enough of them are released.
     pub fn resize(&self, limit: u32) {
         self.change(|window| Some(Window { limit, ..window }.clamped()));
     }
@@ -104,8 +110,8 @@ impl SendWindow {
         Window::of(self.0.load(Ordering::Acquire))
     }
 
-    /// Replaces the word by `next` of it, and returns the former window. AcqRel: the next holder of a permit sees
-    /// what the former one wrote before it released.
+    /// Replaces the word by `next` of it, and returns the former window. AcqRel: the next holder of
+    /// a permit sees what the former one wrote before it released.
     #[inline(always)]
     fn change(&self, next: impl Fn(Window) -> Option<Window>) -> Option<Window> {
         let mut word = self.0.load(Ordering::Relaxed);

@@ -34,8 +34,8 @@ pub(super) enum OwnerState {
     Dead = 3,
 }
 
-/// A process: its number, and the time of its start in ticks modulo 2^24, which distinguishes two processes of one
-/// number. 0: unknown.
+/// A process: its number, and the time of its start in ticks modulo 2^24, which distinguishes two
+/// processes of one number. 0: unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Process {
     pub(super) number: u32,
@@ -51,8 +51,8 @@ pub(super) struct InFlightOwner {
 
 /// A permit of a key in flight. It is plain data: any thread of the process may release it.
 ///
-/// Only the process that acquired a ticket can release it, through the same [`InFlight`](super::InFlight). A forked
-/// child cannot release the tickets of its parent.
+/// Only the process that acquired a ticket can release it, through the same
+/// [`InFlight`](super::InFlight). A forked child cannot release the tickets of its parent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 #[must_use = "the permit stays in flight until the ticket is released or the process ends"]
@@ -110,7 +110,8 @@ impl PermitSlot {
         }
     }
 
-    /// This word without one permit that is not undecided; the free word if that was the last permit.
+    /// This word without one permit that is not undecided; the free word if that was the last
+    /// permit.
     pub(super) const fn without_one(self) -> PermitSlot {
         match self.count() {
             0 | 1 => PermitSlot::FREE,
@@ -124,7 +125,9 @@ impl OwnerRecord {
 
     pub(super) const fn new(process: Process, generation: u16, state: OwnerState) -> OwnerRecord {
         let start = process.start as u64;
-        OwnerRecord((process.number as u64) << 42 | start << 18 | (generation as u64) << 2 | state as u64)
+        OwnerRecord(
+            (process.number as u64) << 42 | start << 18 | (generation as u64) << 2 | state as u64,
+        )
     }
 
     pub(super) const fn is_live(self) -> bool {
@@ -156,7 +159,9 @@ impl Ticket {
     }
 
     pub(super) const fn new(at: usize, owner: InFlightOwner, slot: PermitSlot) -> Ticket {
-        Ticket((at as u64 + 1) << 32 | (owner.generation as u64) << 16 | (slot.0 >> OWNER_AT & 0xffff))
+        Ticket(
+            (at as u64 + 1) << 32 | (owner.generation as u64) << 16 | (slot.0 >> OWNER_AT & 0xffff),
+        )
     }
 
     /// The slot's number; `None` for no ticket.

@@ -1,11 +1,12 @@
 //! One word, one compare-and-swap.
 //!
-//! The functions here step a bare [`AtomicU64`] of any owner. [`Cell`] is such a word on its own cache line, with its
-//! algorithm.
+//! The functions here step a bare [`AtomicU64`] of any owner. [`Cell`] is such a word on its own
+//! cache line, with its algorithm.
 //!
-//! Decisions use Relaxed orderings: the word is the whole state of a decision, and its modification order orders any
-//! two admissions. Exactness needs no more. Bookings and give-backs use Release, and a give-back reads with Acquire:
-//! it must see the flag of bookings and the highest word that were written before the word that it reads.
+//! Decisions use Relaxed orderings: the word is the whole state of a decision, and its modification
+//! order orders any two admissions. Exactness needs no more. Bookings and give-backs use Release,
+//! and a give-back reads with Acquire: it must see the flag of bookings and the highest word that
+//! were written before the word that it reads.
 
 mod returns;
 
@@ -15,20 +16,22 @@ use super::waiting::{after_first, last_by_steps};
 use super::{Shared, Watch};
 use crate::algorithm::gcra::Plain;
 use crate::algorithm::pair::{Pair, Usual};
-use crate::algorithm::{begun, describe_leaving, describe_small, step_leaving, Algorithm, Charge, Charged, Rule, Step};
+use crate::algorithm::{
+    begun, describe_leaving, describe_small, step_leaving, Algorithm, Charge, Charged, Rule, Step,
+};
 use crate::decision::{Decision, Verdict};
 use crate::policy::{Classes, PolicyError};
 use crate::sync::{rarely, AtomicU32, AtomicU64, CachePadded, Ordering, TwoWords, Word};
 
-/// Decides on a request and stores the next state. Returns the verdict and the state after it. A refusal that
-/// keeps the state only loads it.
+/// Decides on a request and stores the next state. Returns the verdict and the state after it. A
+/// refusal that keeps the state only loads it.
 #[inline(always)]
 pub fn step<A: Algorithm>(word: &AtomicU64, algorithm: &A, now: u64, cost: u64) -> (Verdict, u64) {
     apply(word, |state| algorithm.step(state, now, cost), |_| ())
 }
 
-/// [`step`] of a rule chosen at run time. The usual case, a token bucket whose word no other call changes meanwhile,
-/// is inlined and saves no registers.
+/// [`step`] of a rule chosen at run time. The usual case, a token bucket whose word no other call
+/// changes meanwhile, is inlined and saves no registers.
 #[doc(hidden)]
 #[inline(always)]
 pub fn admit(word: &AtomicU64, rule: &Rule, now: u64, cost: u64) -> Verdict {
@@ -36,7 +39,9 @@ pub fn admit(word: &AtomicU64, rule: &Rule, now: u64, cost: u64) -> Verdict {
         let state = word.load(Ordering::Relaxed);
         match plain.step(state, now, cost) {
             Some(None) => return Verdict::Denied,
-            Some(Some(next)) if word.exchange(state, next, Ordering::Relaxed, Ordering::Relaxed).is_ok() => {
+            Some(Some(next))
+                if word.exchange(state, next, Ordering::Relaxed, Ordering::Relaxed).is_ok() =>
+            {
                 return Verdict::Allowed
             }
             Some(Some(_)) | None => {}
@@ -48,13 +53,22 @@ pub fn admit(word: &AtomicU64, rule: &Rule, now: u64, cost: u64) -> Verdict {
 /// [`step`] out of line, for callers that would otherwise each have a copy of its code.
 #[doc(hidden)]
 #[inline(never)]
-pub fn step_out_of_line<A: Algorithm>(word: &AtomicU64, algorithm: &A, now: u64, cost: u64) -> (Verdict, u64) {
+pub fn step_out_of_line<A: Algorithm>(
+    word: &AtomicU64,
+    algorithm: &A,
+    now: u64,
+    cost: u64,
+) -> (Verdict, u64) {
     apply(word, |state| step_small(algorithm, state, now, cost), |_| ())
 }
 
 /// Applies `step` to the word. Calls `changed` with the verdict if that changed the word.
 #[inline(always)]
-fn apply(word: &impl Word, step: impl Fn(u64) -> Step, changed: impl FnOnce(Verdict)) -> (Verdict, u64) {
+fn apply(
+    word: &impl Word,
+    step: impl Fn(u64) -> Step,
+    changed: impl FnOnce(Verdict),
+) -> (Verdict, u64) {
     let mut state = word.load(Ordering::Relaxed);
     loop {
         let Step { verdict, next } = step(state);
@@ -97,7 +111,8 @@ pub fn take_up_to<A: Algorithm>(word: &impl Word, algorithm: &A, now: u64, most:
     let mut state = word.load(Ordering::Relaxed);
     loop {
         let take = match algorithm.available(state, now).min(most) {
-            // A bucket that starts empty begins to fill at its first request. A request of cost 1 begins it here.
+            // A bucket that starts empty begins to fill at its first request. A request of cost 1
+            // begins it here.
             0 if state == 0 => most.min(1),
             // A cost of 0 changes nothing: the call returns 0 below.
             take => take,
@@ -113,7 +128,8 @@ pub fn take_up_to<A: Algorithm>(word: &impl Word, algorithm: &A, now: u64, most:
     }
 }
 
-/// [`Shared::reserve_at`] on a bare word. Calls `ahead` before it books permits for a later time than `now`.
+/// [`Shared::reserve_at`] on a bare word. Calls `ahead` before it books permits for a later time
+/// than `now`.
 #[inline]
 pub(super) fn reserve<A: Algorithm>(
     word: &impl Word,
@@ -125,7 +141,8 @@ pub(super) fn reserve<A: Algorithm>(
 ) -> Option<u64> {
     let mut state = word.load(Ordering::Relaxed);
     loop {
-        let Some(booked) = algorithm.reserve(state, now, cost).filter(|booked| booked.at <= until) else {
+        let Some(booked) = algorithm.reserve(state, now, cost).filter(|booked| booked.at <= until)
+        else {
             if let Some(next) = begun(algorithm, state, now, cost) {
                 // If the swap fails, another call has begun the bucket.
                 let _ = word.exchange(state, next, Ordering::Relaxed, Ordering::Relaxed);
@@ -138,8 +155,8 @@ pub(super) fn reserve<A: Algorithm>(
         if booked.at > now {
             ahead();
         }
-        // Release: a thread that reads this word, or a word that later swaps made of it, with Acquire also sees what
-        // `ahead` wrote.
+        // Release: a thread that reads this word, or a word that later swaps made of it, with
+        // Acquire also sees what `ahead` wrote.
         match word.exchange_weak(state, booked.next, Ordering::Release, Ordering::Relaxed) {
             Ok(_) => return Some(booked.at),
             Err(seen) => state = seen,
@@ -161,7 +178,8 @@ pub(crate) fn charge<A: Algorithm>(word: &impl Word, algorithm: &A, now: u64, co
     }
 }
 
-/// A one-word state on its own cache line, with its algorithm. Any number of threads may call at once.
+/// A one-word state on its own cache line, with its algorithm. Any number of threads may call at
+/// once.
 #[derive(Debug)]
 pub struct Cell<A> {
     line: CachePadded<Line>,
@@ -176,12 +194,13 @@ struct Line {
     /// The state word, and the number of times that it was lowered: see [`Cell::lower`].
     words: TwoWords,
     watch: Watch,
-    /// 1 once permits were booked for a later time than that of their call. It never becomes 0 again.
+    /// 1 once permits were booked for a later time than that of their call. It never becomes 0
+    /// again.
     booked: AtomicU32,
     /// The highest word that a give-back has lowered.
     highest: AtomicU64,
-    /// From this clock reading on the fast path does not decide. A limiter sets it to 0 when it puts another state in
-    /// place of this one.
+    /// From this clock reading on the fast path does not decide. A limiter sets it to 0 when it
+    /// puts another state in place of this one.
     quick_end: AtomicU64,
 }
 
@@ -193,8 +212,8 @@ pub struct Quick<'a> {
 }
 
 impl Quick<'_> {
-    /// [`Shared::admit_at`] in the usual case, by one attempt to swap. `None`: nothing has been decided, and the
-    /// caller calls [`Shared::admit_at`].
+    /// [`Shared::admit_at`] in the usual case, by one attempt to swap. `None`: nothing has been
+    /// decided, and the caller calls [`Shared::admit_at`].
     #[inline(always)]
     pub(super) fn admit_at(&self, now: u64, cost: u64) -> Option<Verdict> {
         let Line { words, watch, quick_end, .. } = self.line;
@@ -204,9 +223,12 @@ impl Quick<'_> {
             return None;
         }
         let state = word.load(Ordering::Relaxed);
-        // Relaxed: a call that reads the old value decides on this state, as a call does that began before the change.
+        // Relaxed: a call that reads the old value decides on this state, as a call does that began
+        // before the change.
         let end = quick_end.load(Ordering::Relaxed);
-        let Some(next) = self.plain.step_before(end, state, now, cost)? else { return Some(Verdict::Denied) };
+        let Some(next) = self.plain.step_before(end, state, now, cost)? else {
+            return Some(Verdict::Denied);
+        };
         word.exchange(state, next, Ordering::Relaxed, Ordering::Relaxed).ok()?;
         watch.admitted(now);
         Some(Verdict::Allowed)
@@ -216,7 +238,12 @@ impl Quick<'_> {
 impl<A: Algorithm> Cell<A> {
     /// A fresh state.
     pub fn new(algorithm: A) -> Cell<A> {
-        Cell { line: CachePadded::new(Line::default()), algorithm, classes: Classes::NONE, gaps: Gaps::default() }
+        Cell {
+            line: CachePadded::new(Line::default()),
+            algorithm,
+            classes: Classes::NONE,
+            gaps: Gaps::default(),
+        }
     }
 
     /// The algorithm.
@@ -239,11 +266,11 @@ impl<A: Algorithm> Cell<A> {
         }
     }
 
-    /// Whether permits have ever been booked for a later time than that of their call. A caller that has called
-    /// [`Cell::word`] before sees every booking that is in that word.
+    /// Whether permits have ever been booked for a later time than that of their call. A caller
+    /// that has called [`Cell::word`] before sees every booking that is in that word.
     pub fn has_booked(&self) -> bool {
-        // Relaxed: a booking sets the flag before it swaps the word, with Release. The Relaxed swaps of other calls
-        // in between are read-modify-writes, so they hand that Release on.
+        // Relaxed: a booking sets the flag before it swaps the word, with Release. The Relaxed
+        // swaps of other calls in between are read-modify-writes, so they hand that Release on.
         self.line.booked.load(Ordering::Relaxed) != 0
     }
 
@@ -288,7 +315,9 @@ impl Cell<Rule> {
         }
         let state = word.load(Ordering::Relaxed);
         match pair.step_one(state, now) {
-            Usual::Admitted(next) => self.commit_pair(state, next, now).map_or(Tried::Other, Tried::Decided),
+            Usual::Admitted(next) => {
+                self.commit_pair(state, next, now).map_or(Tried::Other, Tried::Decided)
+            }
             Usual::Refused => Tried::Decided(Verdict::Denied),
             Usual::Other => Tried::Full,
         }
@@ -314,7 +343,8 @@ impl Cell<Rule> {
 
     /// [`Limiter::check_leaving_at`](super::Limiter::check_leaving_at).
     pub(super) fn check_leaving_at(&self, now: u64, cost: u64, reserve: u64) -> Decision {
-        let (verdict, state) = self.watched(now, |state| step_leaving(&self.algorithm, state, now, cost, reserve));
+        let (verdict, state) =
+            self.watched(now, |state| step_leaving(&self.algorithm, state, now, cost, reserve));
         describe_leaving(&self.algorithm, verdict, state, now, cost, reserve)
     }
 
@@ -352,7 +382,8 @@ impl<A: Algorithm> Shared for Cell<A> {
 
     #[inline]
     fn check_at(&self, now: u64, cost: u64) -> Decision {
-        let (verdict, state) = self.watched(now, |state| step_small(&self.algorithm, state, now, cost));
+        let (verdict, state) =
+            self.watched(now, |state| step_small(&self.algorithm, state, now, cost));
         describe_small(&self.algorithm, verdict, state, now, cost)
     }
 
@@ -381,12 +412,16 @@ impl<A: Algorithm> Shared for Cell<A> {
         let word = self.line.words.first();
         if self.gaps.exist() {
             // The instant that the state would give.
-            let other = self.algorithm.reserve(self.word(), now, cost).map_or(u64::MAX, |booked| booked.at);
-            if let Some(at) = self.gaps.take_earliest(now, cost, other.min(until.saturating_add(1))) {
+            let other =
+                self.algorithm.reserve(self.word(), now, cost).map_or(u64::MAX, |booked| booked.at);
+            if let Some(at) = self.gaps.take_earliest(now, cost, other.min(until.saturating_add(1)))
+            {
                 return Some(at);
             }
         }
-        reserve(word, &self.algorithm, now, cost, until, || self.line.booked.store(1, Ordering::Relaxed))
+        reserve(word, &self.algorithm, now, cost, until, || {
+            self.line.booked.store(1, Ordering::Relaxed)
+        })
     }
 
     fn charge_at(&self, now: u64, cost: u64) -> u64 {

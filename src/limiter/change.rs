@@ -1,16 +1,18 @@
 //! Changing a limiter's policy while it is in use.
 //!
-//! A limiter's first state is a part of it. A change makes another state, charges it with the debt of the current
-//! one, and publishes it by one swap of a pointer. No call takes a lock or registers as a user of a state, so:
+//! A limiter's first state is a part of it. A change makes another state, charges it with the debt
+//! of the current one, and publishes it by one swap of a pointer. No call takes a lock or registers
+//! as a user of a state, so:
 //!
-//! - A call that has begun on the former state ends on it. Each state admits no more than its own policy's bound, and
-//!   a new state has the debt that the former one had when the change read it. So in any interval the limiter admits
-//!   at most the sum of the bounds of the policies in force.
-//! - A replaced state is freed with the limiter, because a call may still use it. A policy that comes back gets the
-//!   state that it had before, charged again, so a limiter keeps one state for each policy, at most [`MOST`].
+//! - A call that has begun on the former state ends on it. Each state admits no more than its own
+//!   policy's bound, and a new state has the debt that the former one had when the change read it.
+//!   So in any interval the limiter admits at most the sum of the bounds of the policies in force.
+//! - A replaced state is freed with the limiter, because a call may still use it. A policy that
+//!   comes back gets the state that it had before, charged again, so a limiter keeps one state for
+//!   each policy, at most [`MOST`].
 //!
-//! The fast path of a token bucket ([`Quick`](super::Quick)) reads no pointer. It reads the time up to which the
-//! cell's fast path decides, and a change sets that time to 0.
+//! The fast path of a token bucket ([`Quick`](super::Quick)) reads no pointer. It reads the time up
+//! to which the cell's fast path decides, and a change sets that time to 0.
 
 use super::{Limiter, Shared, State};
 use crate::algorithm::{Algorithm, Rule};
@@ -25,15 +27,17 @@ use core::ptr;
 pub(super) const MOST: u32 = if cfg!(loom) { 2 } else { 4096 };
 
 impl<C: Clock> Limiter<State, C> {
-    /// Changes the policy while other threads use the limiter. `keep` says what the limiter keeps of its state;
-    /// between windows of one length [`Keep::Count`] and [`Keep::Time`] keep the usage.
+    /// Changes the policy while other threads use the limiter. `keep` says what the limiter keeps
+    /// of its state; between windows of one length [`Keep::Count`] and [`Keep::Time`] keep the
+    /// usage.
     ///
-    /// Calls that run at the same time neither wait nor fail. Such a call is decided under one of the two policies.
-    /// In any interval the limiter admits at most the sum of the bounds of all policies that were in force in that
-    /// interval. Permits that were booked ahead keep their departures.
+    /// Calls that run at the same time neither wait nor fail. Such a call is decided under one of
+    /// the two policies. In any interval the limiter admits at most the sum of the bounds of all
+    /// policies that were in force in that interval. Permits that were booked ahead keep their
+    /// departures.
     ///
-    /// A limiter keeps a state for each policy that it has been changed to. Calls after a change do not use the quick
-    /// way of the first policy.
+    /// A limiter keeps a state for each policy that it has been changed to. Calls after a change do
+    /// not use the quick way of the first policy.
     ///
     /// ```
     /// use tollbar::policy::Keep;
@@ -47,8 +51,9 @@ impl<C: Clock> Limiter<State, C> {
     /// ```
     ///
     /// # Errors
-    /// [`PolicyError::OptionMismatch`] for a limiter whose threads have credit, [`PolicyError::Changes`] after 4,096
-    /// different policies, and those of [`State::new`]. The policy stays as it was.
+    /// [`PolicyError::OptionMismatch`] for a limiter whose threads have credit,
+    /// [`PolicyError::Changes`] after 4,096 different policies, and those of [`State::new`]. The
+    /// policy stays as it was.
     pub fn set_policy(&self, policy: &Policy, keep: Keep) -> Result<(), PolicyError> {
         super::clock_fits(policy, &self.clock)?;
         self.changes.change(&self.shared, policy, keep, &|| self.clock.now())
@@ -84,7 +89,8 @@ pub(super) struct Changes<S> {
 struct Changed<S> {
     state: S,
     policy: Policy,
-    /// 1 while the state is the current one, or is that before a limit of 0, or a change prepares it.
+    /// 1 while the state is the current one, or is that before a limit of 0, or a change prepares
+    /// it.
     taken: AtomicU32,
     /// Of a limit of 0: the state before it. Null: the limiter's first.
     before: AtomicPtr<Changed<S>>,
@@ -134,8 +140,8 @@ impl<S> Changes<S> {
 }
 
 impl Changes<State> {
-    /// Replaces the current state, which is `first` if no change came before, by a state of `policy`. The call reads
-    /// the state before it calls `now`.
+    /// Replaces the current state, which is `first` if no change came before, by a state of
+    /// `policy`. The call reads the state before it calls `now`.
     #[inline(never)]
     pub(super) fn change(
         &self,
@@ -167,8 +173,10 @@ impl Changes<State> {
             let charged = unsafe { source.as_ref() };
             carry(charged.map_or(first, |charged| &charged.state), &node.state, keep, now);
             let keeps_source = is_closed(&node.state) && keep != Keep::Reset;
-            node.before.store(if keeps_source { source } else { ptr::null_mut() }, Ordering::Relaxed);
-            // Release: publishes the new state. Acquire: sees the state of a change that came first.
+            node.before
+                .store(if keeps_source { source } else { ptr::null_mut() }, Ordering::Relaxed);
+            // Release: publishes the new state. Acquire: sees the state of a change that came
+            // first.
             match self.current.compare_exchange(current, new, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => {
                     first.retire();
@@ -197,8 +205,13 @@ impl Changes<State> {
         }
         let made = State::new(policy).and_then(|state| {
             let none = || AtomicPtr::new(ptr::null_mut());
-            let node =
-                Changed { state, policy: *policy, taken: AtomicU32::new(1), before: none(), next: ptr::null_mut() };
+            let node = Changed {
+                state,
+                policy: *policy,
+                taken: AtomicU32::new(1),
+                before: none(),
+                next: ptr::null_mut(),
+            };
             boxed(node).ok_or(PolicyError::NoMemory)
         });
         let new = match made {
@@ -225,15 +238,16 @@ impl<S> Drop for Changes<S> {
     fn drop(&mut self) {
         let mut at = self.made.load(Ordering::Acquire);
         while !at.is_null() {
-            // SAFETY: from Box::into_raw, once in the list, and no other thread has `self` any more.
+            // SAFETY: from Box::into_raw, once in the list, and no other thread has `self` any
+            // more.
             let node = unsafe { Box::from_raw(at) };
             at = node.next;
         }
     }
 }
 
-/// Charges `new` with the debt of `old`. Other calls may use both meanwhile. They use `new` if they began when it was
-/// the current state before.
+/// Charges `new` with the debt of `old`. Other calls may use both meanwhile. They use `new` if they
+/// began when it was the current state before.
 fn carry(old: &State, new: &State, keep: Keep, now: &dyn Fn() -> u64) {
     if let (State::Cell(old), State::Cell(new)) = (old, new) {
         let (word, highest) = (old.word(), old.highest());
@@ -262,7 +276,9 @@ fn carry(old: &State, new: &State, keep: Keep, now: &dyn Fn() -> u64) {
             new.take_up_to_at(now, full.saturating_sub(decision.remaining));
         }
         Keep::Time => match new {
-            State::Cell(new) if decision.reset_after == NEVER => new.set_word(new.algorithm().owing(NEVER)),
+            State::Cell(new) if decision.reset_after == NEVER => {
+                new.set_word(new.algorithm().owing(NEVER))
+            }
             State::Cell(new) if decision.reset_after != 0 => {
                 new.set_word(new.algorithm().owing(now.saturating_add(decision.reset_after)));
             }

@@ -1,4 +1,5 @@
-//! The fast paths of states. A limiter tries those that its state has before it asks the state in general.
+//! The fast paths of states. A limiter tries those that its state has before it asks the state in
+//! general.
 
 use super::cell::Quick;
 use crate::decision::Verdict;
@@ -28,9 +29,9 @@ pub trait Fast: Sync {
         false
     }
 
-    /// Takes `cost` permits of the calling thread's credit from the one place that it reads, without reading the
-    /// clock. The state counts the request ([`Fast::spent`]). `false`: the call has taken nothing, and the caller
-    /// must call [`Fast::spend_in_other_places`].
+    /// Takes `cost` permits of the calling thread's credit from the one place that it reads,
+    /// without reading the clock. The state counts the request ([`Fast::spent`]). `false`: the call
+    /// has taken nothing, and the caller must call [`Fast::spend_in_other_places`].
     #[inline(always)]
     fn spend_quickly(&self, cost: u64) -> bool {
         let _ = cost;
@@ -51,7 +52,8 @@ pub trait Fast: Sync {
         false
     }
 
-    /// [`Shared::admit_at`](super::Shared::admit_at) for a thread whose credit has been found to be less than the cost.
+    /// [`Shared::admit_at`](super::Shared::admit_at) for a thread whose credit has been found to be
+    /// less than the cost.
     fn admit_without_credit_at(&self, now: u64, cost: u64) -> Verdict;
 
     /// Requests that [`Fast::spend_quickly`] and [`Fast::spend_in_other_places`] have admitted.
@@ -66,8 +68,8 @@ pub trait Fast: Sync {
         Tried::Other
     }
 
-    /// One attempt to take one permit from a state of two token buckets that may be full. `None`: nothing was
-    /// decided, and the caller must call [`Shared::admit_at`](super::Shared::admit_at).
+    /// One attempt to take one permit from a state of two token buckets that may be full. `None`:
+    /// nothing was decided, and the caller must call [`Shared::admit_at`](super::Shared::admit_at).
     #[inline(always)]
     fn start_pair_at(&self, now: u64) -> Option<Verdict> {
         let _ = now;

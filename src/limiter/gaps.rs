@@ -1,15 +1,15 @@
 //! Departures that cancelled bookings have left between others.
 //!
-//! A booking in the middle cannot be given back: those after it keep their departures. So its departure stays booked,
-//! as a *gap*, until
+//! A booking in the middle cannot be given back: those after it keep their departures. So its
+//! departure stays booked, as a *gap*, until
 //!
-//! - another caller books as many permits, and takes the gap instead of a departure after all others: no departure
-//!   and no charge changes;
+//! - another caller books as many permits, and takes the gap instead of a departure after all
+//!   others: no departure and no charge changes;
 //! - or all bookings after it are given back. Then it is the last one, and is given back, too;
 //! - or its time has come.
 //!
-//! A gap changes no decision. If there is no room for another, the caller gives back what is safe at once, which is
-//! mostly nothing.
+//! A gap changes no decision. If there is no room for another, the caller gives back what is safe
+//! at once, which is mostly nothing.
 
 use crate::algorithm::Charge;
 use crate::sync::{boxed, fence, AtomicPtr, Ordering, TwoWords};
@@ -39,12 +39,13 @@ impl Gaps {
     /// Whether there has been a gap.
     #[inline]
     pub(super) fn exist(&self) -> bool {
-        // Relaxed: a call that reads null books after all others, as one that came before the first gap.
+        // Relaxed: a call that reads null books after all others, as one that came before the first
+        // gap.
         !self.0.load(Ordering::Relaxed).is_null()
     }
 
-    /// Keeps a cancelled booking as a gap. False if there is no memory or no room. Gaps that have passed by `now`
-    /// make room.
+    /// Keeps a cancelled booking as a gap. False if there is no memory or no room. Gaps that have
+    /// passed by `now` make room.
     pub(super) fn keep(&self, gap: Charge, now: u64) -> bool {
         let Some(places) = self.places().or_else(|| self.make()) else { return false };
         places.0.iter().any(|place| {
@@ -55,7 +56,8 @@ impl Gaps {
 
     /// Takes the earliest gap of `cost` permits from `now` on, if it is before `other`.
     pub(super) fn take_earliest(&self, now: u64, cost: u64, other: u64) -> Option<u64> {
-        self.take(|at, permits| at >= now && permits == cost && at < other, |at, best| at < best).map(|gap| gap.at)
+        self.take(|at, permits| at >= now && permits == cost && at < other, |at, best| at < best)
+            .map(|gap| gap.at)
     }
 
     /// Takes the latest gap after `now`.
@@ -81,9 +83,13 @@ impl Gaps {
     }
 
     /// Takes that gap which `is_wanted`, and which no other such gap `precedes`.
-    fn take(&self, is_wanted: impl Fn(u64, u64) -> bool, precedes: fn(u64, u64) -> bool) -> Option<Charge> {
-        // The caller has changed the state before, and a call that keeps a gap looks at the state afterwards: one of
-        // the two sees the other.
+    fn take(
+        &self,
+        is_wanted: impl Fn(u64, u64) -> bool,
+        precedes: fn(u64, u64) -> bool,
+    ) -> Option<Charge> {
+        // The caller has changed the state before, and a call that keeps a gap looks at the state
+        // afterwards: one of the two sees the other.
         fence(Ordering::SeqCst);
         let places = self.places()?;
         // Another try after a failed swap, as often as there are places.
@@ -114,7 +120,11 @@ impl Gaps {
     fn make(&self) -> Option<&Places> {
         let made = Box::into_raw(boxed(Places(core::array::from_fn(|_| TwoWords::default())))?);
         // Release: publishes the places.
-        if self.0.compare_exchange(ptr::null_mut(), made, Ordering::Release, Ordering::Acquire).is_err() {
+        if self
+            .0
+            .compare_exchange(ptr::null_mut(), made, Ordering::Release, Ordering::Acquire)
+            .is_err()
+        {
             // SAFETY: from `Box::into_raw` above, and no other thread has seen it.
             drop(unsafe { Box::from_raw(made) });
         }
@@ -132,8 +142,12 @@ impl Drop for Gaps {
     }
 }
 
-/// The words of a place, perhaps of two instants. A swap from words that were never there together fails.
+/// The words of a place, perhaps of two instants. A swap from words that were never there together
+/// fails.
 fn read(place: &TwoWords) -> (u64, u64) {
     // Relaxed: a swap compares both.
-    (crate::sync::Word::load(place.first(), Ordering::Relaxed), place.load_second(Ordering::Relaxed))
+    (
+        crate::sync::Word::load(place.first(), Ordering::Relaxed),
+        place.load_second(Ordering::Relaxed),
+    )
 }

@@ -6,14 +6,14 @@ use crate::decision::Decision;
 use crate::policy::PolicyError;
 
 impl<C: Clock> Limiter<State, C> {
-    /// [`Limiter::check`] of a request that passes only if at least `reserve` permits are left after it. So classes
-    /// of requests can share one limiter: the highest class calls [`Limiter::check`], and each other class leaves a
-    /// reserve to the higher classes.
+    /// [`Limiter::check`] of a request that passes only if at least `reserve` permits are left
+    /// after it. So classes of requests can share one limiter: the highest class calls
+    /// [`Limiter::check`], and each other class leaves a reserve to the higher classes.
     ///
-    /// A refusal's `retry_after` is the time until the cost and the reserve are there. If cost and reserve together
-    /// are above the burst, the request is never admitted. The reserve is a part of the burst and not of the rate:
-    /// while higher classes take every permit that is refilled, lower classes get none. A refusal because of the
-    /// reserve counts toward a ban.
+    /// A refusal's `retry_after` is the time until the cost and the reserve are there. If cost and
+    /// reserve together are above the burst, the request is never admitted. The reserve is a part
+    /// of the burst and not of the rate: while higher classes take every permit that is refilled,
+    /// lower classes get none. A refusal because of the reserve counts toward a ban.
     ///
     /// ```
     /// use tollbar::clock::Manual;
@@ -27,9 +27,9 @@ impl<C: Clock> Limiter<State, C> {
     /// ```
     ///
     /// # Errors
-    /// [`PolicyError::OptionMismatch`] for policies without a reserve: those that lend (`borrow`, pacer, warm-up),
-    /// those with more than one word (sliding window, sliding log), and limiters whose threads have credit. The call
-    /// has charged nothing.
+    /// [`PolicyError::OptionMismatch`] for policies without a reserve: those that lend (`borrow`,
+    /// pacer, warm-up), those with more than one word (sliding window, sliding log), and limiters
+    /// whose threads have credit. The call has charged nothing.
     pub fn check_leaving(&self, cost: u64, reserve: u64) -> Result<Decision, PolicyError> {
         self.check_leaving_at(self.clock().now(), cost, reserve)
     }
@@ -38,7 +38,12 @@ impl<C: Clock> Limiter<State, C> {
     ///
     /// # Errors
     /// Those of [`Limiter::check_leaving`].
-    pub fn check_leaving_at(&self, now: u64, cost: u64, reserve: u64) -> Result<Decision, PolicyError> {
+    pub fn check_leaving_at(
+        &self,
+        now: u64,
+        cost: u64,
+        reserve: u64,
+    ) -> Result<Decision, PolicyError> {
         let State::Cell(cell) = self.shared() else { return Err(PolicyError::OptionMismatch) };
         if !cell.algorithm().keeps_reserves() {
             return Err(PolicyError::OptionMismatch);
@@ -50,10 +55,10 @@ impl<C: Clock> Limiter<State, C> {
 }
 
 impl<S: Shared, C: Clock> Limiter<S, C> {
-    /// [`Limiter::check`] of a request of a class of the policy, given by its name, or by its number: "1" for the
-    /// first one. The request passes only if the class's reserve is left after it. A refusal for the reserve has
-    /// [`Reason::Reserve`](crate::Reason::Reserve), and its `retry_after` is the earliest time at which the cost and
-    /// the reserve are there.
+    /// [`Limiter::check`] of a request of a class of the policy, given by its name, or by its
+    /// number: "1" for the first one. The request passes only if the class's reserve is left after
+    /// it. A refusal for the reserve has [`Reason::Reserve`](crate::Reason::Reserve), and its
+    /// `retry_after` is the earliest time at which the cost and the reserve are there.
     ///
     /// ```
     /// use tollbar::{Limiter, Reason};
@@ -78,7 +83,12 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
     ///
     /// # Errors
     /// Those of [`Limiter::check_class`].
-    pub fn check_class_at(&self, now: u64, cost: u64, class: &[u8]) -> Result<Decision, PolicyError> {
+    pub fn check_class_at(
+        &self,
+        now: u64,
+        cost: u64,
+        class: &[u8],
+    ) -> Result<Decision, PolicyError> {
         let decision = self.shared().check_class_at(now, cost, class)?;
         self.count_decided(decision.verdict, decision.reason);
         Ok(decision)

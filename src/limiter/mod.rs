@@ -2,8 +2,8 @@
 //!
 //! [`Shared`] is what every state offers: [`Cell`] (any one-word algorithm), [`Ring`] (sliding
 //! window) and [`Log`] (sliding log). [`State`] is one of them chosen at run time, and [`Limiter`]
-//! gives any of them a clock, waiting, and the count of backward steps. [`State::with_credit`] is a token
-//! bucket whose threads take permits in advance.
+//! gives any of them a clock, waiting, and the count of backward steps. [`State::with_credit`] is a
+//! token bucket whose threads take permits in advance.
 
 pub mod cell;
 mod change;
@@ -46,8 +46,8 @@ use waiting::{Lines, WAITERS};
 #[cfg(unix)]
 type Usual = crate::clock::Utc<crate::clock::Tsc>;
 
-/// A shared state with a clock. The default clock is the time-stamp counter, or, on a system that is no Unix, a clock
-/// that the caller moves.
+/// A shared state with a clock. The default clock is the time-stamp counter, or, on a system that
+/// is no Unix, a clock that the caller moves.
 ///
 /// ```
 /// use tollbar::{Limiter, Policy};
@@ -61,8 +61,8 @@ type Usual = crate::clock::Utc<crate::clock::Tsc>;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// Each call counts the decision that it returns ([`Limiter::counts`]), in 2.75 KiB of the limiter: 32 threads have a
-/// cache line each, and further threads share eight more.
+/// Each call counts the decision that it returns ([`Limiter::counts`]), in 2.75 KiB of the limiter:
+/// 32 threads have a cache line each, and further threads share eight more.
 #[derive(Debug)]
 pub struct Limiter<S = State, C = Usual> {
     shared: S,
@@ -92,10 +92,12 @@ pub struct Snapshot {
 
 #[cfg(unix)]
 impl Limiter {
-    /// A limiter of any algorithm on the default clock: UTC, read from the processor's counter, never stepping.
+    /// A limiter of any algorithm on the default clock: UTC, read from the processor's counter,
+    /// never stepping.
     ///
     /// # Errors
-    /// As [`State::new`]. [`PolicyError::WallClock`] for a calendar, which needs the wall clock ([`Limiter::with`]).
+    /// As [`State::new`]. [`PolicyError::WallClock`] for a calendar, which needs the wall clock
+    /// ([`Limiter::with`]).
     pub fn new(policy: &Policy) -> Result<Limiter, PolicyError> {
         let clock = Usual::default();
         clock_fits(policy, &clock)?;
@@ -165,14 +167,15 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
         self.clock.now()
     }
 
-    /// Takes `cost` permits now, or takes none and returns the nanoseconds to wait ([`Decision::retry_after`]). A
-    /// cost of 0 asks without charging.
+    /// Takes `cost` permits now, or takes none and returns the nanoseconds to wait
+    /// ([`Decision::retry_after`]). A cost of 0 asks without charging.
     #[inline]
     pub fn check(&self, cost: u64) -> Decision {
         self.check_at(self.clock.now(), cost)
     }
 
-    /// Takes `cost` permits now, or takes none. It returns only the verdict, so it is the fastest call.
+    /// Takes `cost` permits now, or takes none. It returns only the verdict, so it is the fastest
+    /// call.
     #[inline]
     pub fn admit(&self, cost: u64) -> Verdict {
         let Some(quick) = self.shared.quick() else {
@@ -182,8 +185,8 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
                 false => self.admit_with_credit(cost),
             };
         };
-        // This comes before the reading of the clock: the processor loads the line of counts while it waits for the
-        // time-stamp counter.
+        // This comes before the reading of the clock: the processor loads the line of counts while
+        // it waits for the time-stamp counter.
         let Some(line) = self.tally.own_line() else { return self.admit_late(cost) };
         let Some(now) = self.clock.at_once() else { return self.admit_late(cost) };
         match quick.admit_at(now, cost) {
@@ -192,7 +195,8 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
         }
     }
 
-    // Each of these rare cases is a tail call to a function that is out of line, so the usual case saves no registers.
+    // Each of these rare cases is a tail call to a function that is out of line, so the usual case
+    // saves no registers.
 
     #[inline(never)]
     fn admit_with_credit(&self, cost: u64) -> Verdict {
@@ -206,7 +210,9 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
     fn admit_without_quick_credit(&self, cost: u64) -> Verdict {
         match self.shared.spend_in_other_places(cost) {
             true => Verdict::Allowed,
-            false => self.tally.count(self.shared().admit_without_credit_at(self.clock.now(), cost)),
+            false => {
+                self.tally.count(self.shared().admit_without_credit_at(self.clock.now(), cost))
+            }
         }
     }
 
@@ -223,8 +229,8 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
         }
     }
 
-    /// [`Limiter::check`] at the caller's time, on the scale of [`Limiter::now`], or on another that all callers of
-    /// this limiter share.
+    /// [`Limiter::check`] at the caller's time, on the scale of [`Limiter::now`], or on another
+    /// that all callers of this limiter share.
     #[inline]
     pub fn check_at(&self, now: u64, cost: u64) -> Decision {
         let decision = self.shared().check_at(now, cost);
@@ -255,7 +261,8 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
             return self.admit_any_at(now, cost);
         }
         match self.shared.admit_pair_at(now) {
-            // A known verdict's count has a fixed place in its line, which takes fewer instructions.
+            // A known verdict's count has a fixed place in its line, which takes fewer
+            // instructions.
             Tried::Decided(Verdict::Allowed) => self.tally.count(Verdict::Allowed),
             Tried::Decided(_) => self.tally.count(Verdict::Denied),
             Tried::Full => self.admit_full_at(now),
@@ -280,7 +287,8 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
         self.tally.count(verdict)
     }
 
-    /// Counts a refusal at `now` as one by a ban, if a ban is in force. For calls that return no reason.
+    /// Counts a refusal at `now` as one by a ban, if a ban is in force. For calls that return no
+    /// reason.
     #[inline(never)]
     fn count_ban(&self, now: u64) {
         if self.shared().bans(now) {
@@ -308,12 +316,14 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
         taken
     }
 
-    /// Charges `cost` permits without asking, and returns the rest that could not be charged. Use it for an admitted
-    /// request whose cost, or failure, is known only afterwards. Later requests wait until the debt is paid.
+    /// Charges `cost` permits without asking, and returns the rest that could not be charged. Use
+    /// it for an admitted request whose cost, or failure, is known only afterwards. Later requests
+    /// wait until the debt is paid.
     ///
     /// A token bucket holds a debt of one burst below empty, and windows and logs hold none;
-    /// [`Algorithm::charge`](crate::algorithm::Algorithm::charge) has all algorithms. Under a policy with `ban` a
-    /// charge that leaves no permit counts as a refusal. The counts of decisions leave out charges.
+    /// [`Algorithm::charge`](crate::algorithm::Algorithm::charge) has all algorithms. Under a
+    /// policy with `ban` a charge that leaves no permit counts as a refusal. The counts of
+    /// decisions leave out charges.
     ///
     /// ```
     /// use tollbar::{Limiter, Policy, Reason};
@@ -337,20 +347,21 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
         self.shared().charge_at(now, cost)
     }
 
-    /// Takes `cost` permits, and sleeps for them until `deadline` (on the clock's scale) at the latest. The
-    /// decision's times count from the return.
+    /// Takes `cost` permits, and sleeps for them until `deadline` (on the clock's scale) at the
+    /// latest. The decision's times count from the return.
     ///
-    /// Callers wait in a queue and get their permits in the order in which they came. A caller that comes while
-    /// others wait joins the queue, also if permits are there. Only the first of the queue holds a booking, where the
-    /// algorithm can book ahead (gcra, lists of two, pacer, warm-up, interval aligned to time 0). It hands the
-    /// booking on if it leaves, and the last caller gives it back. Under all other algorithms the first one asks
-    /// again when a permit could be free. There a caller that checks in a loop may take every permit; past a booking
-    /// it gets none.
+    /// Callers wait in a queue and get their permits in the order in which they came. A caller that
+    /// comes while others wait joins the queue, also if permits are there. Only the first of the
+    /// queue holds a booking, where the algorithm can book ahead (gcra, lists of two, pacer,
+    /// warm-up, interval aligned to time 0). It hands the booking on if it leaves, and the last
+    /// caller gives it back. Under all other algorithms the first one asks again when a permit
+    /// could be free. There a caller that checks in a loop may take every permit; past a booking it
+    /// gets none.
     ///
-    /// The call refuses at once, with nothing taken, if the permits would come after the deadline: after those of all
-    /// callers before it, as far as these are known. (A sliding window or log sees one limit ahead, and a limiter
-    /// whose threads have credit less.) So does a caller that finds the maximum number of callers asleep
-    /// ([`Reason::QueueFull`]).
+    /// The call refuses at once, with nothing taken, if the permits would come after the deadline:
+    /// after those of all callers before it, as far as these are known. (A sliding window or log
+    /// sees one limit ahead, and a limiter whose threads have credit less.) So does a caller that
+    /// finds the maximum number of callers asleep ([`Reason::QueueFull`]).
     pub fn wait_until(&self, cost: u64, deadline: u64) -> Decision {
         let decision = match waiting::wait(self, &self.clock, &self.waiting, 0, cost, deadline) {
             Ok(decision) => decision,
@@ -365,9 +376,9 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
         self.wait_until(cost, self.clock.now().saturating_add(patience))
     }
 
-    /// Takes `cost` permits ahead for the earliest instant at which they may be used, and returns that instant. The
-    /// caller must not act earlier. `None`, and nothing is taken, if it is after `until`. A cost of 0 takes nothing
-    /// and departs now.
+    /// Takes `cost` permits ahead for the earliest instant at which they may be used, and returns
+    /// that instant. The caller must not act earlier. `None`, and nothing is taken, if it is after
+    /// `until`. A cost of 0 takes nothing and departs now.
     pub fn reserve(&self, cost: u64, until: u64) -> Option<u64> {
         self.reserve_at(self.clock.now(), cost, until).ok()
     }
@@ -375,7 +386,8 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
     /// [`Limiter::reserve`] at the caller's time.
     ///
     /// # Errors
-    /// [`Verdict::Never`] if the cost is above the burst, otherwise [`Verdict::Denied`]. Nothing has been taken.
+    /// [`Verdict::Never`] if the cost is above the burst, otherwise [`Verdict::Denied`]. Nothing
+    /// has been taken.
     pub fn reserve_at(&self, now: u64, cost: u64, until: u64) -> Result<u64, Verdict> {
         let booked = match cost {
             // Nothing has to be booked.
@@ -383,7 +395,8 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
             cost => self.shared().reserve_at(now, cost, until),
         };
         let booked = booked.ok_or_else(|| {
-            // The peek may allow the request, if the algorithm cannot book ahead. The booking stays refused.
+            // The peek may allow the request, if the algorithm cannot book ahead. The booking stays
+            // refused.
             match self.shared().peek_at(now, cost).verdict {
                 Verdict::Never => Verdict::Never,
                 _ => Verdict::Denied,
@@ -396,22 +409,23 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
         booked
     }
 
-    /// Takes back up to `permits` unused permits of an earlier charge, without those that the limiter has regained by
-    /// refill since the charge ([`GiveBack`](crate::algorithm::GiveBack) says why no more is safe). Returns the
-    /// number that it took back.
+    /// Takes back up to `permits` unused permits of an earlier charge, without those that the
+    /// limiter has regained by refill since the charge ([`GiveBack`](crate::algorithm::GiveBack)
+    /// says why no more is safe). Returns the number that it took back.
     ///
-    /// The caller must give back a charge only once. These algorithms take permits back, and the others take none:
+    /// The caller must give back a charge only once. These algorithms take permits back, and the
+    /// others take none:
     ///
     /// - Gcra without `borrow` and `ban`, unless the limiter's threads have credit.
     /// - Lifetime quotas.
-    /// - Fixed windows, interval with `anchor first`, curves and calendars, in the charge's window or slice. Weighted
-    ///   windows, in that window and the next.
-    /// - Of a list each policy takes back the permits that it has not refilled. The return value is of the policy
-    ///   that took more.
+    /// - Fixed windows, interval with `anchor first`, curves and calendars, in the charge's window
+    ///   or slice. Weighted windows, in that window and the next.
+    /// - Of a list each policy takes back the permits that it has not refilled. The return value is
+    ///   of the policy that took more.
     ///
-    /// If the policy has become a slower one since the charge, the call may return permits that the former policy has
-    /// refilled. The limiter may then admit that many permits more than the slower policy's bound, and never more
-    /// than the bounds of both policies together.
+    /// If the policy has become a slower one since the charge, the call may return permits that the
+    /// former policy has refilled. The limiter may then admit that many permits more than the
+    /// slower policy's bound, and never more than the bounds of both policies together.
     ///
     /// ```
     /// use tollbar::algorithm::Charge;
@@ -429,7 +443,8 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
         self.shared().give_back(charge, permits, || self.clock.now())
     }
 
-    /// [`Limiter::give_back`] at the caller's time, which must not be earlier than that of any call that has returned.
+    /// [`Limiter::give_back`] at the caller's time, which must not be earlier than that of any call
+    /// that has returned.
     pub fn give_back_at(&self, now: u64, charge: Charge, permits: u64) -> u64 {
         self.shared().give_back(charge, permits, || now)
     }
@@ -442,18 +457,19 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
 
     /// Decisions of all threads since the limiter was made, by verdict.
     ///
-    /// A call counts once, by the verdict that it returns. [`Limiter::take_up_to`] and [`Limiter::reserve`] count as
-    /// allowed if they took permits, and as refused if not; a cost of 0 is allowed. A peek is not a decision.
-    /// [`Limiter::reset`] leaves the counts.
+    /// A call counts once, by the verdict that it returns. [`Limiter::take_up_to`] and
+    /// [`Limiter::reserve`] count as allowed if they took permits, and as refused if not; a cost of
+    /// 0 is allowed. A peek is not a decision. [`Limiter::reset`] leaves the counts.
     pub fn counts(&self) -> Counts {
         let counts = self.tally.counts();
         Counts { allowed: counts.allowed.wrapping_add(self.shared().spent()), ..counts }
     }
 
-    /// Makes the state fresh, which ends a ban, too. Admissions of other threads in the same instant may survive it.
+    /// Makes the state fresh, which ends a ban, too. Admissions of other threads in the same
+    /// instant may survive it.
     pub fn reset(&self) {
-        // A limit of 0 goes on with the state before it. All other states are not in use, or a change of policy is
-        // about to charge them.
+        // A limit of 0 goes on with the state before it. All other states are not in use, or a
+        // change of policy is about to charge them.
         self.shared.reset();
         self.changes.states().for_each(Shared::reset);
     }
@@ -465,9 +481,12 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
             now,
             decision: self.shared().peek_at(now, 1),
             waiting: self.waiting.asleep(),
-            backward_steps: self.changes.states().fold(self.shared.watch().backward_steps(), |steps, state| {
-                steps.saturating_add(state.watch().backward_steps())
-            }),
+            backward_steps: self
+                .changes
+                .states()
+                .fold(self.shared.watch().backward_steps(), |steps, state| {
+                    steps.saturating_add(state.watch().backward_steps())
+                }),
             decisions: self.counts(),
             reasons: self.tally.reasons(),
         }

@@ -1,32 +1,37 @@
 //! The sliding window's shared state: one word that decides, and a ring of counts.
 //!
-//! `word` holds the running segment and the running count of all permits admitted. An admission is one
-//! compare-and-swap on it, so no step has to be confirmed or undone: a request either moved the count or did nothing.
-//! `starts[s mod places]` holds the count at the start of segment s.
+//! `word` holds the running segment and the running count of all permits admitted. An admission is
+//! one compare-and-swap on it, so no step has to be confirmed or undone: a request either moved the
+//! count or did nothing. `starts[s mod places]` holds the count at the start of segment s.
 //!
-//! The thread that admits the first request of a segment writes that segment's start before it moves the word:
+//! The thread that admits the first request of a segment writes that segment's start before it
+//! moves the word:
 //!
-//! 1. Read `word` = (i, c). For each segment k in i+1 … j make `starts[k]` (k, c): read the place, check that `word`
-//!    has not moved, and swap the place from the value that was read.
+//! 1. Read `word` = (i, c). For each segment k in i+1 … j make `starts[k]` (k, c): read the place,
+//!    check that `word` has not moved, and swap the place from the value that was read.
 //! 2. Swap `word` from (i, c) to (j, c + cost).
 //!
-//! A start written in step 1 is too low if another thread is admitted in segment i meanwhile. Then step 2 fails, and
-//! the next thread that tries writes the start again. If step 2 succeeds, the word was (i, c) all the time, and the
-//! start is final. A straggler that read an older word cannot change it. Either it reads the new start, then by its
-//! Acquire also the newer word, and gives up; or its swap of the place fails.
+//! A start written in step 1 is too low if another thread is admitted in segment i meanwhile. Then
+//! step 2 fails, and the next thread that tries writes the start again. If step 2 succeeds, the
+//! word was (i, c) all the time, and the start is final. A straggler that read an older word cannot
+//! change it. Either it reads the new start, then by its Acquire also the newer word, and gives up;
+//! or its swap of the place fails.
 //!
-//! No thread compares two counts to find the newer one. Counts are known modulo a power of two only, and a start that
-//! a stopped thread left behind may be any number of permits old. A thread killed between steps 1 and 2 leaves starts
-//! of segments that have not begun; the thread that begins them writes them again.
+//! No thread compares two counts to find the newer one. Counts are known modulo a power of two
+//! only, and a start that a stopped thread left behind may be any number of permits old. A thread
+//! killed between steps 1 and 2 leaves starts of segments that have not begun; the thread that
+//! begins them writes them again.
 //!
-//! A concurrent observer may see a start of a segment beyond the word's. If that start has taken the place of a start
-//! that is still needed, or still to be written, some thread's clock has reached that later segment, and the observer
-//! decides its request there. A refusal writes nothing.
+//! A concurrent observer may see a start of a segment beyond the word's. If that start has taken
+//! the place of a start that is still needed, or still to be written, some thread's clock has
+//! reached that later segment, and the observer decides its request there. A refusal writes
+//! nothing.
 //!
-//! [`RingView`] is the protocol, [`Ring`] a limiter's state that uses it. In a table the word belongs to a key for as
-//! long as its state matters, and the places beside it belong to the slot ([`super::head`]). To the protocol that is
-//! one ring with one history: a new key's admission is the admission that follows an idle time. Starts may then be
-//! from another key's time. As always, their segment and the word tell them from new ones.
+//! [`RingView`] is the protocol, [`Ring`] a limiter's state that uses it. In a table the word
+//! belongs to a key for as long as its state matters, and the places beside it belong to the slot
+//! ([`super::head`]). To the protocol that is one ring with one history: a new key's admission is
+//! the admission that follows an idle time. Starts may then be from another key's time. As always,
+//! their segment and the word tell them from new ones.
 
 use super::state_word::{StateWord, TRIES};
 use super::words::{Protocol, SeveralWords};
@@ -56,8 +61,9 @@ struct Line {
     watch: Watch,
 }
 
-/// A ring as one caller sees it: the word, the places, and the compiled window. All answers are `None` if the
-/// word is no longer the caller's, or after [`TRIES`] rounds; then nothing has been taken.
+/// A ring as one caller sees it: the word, the places, and the compiled window. All answers are
+/// `None` if the word is no longer the caller's, or after [`TRIES`] rounds; then nothing has been
+/// taken.
 pub(crate) struct RingView<'a, H> {
     head: &'a H,
     /// [`SlidingWindow::places`] of them.
@@ -72,8 +78,8 @@ struct View {
     /// The word that was read.
     word: u64,
     mark: Mark,
-    /// The window's origin in nanoseconds, plus 1. 0: there is none yet, and this request's time would become the
-    /// origin.
+    /// The window's origin in nanoseconds, plus 1. 0: there is none yet, and this request's time
+    /// would become the origin.
     origin: u64,
     /// The segment in which the request is decided.
     segment: u64,
@@ -83,7 +89,8 @@ struct View {
 }
 
 impl Ring {
-    /// A fresh state. It allocates 8 bytes for each of [`SlidingWindow::places`]; no later call allocates.
+    /// A fresh state. It allocates 8 bytes for each of [`SlidingWindow::places`]; no later call
+    /// allocates.
     ///
     /// # Errors
     /// [`PolicyError::NoMemory`], and those of [`SlidingWindow::new`].
@@ -116,8 +123,8 @@ impl<'a, H: StateWord> RingView<'a, H> {
     fn origin(&self) -> u64 {
         match self.origin {
             None => 1,
-            // Relaxed: the origin is written once, before the word first moves. It is read after the word's
-            // Acquire, so a thread that has seen the word moved sees the origin.
+            // Relaxed: the origin is written once, before the word first moves. It is read after
+            // the word's Acquire, so a thread that has seen the word moved sees the origin.
             Some(origin) => origin.load(Ordering::Relaxed),
         }
     }
@@ -129,8 +136,8 @@ impl<'a, H: StateWord> RingView<'a, H> {
     }
 
     /// The view at `now`, but no earlier than in segment `seen`. `Some(None)` after the last time.
-    // Inlined, so that the view is not passed through memory. Out of line in the freestanding artefacts, to keep them
-    // small.
+    // Inlined, so that the view is not passed through memory. Out of line in the freestanding
+    // artefacts, to keep them small.
     #[cfg_attr(feature = "small", inline(never))]
     #[cfg_attr(not(feature = "small"), inline(always))]
     fn view(&self, now: u64, mut seen: u64) -> Option<Option<View>> {
@@ -147,17 +154,26 @@ impl<'a, H: StateWord> RingView<'a, H> {
             let judged = segment.max(mark.segment).max(seen);
             let elapsed = if judged == segment { elapsed } else { 0 };
             match self.starts_of(judged, mark) {
-                Ok(starts) => return Some(Some(View { word, mark, origin, segment: judged, elapsed, starts })),
-                // The ring has more places than a view reads, so the start that replaced one of them is of a segment
-                // after `judged`.
+                Ok(starts) => {
+                    return Some(Some(View {
+                        word,
+                        mark,
+                        origin,
+                        segment: judged,
+                        elapsed,
+                        starts,
+                    }))
+                }
+                // The ring has more places than a view reads, so the start that replaced one of
+                // them is of a segment after `judged`.
                 Err(later) => seen = later.max(seen),
             }
         }
         None
     }
 
-    /// The starts that count in `segment`, given the word's mark. `Err` has the later segment that has taken
-    /// the place of one of them.
+    /// The starts that count in `segment`, given the word's mark. `Err` has the later segment that
+    /// has taken the place of one of them.
     #[inline]
     fn starts_of(&self, segment: u64, mark: Mark) -> Result<Starts, u64> {
         let whole = self.start(segment.saturating_sub(self.window.whole()), mark)?;
@@ -182,8 +198,8 @@ impl<'a, H: StateWord> RingView<'a, H> {
         Ok(kept.count)
     }
 
-    /// Step 1: writes the starts of the segments after the word's, up to `view.segment`. `Err` has the later
-    /// segment that has taken a place, or 0 if the word has moved.
+    /// Step 1: writes the starts of the segments after the word's, up to `view.segment`. `Err` has
+    /// the later segment that has taken a place, or 0 if the word has moved.
     #[cfg_attr(feature = "small", inline(never))]
     fn begin(&self, view: &View) -> Result<(), u64> {
         let places = self.starts.len() as u64;
@@ -194,16 +210,16 @@ impl<'a, H: StateWord> RingView<'a, H> {
     fn write(&self, view: &View, segment: u64) -> Result<(), u64> {
         let Some(place) = self.place(segment) else { return Err(0) };
         let new = self.window.pack(Mark { segment, count: view.mark.count });
-        // Acquire, and Release below: a thread that reads a start sees the word that its writer saw, or a newer
-        // one. So if the word is still the view's after this load, the start was written under the view's word
-        // or an older one.
+        // Acquire, and Release below: a thread that reads a start sees the word that its writer
+        // saw, or a newer one. So if the word is still the view's after this load, the start was
+        // written under the view's word or an older one.
         let mut word = place.load(Ordering::Acquire);
         for _ in 0..TRIES {
             if word == new {
                 return Ok(());
             }
-            // A later segment of the same place is a round of the ring later, and so later than the view's. A
-            // segment between the two is damage, and is overwritten.
+            // A later segment of the same place is a round of the ring later, and so later than the
+            // view's. A segment between the two is damage, and is overwritten.
             let kept = self.window.unpack(word);
             if kept.segment > view.segment {
                 return Err(kept.segment);
@@ -229,8 +245,8 @@ impl<'a, H: StateWord> RingView<'a, H> {
         self.window.left(view.mark.count, view.starts, view.elapsed)
     }
 
-    /// Takes as many permits as are left, up to `most`, or none if fewer than `least` are left. Returns their
-    /// number.
+    /// Takes as many permits as are left, up to `most`, or none if fewer than `least` are left.
+    /// Returns their number.
     #[cfg_attr(feature = "small", inline(never))]
     #[cfg_attr(not(feature = "small"), inline)]
     fn take(&self, now: u64, least: u64, most: u64) -> Option<u64> {
@@ -247,8 +263,10 @@ impl<'a, H: StateWord> RingView<'a, H> {
             }
             if let (0, Some(origin)) = (view.origin, self.origin) {
                 let first = now.saturating_add(1);
-                // Another thread has set the origin, so the request may be in another segment: make a new view.
-                if origin.compare_exchange(0, first, Ordering::Relaxed, Ordering::Relaxed).is_err() {
+                // Another thread has set the origin, so the request may be in another segment: make
+                // a new view.
+                if origin.compare_exchange(0, first, Ordering::Relaxed, Ordering::Relaxed).is_err()
+                {
                     continue;
                 }
             }
@@ -266,7 +284,8 @@ impl<'a, H: StateWord> RingView<'a, H> {
         None
     }
 
-    /// The earliest time, in nanoseconds, at which `cost` permits are left: `now` if they are left in the view.
+    /// The earliest time, in nanoseconds, at which `cost` permits are left: `now` if they are left
+    /// in the view.
     fn admits_at(&self, view: &View, now: u64, cost: u64) -> u64 {
         let (mut segment, mut starts) = (view.segment, view.starts);
         // By the last of these segments all permits that the view knows have left the window.
@@ -278,8 +297,8 @@ impl<'a, H: StateWord> RingView<'a, H> {
             segment += 1;
             match self.starts_of(segment, view.mark) {
                 Ok(next) => starts = next,
-                // Another thread has begun a later segment. The search goes on there, with what this view
-                // knows.
+                // Another thread has begun a later segment. The search goes on there, with what
+                // this view knows.
                 Err(later) => segment = later,
             }
         }

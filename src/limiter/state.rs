@@ -17,8 +17,8 @@ use crate::clock::{Clock, Source};
 use crate::decision::{Decision, Verdict};
 use crate::policy::{Kind, Policy, PolicyError, Words};
 
-/// One of the shared states. `repr` gives it a tag of its own: in a niche of a state's words the tag would cost each
-/// decision an instruction.
+/// One of the shared states. `repr` gives it a tag of its own: in a niche of a state's words the
+/// tag would cost each decision an instruction.
 #[derive(Debug)]
 #[repr(u8)]
 pub enum State {
@@ -47,35 +47,41 @@ impl State {
         }
     }
 
-    /// [`State::validate`], and whether `policy` admits for decades by `clock`. The fastest policies count fewer
-    /// than 73 years ([`Policy::last_time`]). Unix time has used most of those, so on [`Source::Wall`] they are
-    /// [`PolicyError::RateTooHigh`]. A calendar needs Unix time: on other clocks it is [`PolicyError::WallClock`].
+    /// [`State::validate`], and whether `policy` admits for decades by `clock`. The fastest
+    /// policies count fewer than 73 years ([`Policy::last_time`]). Unix time has used most of
+    /// those, so on [`Source::Wall`] they are [`PolicyError::RateTooHigh`]. A calendar needs Unix
+    /// time: on other clocks it is [`PolicyError::WallClock`].
     ///
     /// # Errors
-    /// Those of [`State::validate`], [`PolicyError::RateTooHigh`] and [`PolicyError::WallClock`] as above.
+    /// Those of [`State::validate`], [`PolicyError::RateTooHigh`] and [`PolicyError::WallClock`] as
+    /// above.
     #[cfg(unix)]
     pub fn validate_on(policy: &Policy, clock: Source) -> Result<(), PolicyError> {
         State::validate(policy)?;
         match clock {
             _ if policy.kind == Kind::Calendar && !clock.is_unix() => Err(PolicyError::WallClock),
-            Source::Wall if policy.last_time()? < crate::units::LAST => Err(PolicyError::RateTooHigh),
+            Source::Wall if policy.last_time()? < crate::units::LAST => {
+                Err(PolicyError::RateTooHigh)
+            }
             _ => Ok(()),
         }
     }
 
-    /// A fresh token bucket whose threads take permits in advance, for a limit that several threads check all the
-    /// time. Such a thread is charged for more permits than its request costs. It keeps the rest as *credit* on a
-    /// cache line of its own, and spends it on its next requests without reading the clock.
+    /// A fresh token bucket whose threads take permits in advance, for a limit that several threads
+    /// check all the time. Such a thread is charged for more permits than its request costs. It
+    /// keeps the rest as *credit* on a cache line of its own, and spends it on its next requests
+    /// without reading the clock.
     ///
-    /// At most `burst + rate · t` pass in every interval of length t, as without credit. Credit costs part of the
-    /// burst: the credit of all threads together is at most C, an eighth of the burst and 65,536 permits at most. So
-    /// requests may be refused up to C permits early, and one request can take at most `burst − C`. C is 0 if the
-    /// burst is below 32: then no thread keeps credit, and every answer is that of [`State::new`]'s.
+    /// At most `burst + rate · t` pass in every interval of length t, as without credit. Credit
+    /// costs part of the burst: the credit of all threads together is at most C, an eighth of the
+    /// burst and 65,536 permits at most. So requests may be refused up to C permits early, and one
+    /// request can take at most `burst − C`. C is 0 if the burst is below 32: then no thread keeps
+    /// credit, and every answer is that of [`State::new`]'s.
     ///
     /// # Errors
-    /// As [`State::new`], and [`PolicyError::OptionMismatch`] unless the policy is of kind [`crate::Kind::Gcra`],
-    /// without `borrow` and with a limit above 0. [`PolicyError::Classes`] for a policy with classes: a thread's
-    /// credit would pay for any of them.
+    /// As [`State::new`], and [`PolicyError::OptionMismatch`] unless the policy is of kind
+    /// [`crate::Kind::Gcra`], without `borrow` and with a limit above 0. [`PolicyError::Classes`]
+    /// for a policy with classes: a thread's credit would pay for any of them.
     #[cfg(unix)]
     pub fn with_credit(policy: &Policy) -> Result<State, PolicyError> {
         if !policy.classes.is_empty() {
@@ -96,7 +102,9 @@ impl State {
     pub fn new(policy: &Policy) -> Result<State, PolicyError> {
         policy.validate()?;
         Ok(match policy.kind.words() {
-            _ if policy.limit == 0 => State::Cell(Cell::of_limiter(Rule::Closed(Closed), policy.classes)),
+            _ if policy.limit == 0 => {
+                State::Cell(Cell::of_limiter(Rule::Closed(Closed), policy.classes))
+            }
             Words::Ring => State::Ring(Ring::new(policy)?),
             Words::Log => State::Log(Log::new(policy)?),
             Words::One => State::Cell(Cell::of_limiter(Rule::new(policy)?, policy.classes)),
@@ -117,7 +125,8 @@ macro_rules! each {
 }
 
 impl State {
-    /// The most permits that all threads together may have in advance; 0 without [`State::with_credit`].
+    /// The most permits that all threads together may have in advance; 0 without
+    /// [`State::with_credit`].
     pub fn credit(&self) -> u64 {
         match self {
             #[cfg(unix)]
@@ -126,7 +135,8 @@ impl State {
         }
     }
 
-    /// Ends the fast path. Later calls take the slow way, which finds the state that replaced this one.
+    /// Ends the fast path. Later calls take the slow way, which finds the state that replaced this
+    /// one.
     pub(super) fn retire(&self) {
         if let State::Cell(cell) = self {
             cell.retire();

@@ -1,39 +1,42 @@
 //! The word that decides, and its owner.
 //!
-//! The ring and the log are protocols around one word. An admission is a swap of that word, and the words beside it
-//! (starts, entries) belong to admissions that the word holds. In a limiter the word is an atomic. In a table it is
-//! half of a slot. The other half is the key, and one compare-and-swap of 16 bytes changes both.
+//! The ring and the log are protocols around one word. An admission is a swap of that word, and the
+//! words beside it (starts, entries) belong to admissions that the word holds. In a limiter the
+//! word is an atomic. In a table it is half of a slot. The other half is the key, and one
+//! compare-and-swap of 16 bytes changes both.
 //!
 //! # A slot outlives its key
 //!
-//! No code clears the words of a former key. **The ring, or the log, lives on, and the key is a label on it.** A new
-//! key that takes an expired slot makes an ordinary admission in the ring or log that it finds, by the swap (old key,
-//! word) → (own key, next word), and the running count goes on. So the proof of a limiter's ring or log holds here,
-//! too: the words have one history of admissions under changing labels, and a thread of the old key is like a thread
-//! that sleeps while others are admitted. Three properties have to be shown.
+//! No code clears the words of a former key. **The ring, or the log, lives on, and the key is a
+//! label on it.** A new key that takes an expired slot makes an ordinary admission in the ring or
+//! log that it finds, by the swap (old key, word) → (own key, next word), and the running count
+//! goes on. So the proof of a limiter's ring or log holds here, too: the words have one history of
+//! admissions under changing labels, and a thread of the old key is like a thread that sleeps while
+//! others are admitted. Three properties have to be shown.
 //!
-//! - *No key is charged for another.* A swap fails if the key has changed, whatever the word was. That holds for a
-//!   caller, too, that read its key before the change and the word after it. Such a caller's swap returns that the
-//!   slot is another key's, and has taken nothing.
-//! - *A new key finds a fresh state.* The word alone says when its state has expired (`expires_at` of
-//!   [`crate::algorithm::sliding_window::SlidingWindow`] and of [`crate::algorithm::sliding_log::KeyedLog`]).
-//!   That time covers all permits in the word, those of a killed thread included. From then on the answers are
-//!   those of a fresh state.
-//! - *A word never comes back.* It holds a segment, or a time, and those never decrease. Within one of them
-//!   there are fewer permits than its count can tell apart. (Logs that count rejected requests: see
-//!   [`super::log`].)
+//! - *No key is charged for another.* A swap fails if the key has changed, whatever the word was.
+//!   That holds for a caller, too, that read its key before the change and the word after it. Such
+//!   a caller's swap returns that the slot is another key's, and has taken nothing.
+//! - *A new key finds a fresh state.* The word alone says when its state has expired (`expires_at`
+//!   of [`crate::algorithm::sliding_window::SlidingWindow`] and of
+//!   [`crate::algorithm::sliding_log::KeyedLog`]). That time covers all permits in the word, those
+//!   of a killed thread included. From then on the answers are those of a fresh state.
+//! - *A word never comes back.* It holds a segment, or a time, and those never decrease. Within one
+//!   of them there are fewer permits than its count can tell apart. (Logs that count rejected
+//!   requests: see [`super::log`].)
 
 use crate::decision::{Decision, Reason, Verdict};
 use crate::sync::{AtomicU64, Ordering};
 use core::cell::Cell;
 
-/// The rounds of a loop over shared words. A loop repeats only because another caller has changed what it read,
-/// which does not happen many times in a row. Damaged memory, or a process that writes there without end, could
-/// keep it going for ever. So after this many rounds the answer is `None`, and nothing has been taken.
+/// The rounds of a loop over shared words. A loop repeats only because another caller has changed
+/// what it read, which does not happen many times in a row. Damaged memory, or a process that
+/// writes there without end, could keep it going for ever. So after this many rounds the answer is
+/// `None`, and nothing has been taken.
 pub(crate) const TRIES: u32 = 16;
 
-/// Repeats `ask` until it answers. For states in memory that no other process writes: there `None` only means
-/// that other threads were faster [`TRIES`] times.
+/// Repeats `ask` until it answers. For states in memory that no other process writes: there `None`
+/// only means that other threads were faster [`TRIES`] times.
 #[inline(always)]
 pub(crate) fn retry_until<T>(ask: impl Fn() -> Option<T>) -> T {
     loop {
@@ -48,13 +51,13 @@ pub(crate) trait StateWord {
     /// Reads the word with Acquire. `None`: it is no longer this caller's.
     fn load(&self) -> Option<u64>;
 
-    /// Reads the word again, with Relaxed. The read is ordered after all reads that the caller made with Acquire
-    /// before.
+    /// Reads the word again, with Relaxed. The read is ordered after all reads that the caller made
+    /// with Acquire before.
     fn load_relaxed(&self) -> Option<u64>;
 
-    /// Swaps the word if it is still `from` and still this caller's. Release: a thread that reads `to` sees
-    /// what was written before the swap. Acquire: the caller sees what was written before `from`. `Err` has the
-    /// word that was there, or `None` if it is no longer this caller's.
+    /// Swaps the word if it is still `from` and still this caller's. Release: a thread that reads
+    /// `to` sees what was written before the swap. Acquire: the caller sees what was written before
+    /// `from`. `Err` has the word that was there, or `None` if it is no longer this caller's.
     fn swap(&self, from: u64, to: u64) -> Result<(), Option<u64>>;
 
     /// Whether a swap from this word would take the slot from another key.
@@ -92,16 +95,18 @@ pub(crate) trait Slot {
     /// The state word.
     fn state(&self, order: Ordering) -> u64;
 
-    /// Swaps both with AcqRel if both are as in `from` (key, state). `Err` has the pair that was there.
+    /// Swaps both with AcqRel if both are as in `from` (key, state). `Err` has the pair that was
+    /// there.
     fn swap(&self, from: (u64, u64), to: (u64, u64)) -> Result<(), (u64, u64)>;
 }
 
 /// A slot as the caller of one key sees it.
 ///
-/// A caller that found its own `key` in the slot owns the slot until another key's first swap. A new key found
-/// another key there: its first swap puts its own key in the slot, and from then on it owns the slot. It also
-/// owns the slot if another caller of its key has been faster. Any other change takes the slot from a new key,
-/// even an admission of the key that it would have replaced, because the state to be replaced is gone.
+/// A caller that found its own `key` in the slot owns the slot until another key's first swap. A
+/// new key found another key there: its first swap puts its own key in the slot, and from then on
+/// it owns the slot. It also owns the slot if another caller of its key has been faster. Any other
+/// change takes the slot from a new key, even an admission of the key that it would have replaced,
+/// because the state to be replaced is gone.
 pub(crate) struct Owner<'a, S> {
     pub(crate) slot: &'a S,
     pub(crate) key: u64,
@@ -129,8 +134,8 @@ impl<'a, S: Slot> Owner<'a, S> {
         self.labelled.get()
     }
 
-    /// Puts the caller's new key in the slot and leaves the state. `None` if the slot no longer holds the pair that
-    /// the caller found.
+    /// Puts the caller's new key in the slot and leaves the state. `None` if the slot no longer
+    /// holds the pair that the caller found.
     pub(crate) fn relabel(&self) -> Option<()> {
         let (_, state) = self.found?;
         self.swap(state, state).ok()
@@ -143,9 +148,9 @@ impl<'a, S: Slot> Owner<'a, S> {
 }
 
 impl<S: Slot> StateWord for Owner<'_, S> {
-    /// Reads the key after the word. If the key is the caller's, the word is the caller's, too. The exception
-    /// is a slot that has gone to another key and come back in between. Then the word has moved on, and the
-    /// swap fails.
+    /// Reads the key after the word. If the key is the caller's, the word is the caller's, too. The
+    /// exception is a slot that has gone to another key and come back in between. Then the word has
+    /// moved on, and the swap fails.
     #[inline(always)]
     fn load(&self) -> Option<u64> {
         let state = self.slot.state(Ordering::Acquire);
@@ -153,8 +158,8 @@ impl<S: Slot> StateWord for Owner<'_, S> {
         self.mine((self.slot.key(Ordering::Relaxed), state))
     }
 
-    /// The two halves may be read at different moments. That is enough: a slot changes hands by an admission
-    /// only, and an admission moves the word.
+    /// The two halves may be read at different moments. That is enough: a slot changes hands by an
+    /// admission only, and an admission moves the word.
     #[inline(always)]
     fn load_relaxed(&self) -> Option<u64> {
         let state = self.slot.state(Ordering::Relaxed);
@@ -179,10 +184,17 @@ impl<S: Slot> StateWord for Owner<'_, S> {
     }
 }
 
-/// The answer for an admitted caller whose slot another key has taken since. The slot had expired by then, so the
-/// state is as good as fresh.
+/// The answer for an admitted caller whose slot another key has taken since. The slot had expired
+/// by then, so the state is as good as fresh.
 pub(crate) const fn given_up(verdict: Verdict, limit: u64) -> Decision {
-    Decision { verdict, reason: Reason::of(verdict), remaining: limit, retry_after: 0, reset_after: 0, bound: 0 }
+    Decision {
+        verdict,
+        reason: Reason::of(verdict),
+        remaining: limit,
+        retry_after: 0,
+        reset_after: 0,
+        bound: 0,
+    }
 }
 
 #[cfg(test)]

@@ -13,19 +13,20 @@
 //!   owner = a thread pointer; 0: free
 //! ```
 //!
-//! A thread claims a free line by one compare-and-swap and keeps it as long as the limiter lives. Only the owner adds
-//! to a line's words, so a plain instruction is exact. A thread that finds no free line adds to the words of others by
-//! a locked instruction.
+//! A thread claims a free line by one compare-and-swap and keeps it as long as the limiter lives.
+//! Only the owner adds to a line's words, so a plain instruction is exact. A thread that finds no
+//! free line adds to the words of others by a locked instruction.
 //!
-//! The owners have cache lines of their own. A thread whose first place belongs to another thread finds its line
-//! without a look at that thread's counts, which change with each decision.
+//! The owners have cache lines of their own. A thread whose first place belongs to another thread
+//! finds its line without a look at that thread's counts, which change with each decision.
 //!
-//! A thread that ends leaves its line to the next thread with its thread pointer. The C library gives the memory at
-//! that address to a new thread only after the old one has ended, so a line still has one writer.
+//! A thread that ends leaves its line to the next thread with its thread pointer. The C library
+//! gives the memory at that address to a new thread only after the old one has ended, so a line
+//! still has one writer.
 //!
-//! A child of a fork continues in its own copy of the limiter. Two processes must not count in the same memory: a
-//! child's thread has the thread pointer of the parent's thread that forked, and one of two plain additions could be
-//! lost.
+//! A child of a fork continues in its own copy of the limiter. Two processes must not count in the
+//! same memory: a child's thread has the thread pointer of the parent's thread that forked, and one
+//! of two plain additions could be lost.
 
 use crate::decision::{Counts, Decision, Reason, Reasons, Verdict};
 use crate::sync::{bump, rarely, AtomicU64, CachePadded, Ordering};
@@ -57,13 +58,15 @@ pub(super) struct Tally {
     owners: CachePadded<[AtomicU64; LINES]>,
     lines: [Line; LINES],
     others: [Line; SHARED],
-    /// Counts of decisions by [`Reason::counter`]. All threads share them, because these reasons are rare.
+    /// Counts of decisions by [`Reason::counter`]. All threads share them, because these reasons
+    /// are rare.
     reasons: [AtomicU64; Reasons::FIELDS],
 }
 
 impl Default for Tally {
     fn default() -> Tally {
-        // The derived code would be a third of a kilobyte, because it would make each line separately.
+        // The derived code would be a third of a kilobyte, because it would make each line
+        // separately.
         Tally {
             owners: CachePadded::new(core::array::from_fn(|_| AtomicU64::new(FREE))),
             lines: core::array::from_fn(|_| Line::default()),
@@ -74,7 +77,8 @@ impl Default for Tally {
 }
 
 #[cfg(not(loom))]
-const _: () = assert!(LINES.is_power_of_two() && SHARED.is_power_of_two() && size_of::<Line>() == 64);
+const _: () =
+    assert!(LINES.is_power_of_two() && SHARED.is_power_of_two() && size_of::<Line>() == 64);
 
 // Relaxed throughout: a count publishes no other data.
 impl Tally {
@@ -84,8 +88,8 @@ impl Tally {
         self.count_as(pointer(), verdict)
     }
 
-    /// The calling thread's line. `None`: the thread does not own its first place, or not yet. The caller then counts
-    /// by [`Tally::count`].
+    /// The calling thread's line. `None`: the thread does not own its first place, or not yet. The
+    /// caller then counts by [`Tally::count`].
     #[inline(always)]
     pub(super) fn own_line(&self) -> Option<OwnLine<'_>> {
         let who = pointer();
@@ -121,16 +125,26 @@ impl Tally {
 
     /// The decisions by reason.
     pub(super) fn reasons(&self) -> Reasons {
-        Reasons::by_counter(|counter| self.reasons.get(counter).map_or(0, |count| count.load(Ordering::Relaxed)))
+        Reasons::by_counter(|counter| {
+            self.reasons.get(counter).map_or(0, |count| count.load(Ordering::Relaxed))
+        })
     }
 
     /// The sums.
     pub(super) fn counts(&self) -> Counts {
         let of = |verdict: Verdict| {
-            let words = self.lines.iter().chain(&self.others).filter_map(|line| line.words.get(verdict as usize));
+            let words = self
+                .lines
+                .iter()
+                .chain(&self.others)
+                .filter_map(|line| line.words.get(verdict as usize));
             words.map(|word| word.load(Ordering::Relaxed)).fold(0, u64::wrapping_add)
         };
-        Counts { allowed: of(Verdict::Allowed), denied: of(Verdict::Denied), never: of(Verdict::Never) }
+        Counts {
+            allowed: of(Verdict::Allowed),
+            denied: of(Verdict::Denied),
+            never: of(Verdict::Never),
+        }
     }
 
     #[inline(always)]
@@ -152,7 +166,9 @@ impl Tally {
             let owner = self.owner(place);
             match owner.load(Ordering::Relaxed) {
                 claimed if claimed == who => true,
-                FREE => owner.compare_exchange(FREE, who, Ordering::Relaxed, Ordering::Relaxed).is_ok(),
+                FREE => {
+                    owner.compare_exchange(FREE, who, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+                }
                 _ => false,
             }
         };
@@ -170,8 +186,8 @@ impl Tally {
                 }
             }
         }
-        // The compiler does not see that this is the argument. If it did, each caller would save its copy of the
-        // verdict across this call.
+        // The compiler does not see that this is the argument. If it did, each caller would save
+        // its copy of the verdict across this call.
         core::hint::black_box(verdict)
     }
 
@@ -195,7 +211,8 @@ impl OwnLine<'_> {
     #[inline(always)]
     pub(super) fn counted(self, verdict: Verdict) -> Verdict {
         match verdict {
-            // A known verdict's count has a fixed place in its line, which takes fewer instructions.
+            // A known verdict's count has a fixed place in its line, which takes fewer
+            // instructions.
             Verdict::Allowed => self.0.add(Verdict::Allowed),
             _ => self.0.add(Verdict::Denied),
         }
@@ -212,11 +229,14 @@ impl Line {
     }
 }
 
-const _: () =
-    assert!(Verdict::Allowed as usize == 0 && Verdict::Denied as usize == 1 && Verdict::Never as usize == WORDS - 1);
+const _: () = assert!(
+    Verdict::Allowed as usize == 0
+        && Verdict::Denied as usize == 1
+        && Verdict::Never as usize == WORDS - 1
+);
 
-/// A thread's first place. Thread pointers mostly differ by the size of a stack, a multiple of 4096. The upper bits
-/// of the product depend on all bits that differ.
+/// A thread's first place. Thread pointers mostly differ by the size of a stack, a multiple of
+/// 4096. The upper bits of the product depend on all bits that differ.
 #[inline(always)]
 fn place(who: u64) -> usize {
     ((who as u32).wrapping_mul(0x9e37_79b1) >> (32 - LINES.trailing_zeros())) as usize
@@ -225,7 +245,8 @@ fn place(who: u64) -> usize {
 #[cfg(all(unix, not(loom)))]
 use super::thread::pointer;
 
-/// Loom runs its threads on one thread of the system, and a system that is no Unix has no thread pointer.
+/// Loom runs its threads on one thread of the system, and a system that is no Unix has no thread
+/// pointer.
 #[cfg(not(all(unix, not(loom))))]
 #[inline(always)]
 fn pointer() -> u64 {

@@ -1,15 +1,18 @@
 //! The calling thread's number, which no other living thread of the process has.
 //!
-//! It is the thread pointer of the platform's TLS: one load on x86-64 Linux. It needs neither `std` nor a
-//! thread-local variable, in a library that is loaded at run time as well. A later thread may get the number of a
-//! thread that has ended, and then has its credit. No code runs when a thread ends.
+//! It is the thread pointer of the platform's TLS: one load on x86-64 Linux. It needs neither `std`
+//! nor a thread-local variable, in a library that is loaded at run time as well. A later thread may
+//! get the number of a thread that has ended, and then has its credit. No code runs when a thread
+//! ends.
 
-/// Numbers are below this, because a stripe's word has 44 bits for a number. 0: a thread without a number.
+/// Numbers are below this, because a stripe's word has 44 bits for a number. 0: a thread without a
+/// number.
 #[cfg(not(loom))]
 const NUMBERS: u64 = 1 << 44;
 
-/// The calling thread's number. A thread pointer is the address of the C library's record of the thread. Those
-/// records are longer than 64 bytes, so the pointers of two threads differ above the last six bits.
+/// The calling thread's number. A thread pointer is the address of the C library's record of the
+/// thread. Those records are longer than 64 bytes, so the pointers of two threads differ above the
+/// last six bits.
 #[cfg(not(loom))]
 #[inline(always)]
 pub(crate) fn current() -> u64 {
@@ -32,9 +35,9 @@ pub(crate) fn current() -> u64 {
 #[inline(always)]
 pub(crate) fn pointer() -> u64 {
     let pointer: u64;
-    // SAFETY: the x86-64 TLS ABI has the thread pointer at fs:0 ("ELF Handling For Thread-Local Storage",
-    // 3.4.6), in each thread that a C library has made. Not `pure`: a stack that goes on in another thread
-    // after a call must not keep the former thread's pointer.
+    // SAFETY: the x86-64 TLS ABI has the thread pointer at fs:0 ("ELF Handling For Thread-Local
+    // Storage", 3.4.6), in each thread that a C library has made. Not `pure`: a stack that goes on
+    // in another thread after a call must not keep the former thread's pointer.
     unsafe {
         core::arch::asm!("mov {}, qword ptr fs:[0]", out(reg) pointer, options(nostack, readonly, preserves_flags))
     };
@@ -46,7 +49,9 @@ pub(crate) fn pointer() -> u64 {
 pub(crate) fn pointer() -> u64 {
     let pointer: u64;
     // SAFETY: user code may read the thread pointer, which the C library has set.
-    unsafe { core::arch::asm!("mrs {}, tpidr_el0", out(reg) pointer, options(nostack, nomem, preserves_flags)) };
+    unsafe {
+        core::arch::asm!("mrs {}, tpidr_el0", out(reg) pointer, options(nostack, nomem, preserves_flags))
+    };
     pointer
 }
 

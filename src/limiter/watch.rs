@@ -2,8 +2,9 @@
 
 use crate::sync::{AtomicU64, Ordering};
 
-/// The latest time of an admission, and the number of requests with an earlier time. It shares the state's cache
-/// line, which an admission writes in any case. A refusal only reads it, unless the refusal's own time is earlier.
+/// The latest time of an admission, and the number of requests with an earlier time. It shares the
+/// state's cache line, which an admission writes in any case. A refusal only reads it, unless the
+/// refusal's own time is earlier.
 #[derive(Debug, Default)]
 pub struct Watch {
     newest: AtomicU64,
@@ -11,8 +12,8 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// The number of requests whose time was earlier than that of a request admitted before them. With one thread it
-    /// is exact, with several it may be too low.
+    /// The number of requests whose time was earlier than that of a request admitted before them.
+    /// With one thread it is exact, with several it may be too low.
     pub fn backward_steps(&self) -> u64 {
         self.steps.load(Ordering::Relaxed)
     }
@@ -39,8 +40,8 @@ impl Watch {
         }
     }
 
-    /// [`Watch::admitted`] for a caller that has read no later time. Of two threads that store at the same time, the
-    /// one with the earlier time may win.
+    /// [`Watch::admitted`] for a caller that has read no later time. Of two threads that store at
+    /// the same time, the one with the earlier time may win.
     #[inline(always)]
     pub(crate) fn admitted_newest(&self, now: u64) {
         self.newest.store(now, Ordering::Relaxed);

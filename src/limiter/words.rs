@@ -5,8 +5,9 @@ use super::state_word::{given_up, retry_until};
 use super::{Shared, Watch};
 use crate::decision::{Decision, Verdict};
 
-/// A ring or a log as one caller sees it. All answers are `None` if the word that decides is no longer the caller's,
-/// or after [`TRIES`](super::state_word::TRIES) rounds. Then nothing has been taken.
+/// A ring or a log as one caller sees it. All answers are `None` if the word that decides is no
+/// longer the caller's, or after [`TRIES`](super::state_word::TRIES) rounds. Then nothing has been
+/// taken.
 pub(crate) trait Protocol {
     /// The policy's limit.
     fn limit(&self) -> u64;
@@ -27,8 +28,11 @@ pub(crate) trait Protocol {
     fn check(&self, now: u64, cost: u64) -> Option<Decision> {
         let verdict = self.admit(now, cost)?;
         let described = self.describe(verdict, now, cost);
-        // The permits have been taken. If the slot has changed hands since, the caller must not try again.
-        described.or((verdict == Verdict::Allowed && cost != 0).then_some(given_up(verdict, self.limit())))
+        // The permits have been taken. If the slot has changed hands since, the caller must not try
+        // again.
+        described
+            .or((verdict == Verdict::Allowed && cost != 0)
+                .then_some(given_up(verdict, self.limit())))
     }
 
     /// [`Shared::peek_at`].

@@ -1,15 +1,17 @@
-//! Meters: a packet is green, yellow or red, as RFC 2697 (one rate, two bursts) and RFC 2698 (two rates) say.
+//! Meters: a packet is green, yellow or red, as RFC 2697 (one rate, two bursts) and RFC 2698 (two
+//! rates) say.
 //!
 //! # Exact
 //!
-//! The RFCs add a token to a bucket at fixed ticks, `CIR` or `PIR` times a second from time 0. A meter counts time in
-//! these ticks, so its answers are those of the RFCs' texts, token by token, and no tick has to be simulated.
+//! The RFCs add a token to a bucket at fixed ticks, `CIR` or `PIR` times a second from time 0. A
+//! meter counts time in these ticks, so its answers are those of the RFCs' texts, token by token,
+//! and no tick has to be simulated.
 //!
 //! A state is two words, which one 16-byte compare-and-swap changes. A red packet changes nothing.
 //!
-//! * **One rate** (srTCM): `{tat, e}`. `tat` is the tick at which bucket C is full. `e` is what bucket E lacked at
-//!   tick `max(tat, now)` of the last change. Until `tat` each tick's token goes to C, and from then on to E: so at
-//!   tick `now > tat`, E has got `now − tat`.
+//! * **One rate** (srTCM): `{tat, e}`. `tat` is the tick at which bucket C is full. `e` is what
+//!   bucket E lacked at tick `max(tat, now)` of the last change. Until `tat` each tick's token goes
+//!   to C, and from then on to E: so at tick `now > tat`, E has got `now − tat`.
 //!
 //!   ```text
 //!   if now > tat:  e −= min(e, now − tat);  tat = now
@@ -66,7 +68,8 @@ pub enum Meter {
     },
 }
 
-/// A state of a meter, in memory that threads and processes may share. All zeroes: all buckets are full.
+/// A state of a meter, in memory that threads and processes may share. All zeroes: all buckets are
+/// full.
 #[cfg(not(loom))]
 #[derive(Debug, Default)]
 #[repr(C)]
@@ -94,13 +97,13 @@ impl Meter {
         meter.validate().map(|()| meter)
     }
 
-    /// Whether the rates and bursts are in range. A burst of 0 is allowed where the RFC allows it: one of CBS and EBS
-    /// may be 0.
+    /// Whether the rates and bursts are in range. A burst of 0 is allowed where the RFC allows it:
+    /// one of CBS and EBS may be 0.
     ///
     /// # Errors
-    /// [`PolicyError::PeriodZero`], [`PolicyError::BurstZero`] if no packet could be green or yellow,
-    /// [`PolicyError::BurstTooLarge`] above 2^62, and [`PolicyError::RateTooHigh`] from 16 bytes a nanosecond on, or
-    /// if the peak rate is below the committed one.
+    /// [`PolicyError::PeriodZero`], [`PolicyError::BurstZero`] if no packet could be green or
+    /// yellow, [`PolicyError::BurstTooLarge`] above 2^62, and [`PolicyError::RateTooHigh`] from 16
+    /// bytes a nanosecond on, or if the peak rate is below the committed one.
     pub fn validate(&self) -> Result<(), PolicyError> {
         match *self {
             Meter::SingleRate(committed, excess_burst) => {
@@ -117,7 +120,8 @@ impl Meter {
                 if committed.burst == 0 || peak.burst == 0 {
                     return Err(PolicyError::BurstZero);
                 }
-                let (low, high) = (product(committed.limit, peak.period), product(peak.limit, committed.period));
+                let (low, high) =
+                    (product(committed.limit, peak.period), product(peak.limit, committed.period));
                 if low > high {
                     return Err(PolicyError::RateTooHigh);
                 }
@@ -126,9 +130,9 @@ impl Meter {
         }
     }
 
-    /// The colour of a packet of `bytes` at `now`, in nanoseconds of one clock, and the bytes are charged to the
-    /// buckets of that colour. `before` is the colour that an earlier meter gave, or [`Color::Green`] for a packet
-    /// that has none: the answer is never better.
+    /// The colour of a packet of `bytes` at `now`, in nanoseconds of one clock, and the bytes are
+    /// charged to the buckets of that colour. `before` is the colour that an earlier meter gave, or
+    /// [`Color::Green`] for a packet that has none: the answer is never better.
     ///
     /// ```
     /// use tollbar::meter::{Color, Meter, MeterState, Rate};
@@ -168,7 +172,9 @@ impl Meter {
 
     /// The colour, and the state to store.
     fn step(&self, state: Pair, now: u64, bytes: u64, before: Color) -> (Color, Option<Pair>) {
-        let Some((green, yellow)) = self.steps(state, now, bytes) else { return (Color::Red, None) };
+        let Some((green, yellow)) = self.steps(state, now, bytes) else {
+            return (Color::Red, None);
+        };
         match (before, green, yellow) {
             (Color::Green, Some(green), _) => (Color::Green, Some(green)),
             (Color::Green | Color::Yellow, _, Some(yellow)) => (Color::Yellow, Some(yellow)),
@@ -176,9 +182,15 @@ impl Meter {
         }
     }
 
-    /// The states after a green and after a yellow packet, where there are such. `None` after the last time.
+    /// The states after a green and after a yellow packet, where there are such. `None` after the
+    /// last time.
     #[inline]
-    fn steps(&self, Pair { key, state }: Pair, now: u64, bytes: u64) -> Option<(Option<Pair>, Option<Pair>)> {
+    fn steps(
+        &self,
+        Pair { key, state }: Pair,
+        now: u64,
+        bytes: u64,
+    ) -> Option<(Option<Pair>, Option<Pair>)> {
         Some(match *self {
             Meter::SingleRate(committed, excess_burst) => {
                 let now = committed.tick(now)?;
@@ -186,7 +198,8 @@ impl Meter {
                     Some(more) => (now, state.saturating_sub(more)),
                     None => (key, state),
                 };
-                let green = full_at(tat, bytes, now, committed.burst).map(|tat| Pair { key: tat, state: e });
+                let green = full_at(tat, bytes, now, committed.burst)
+                    .map(|tat| Pair { key: tat, state: e });
                 let lacks = e.checked_add(bytes).filter(|lacks| *lacks <= excess_burst);
                 (green, lacks.map(|e| Pair { key: tat, state: e }))
             }
@@ -195,14 +208,17 @@ impl Meter {
                 let peak_tat = full_at(key, bytes, of_peak, peak.burst);
                 let committed_tat = full_at(state, bytes, of_committed, committed.burst);
                 let yellow = peak_tat.map(|tat| Pair { key: tat, state });
-                (yellow.zip(committed_tat).map(|(yellow, tat)| Pair { state: tat, ..yellow }), yellow)
+                (
+                    yellow.zip(committed_tat).map(|(yellow, tat)| Pair { state: tat, ..yellow }),
+                    yellow,
+                )
             }
         })
     }
 }
 
-/// The tick at which a bucket is full again after `bytes` of it, if it has them at tick `now`. `tat` is the tick at
-/// which it is full without them.
+/// The tick at which a bucket is full again after `bytes` of it, if it has them at tick `now`.
+/// `tat` is the tick at which it is full without them.
 fn full_at(tat: u64, bytes: u64, now: u64, burst: u64) -> Option<u64> {
     let next = tat.max(now).checked_add(bytes)?;
     (next <= now.saturating_add(burst)).then_some(next)

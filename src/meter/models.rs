@@ -7,8 +7,8 @@ use loom::thread;
 use std::println;
 use std::sync::Arc;
 
-/// Two threads with two packets each and one with one, at one instant: green packets never exceed the committed
-/// burst, yellow ones never the excess burst, and the state has charged both exactly.
+/// Two threads with two packets each and one with one, at one instant: green packets never exceed
+/// the committed burst, yellow ones never the excess burst, and the state has charged both exactly.
 #[test]
 fn packets_of_three_threads_never_exceed_the_bursts() {
     for meter in [

@@ -1,8 +1,8 @@
 //! The turns of one host: who may send, and when.
 //!
-//! Turns are numbered. At each instant the turns up to `served` may send. `served` grows by the rate, and is at most
-//! `burst` above `issued`. A caller that sleeps asks again when it wakes, so a new rate or a pause reaches every
-//! waiting caller, and no caller overtakes another.
+//! Turns are numbered. At each instant the turns up to `served` may send. `served` grows by the
+//! rate, and is at most `burst` above `issued`. A caller that sleeps asks again when it wakes, so a
+//! new rate or a pause reaches every waiting caller, and no caller overtakes another.
 
 use super::{Answer, HostState, Options, SendingRate, PER_SECOND};
 use crate::http::Seen;
@@ -18,7 +18,8 @@ pub(super) struct Host {
     served: u64,
     /// The part of the next turn that has been earned, in units of [`TURN`].
     part: u64,
-    /// The time up to which `served` and `part` are computed. During a pause it is the end of the pause.
+    /// The time up to which `served` and `part` are computed. During a pause it is the end of the
+    /// pause.
     at: u64,
     /// No turn may send before this time.
     paused_until: u64,
@@ -37,7 +38,8 @@ const TURN: u64 = PER_SECOND * SECOND;
 const SECOND: u64 = 1_000_000_000;
 /// A caller asks again after this time at the latest, because the rate may have risen meanwhile.
 const ASK_AGAIN: u64 = SECOND;
-/// Servers round a wait up to whole seconds. A wait of 1 s after an admitted request may so be any shorter time.
+/// Servers round a wait up to whole seconds. A wait of 1 s after an admitted request may so be any
+/// shorter time.
 const ROUNDED: u64 = SECOND;
 
 impl Host {
@@ -73,13 +75,14 @@ impl Host {
         if missing == 0 {
             return if paused == 0 { self.spaced(options, now) } else { paused };
         }
-        let earned_in = missing.div_ceil(u128::from(self.pace(options)).max(1)).min(ASK_AGAIN.into()) as u64;
+        let earned_in =
+            missing.div_ceil(u128::from(self.pace(options)).max(1)).min(ASK_AGAIN.into()) as u64;
         paused.saturating_add(earned_in)
     }
 
-    /// Nanoseconds until another turn may send beside those that have sent; 0: now, and then it counts as sent.
-    /// Callers that slept while the rate rose find several turns served. They send one after the other all the same:
-    /// a server with a small burst would refuse the second.
+    /// Nanoseconds until another turn may send beside those that have sent; 0: now, and then it
+    /// counts as sent. Callers that slept while the rate rose find several turns served. They send
+    /// one after the other all the same: a server with a small burst would refuse the second.
     fn spaced(&mut self, options: &Options, now: u64) -> u64 {
         let interval = TURN / self.pace(options).max(1);
         let ahead = interval.saturating_mul(u64::from(options.burst.saturating_sub(1)));
@@ -104,7 +107,8 @@ impl Host {
         let throttled = answer == Answer::Throttled;
         match throttled {
             false => self.rate.answered(options, now),
-            // The request was sent before the last cut, so its answer says nothing about the present rate.
+            // The request was sent before the last cut, so its answer says nothing about the
+            // present rate.
             true if turn <= self.cut => self.rate.count(now),
             true => {
                 self.rate.throttled(options, now);
@@ -140,7 +144,8 @@ impl Host {
             return;
         }
         if now >= self.paused_until {
-            // The unused burst is lost. One turn may send at the end of the pause, and the others follow at the rate.
+            // The unused burst is lost. One turn may send at the end of the pause, and the others
+            // follow at the rate.
             self.served = self.served.min(self.issued).saturating_add(1);
             self.part = 0;
         }
@@ -162,7 +167,8 @@ impl Host {
     fn advance(&mut self, options: &Options, now: u64) {
         self.used = self.used.max(now);
         if let Some(passed @ 1..) = now.checked_sub(self.at) {
-            let earned = u128::from(self.pace(options)) * u128::from(passed) + u128::from(self.part);
+            let earned =
+                u128::from(self.pace(options)) * u128::from(passed) + u128::from(self.part);
             let turns = (earned / u128::from(TURN)).min(u64::MAX.into()) as u64;
             self.served = self.served.saturating_add(turns);
             self.part = (earned % u128::from(TURN)) as u64;
@@ -177,7 +183,9 @@ impl Host {
 
 /// The time for which an answer asks the client to stay away. `None`: it does not.
 fn pause(throttled: bool, seen: &Seen) -> Option<u64> {
-    let spent = seen.more_after.filter(|after| seen.remaining == Some(0) && (throttled || *after > ROUNDED));
+    let spent = seen
+        .more_after
+        .filter(|after| seen.remaining == Some(0) && (throttled || *after > ROUNDED));
     seen.retry_after.or(spent)
 }
 

@@ -8,20 +8,21 @@ use alloc::vec::Vec;
 /// The most hosts of a [`Hosts`]. A call compares the hash of each, so more would make it slow.
 pub const HOSTS_MOST: usize = 4096;
 
-/// The rates of many hosts. If a new host finds no room, the host that has been idle for the longest time is
-/// forgotten. A host that has been idle for ten minutes counts as new.
+/// The rates of many hosts. If a new host finds no room, the host that has been idle for the
+/// longest time is forgotten. A host that has been idle for ten minutes counts as new.
 #[derive(Debug)]
 pub struct Hosts {
     options: Options,
     slots: Vec<HostSlot>,
     /// The most slots.
     most: usize,
-    /// The turns of all hosts so far. A new host's turns begin here, so a ticket of a forgotten host never waits.
+    /// The turns of all hosts so far. A new host's turns begin here, so a ticket of a forgotten
+    /// host never waits.
     turns: u64,
 }
 
-/// A turn to send one request to a host. It ends with one call of [`Hosts::respond`] or [`Hosts::leave`], or with
-/// none if the request got no answer.
+/// A turn to send one request to a host. It ends with one call of [`Hosts::respond`] or
+/// [`Hosts::leave`], or with none if the request got no answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(C)]
 #[must_use = "the request counts as sent"]
@@ -42,8 +43,8 @@ struct HostSlot {
 const FORGET_AFTER: u64 = 600_000_000_000;
 
 impl Hosts {
-    /// Room for `most` hosts, from 1 to [`HOSTS_MOST`]. `None`: another number, options that are not valid, or no
-    /// memory. Only this call allocates.
+    /// Room for `most` hosts, from 1 to [`HOSTS_MOST`]. `None`: another number, options that are
+    /// not valid, or no memory. Only this call allocates.
     pub fn new(options: &Options, most: usize) -> Option<Hosts> {
         if !options.is_valid() || most == 0 || most > HOSTS_MOST {
             return None;
@@ -63,9 +64,9 @@ impl Hosts {
         Ticket { host: hash, turn }
     }
 
-    /// Nanoseconds to sleep before the caller asks again. 0: the caller may send now, and the request counts as sent.
-    /// If the host has paused, the sleep lasts at least as long as the pause. Otherwise it is at most a second,
-    /// because the rate may rise meanwhile.
+    /// Nanoseconds to sleep before the caller asks again. 0: the caller may send now, and the
+    /// request counts as sent. If the host has paused, the sleep lasts at least as long as the
+    /// pause. Otherwise it is at most a second, because the rate may rise meanwhile.
     pub fn wait(&mut self, ticket: Ticket, now: u64) -> u64 {
         let options = self.options;
         self.find(ticket.host).map_or(0, |host| host.wait(&options, ticket.turn, now))
@@ -79,8 +80,8 @@ impl Hosts {
         }
     }
 
-    /// Gives a turn back before the request was sent. The callers behind it move up. (A request that was sent and got
-    /// no answer needs no call. It says nothing about limits.)
+    /// Gives a turn back before the request was sent. The callers behind it move up. (A request
+    /// that was sent and got no answer needs no call. It says nothing about limits.)
     pub fn leave(&mut self, ticket: Ticket, now: u64) {
         let options = self.options;
         if let Some(host) = self.find(ticket.host) {
@@ -108,7 +109,8 @@ impl Hosts {
     fn append(&mut self, slot: HostSlot) -> Option<usize> {
         let index = self.slots.len();
         self.slots.spare_capacity_mut().first_mut()?.write(slot);
-        // SAFETY: the vector has spare capacity for one more slot, which the line above has written.
+        // SAFETY: the vector has spare capacity for one more slot, which the line above has
+        // written.
         unsafe { self.slots.set_len(index + 1) };
         Some(index)
     }

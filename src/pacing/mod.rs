@@ -1,8 +1,9 @@
 //! Pacing of outgoing requests: a client finds the rate that each host accepts.
 //!
-//! A host that refuses with `429` lowers its rate; answers raise it again, by the cubic curve of the AWS SDKs'
-//! adaptive retry mode or by additive increase and multiplicative decrease. `Retry-After` stops all requests to the
-//! host until that time. Pacing delays requests. It never repeats one.
+//! A host that refuses with `429` lowers its rate; answers raise it again, by the cubic curve of
+//! the AWS SDKs' adaptive retry mode or by additive increase and multiplicative decrease.
+//! `Retry-After` stops all requests to the host until that time. Pacing delays requests. It never
+//! repeats one.
 //!
 //! ```
 //! use tollbar::http::Seen;
@@ -20,9 +21,9 @@
 //! assert_eq!(hosts.wait(next, now), 2_000_000_000);
 //! ```
 //!
-//! Threads: [`Hosts`] is a plain value, and each call needs it exclusively. A program with threads holds a mutex of
-//! its own around each call, not while it sleeps. No call waits, allocates or calls the system
-//! (docs/internals/decisions/0054).
+//! Threads: [`Hosts`] is a plain value, and each call needs it exclusively. A program with threads
+//! holds a mutex of its own around each call, not while it sleeps. No call waits, allocates or
+//! calls the system (docs/internals/decisions/0054).
 
 mod host;
 mod hosts;
@@ -45,7 +46,8 @@ pub struct Options {
     pub algorithm: Algorithm,
     /// The floor in millionths of a request per second, at least 1.
     pub least: u64,
-    /// The ceiling in millionths of a request per second, up to [`MOST`]. A host has this rate until it throttles.
+    /// The ceiling in millionths of a request per second, up to [`MOST`]. A host has this rate
+    /// until it throttles.
     pub most: u64,
     /// How many requests may be sent at once after an idle time, at least 1.
     pub burst: u32,
@@ -56,7 +58,8 @@ pub struct Options {
 /// How answers change the rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Algorithm {
-    /// The rate is cut to 0.7, rises to its former value, stays near it, and then rises faster and faster.
+    /// The rate is cut to 0.7, rises to its former value, stays near it, and then rises faster and
+    /// faster.
     Cubic,
     /// The rate is cut to 0.9 and rises evenly.
     Aimd {
@@ -79,7 +82,8 @@ pub enum Answer {
 pub struct HostState {
     /// The rate in millionths of a request per second.
     pub rate: u64,
-    /// The smoothed rate of answers in millionths of a request per second. 0 in the first half second.
+    /// The smoothed rate of answers in millionths of a request per second. 0 in the first half
+    /// second.
     pub measured: u64,
     /// How many callers wait.
     pub waiting: u64,
@@ -99,7 +103,8 @@ impl Options {
         }
     }
 
-    /// Whether the bounds fit together: 1 <= `least` <= `most` <= [`MOST`], and a burst of at least 1.
+    /// Whether the bounds fit together: 1 <= `least` <= `most` <= [`MOST`], and a burst of at
+    /// least 1.
     pub const fn is_valid(&self) -> bool {
         self.least >= 1 && self.least <= self.most && self.most <= MOST && self.burst >= 1
     }
@@ -112,8 +117,8 @@ impl Default for Options {
 }
 
 impl Answer {
-    /// What an HTTP status says. Throttled are 429, 503 with `Retry-After`, and 403 with no permit left (GitHub's
-    /// refusal).
+    /// What an HTTP status says. Throttled are 429, 503 with `Retry-After`, and 403 with no permit
+    /// left (GitHub's refusal).
     pub fn of(status: u16, seen: &Seen) -> Answer {
         match status {
             429 => Answer::Throttled,

@@ -2,16 +2,17 @@
 
 use super::{Algorithm, Options, PER_SECOND};
 
-/// A sending rate in millionths of a request per second. An answered request raises it, a throttled one cuts it. A
-/// plain value of one thread.
+/// A sending rate in millionths of a request per second. An answered request raises it, a throttled
+/// one cuts it. A plain value of one thread.
 ///
 /// With [`Algorithm::Cubic`] it is the client rate of the AWS SDKs' adaptive retry mode (botocore's
 /// `retries/throttling.py` and `retries/adaptive.py`, the test table of aws-sdk-go-v2's
-/// `aws/retry/adaptive_ratelimit_test.go`): scale constant 0.4, beta 0.7, smoothing 0.8 over half seconds, at most
-/// twice the measured rate.
+/// `aws/retry/adaptive_ratelimit_test.go`): scale constant 0.4, beta 0.7, smoothing 0.8 over half
+/// seconds, at most twice the measured rate.
 ///
-/// It differs in one case. If the first throttled answer comes before the first half second is over, the SDKs measure
-/// a rate of 0 and fall to the floor. This type takes the answers so far for those of half a second.
+/// It differs in one case. If the first throttled answer comes before the first half second is
+/// over, the SDKs measure a rate of 0 and fall to the floor. This type takes the answers so far for
+/// those of half a second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct SendingRate {
@@ -36,8 +37,8 @@ pub struct SendingRate {
 const SECOND: u64 = 1_000_000_000;
 /// `measured` changes once in this time.
 const BUCKET: u64 = SECOND / 2;
-/// The curve counts at most this time on each side of its level part, so that no cube overflows: 2^40 ns are 18
-/// minutes.
+/// The curve counts at most this time on each side of its level part, so that no cube overflows:
+/// 2^40 ns are 18 minutes.
 const SIDE_MOST: u64 = 1 << 40;
 
 impl SendingRate {
@@ -93,8 +94,8 @@ impl SendingRate {
         self.set(options, next);
     }
 
-    /// Takes a throttled answer: the rate falls to 0.7 (cubic) or 0.9 (AIMD) of the measured rate, or of the present
-    /// rate if that is less.
+    /// Takes a throttled answer: the rate falls to 0.7 (cubic) or 0.9 (AIMD) of the measured rate,
+    /// or of the present rate if that is less.
     pub fn throttled(&mut self, options: &Options, now: u64) {
         self.count(now);
         if self.measured == 0 {
@@ -123,8 +124,8 @@ impl SendingRate {
         (self.answers, self.bucket) = (0, bucket);
     }
 
-    /// Leaves the time until `at` out of the account, because the host has asked for a pause: the rate does not rise,
-    /// and the measured rate does not fall.
+    /// Leaves the time until `at` out of the account, because the host has asked for a pause: the
+    /// rate does not rise, and the measured rate does not fall.
     pub fn hold_until(&mut self, at: u64) {
         self.cut_at = self.cut_at.max(at);
         self.bucket = self.bucket.max(at / BUCKET);
@@ -142,8 +143,8 @@ fn nine_tenths(rate: u64) -> u64 {
 /// The curve 0.4 (t - K)^3 + top at `since` nanoseconds after the cut, where t - K is in seconds.
 fn cubic(top: u64, rise: u64, since: u64) -> u64 {
     let side = u128::from(since.abs_diff(rise).min(SIDE_MOST));
-    // A cube of nanoseconds is 10^27 cubes of a second, and a rate of 1/s has 10^6 units. 0.4 of the quotient is 1 /
-    // (2.5 * 10^21).
+    // A cube of nanoseconds is 10^27 cubes of a second, and a rate of 1/s has 10^6 units. 0.4 of
+    // the quotient is 1 / (2.5 * 10^21).
     let height = (side * side * side / 2_500_000_000_000_000_000_000).min(u64::MAX.into()) as u64;
     match since < rise {
         true => top.saturating_sub(height),
@@ -151,9 +152,11 @@ fn cubic(top: u64, rise: u64, since: u64) -> u64 {
     }
 }
 
-/// K: the nanoseconds in which the curve rises from 0.7 of `top` to `top`, the cube root of 0.3 top / 0.4 in seconds.
+/// K: the nanoseconds in which the curve rises from 0.7 of `top` to `top`, the cube root of 0.3 top
+/// / 0.4 in seconds.
 fn rise(top: u64) -> u64 {
-    // `top` has 10^6 units for 1/s, and a second's cube has 10^27 cubes of a nanosecond. `MOST` bounds the product.
+    // `top` has 10^6 units for 1/s, and a second's cube has 10^27 cubes of a nanosecond. `MOST`
+    // bounds the product.
     cube_root(u128::from(top.min(super::MOST)) * 750_000_000_000_000_000_000)
 }
 

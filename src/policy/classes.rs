@@ -10,8 +10,8 @@ pub const CLASS_NAME_MOST: usize = 15;
 /// The name of a class, padded with zeroes. Its last byte is 0.
 pub(crate) type ClassName = [u8; CLASS_NAME_MOST + 1];
 
-/// The classes of a policy, as in `100/s reserve low 20 high 0`: a request of class `low` passes only if 20 permits
-/// are left after it. A request that names no class has no reserve.
+/// The classes of a policy, as in `100/s reserve low 20 high 0`: a request of class `low` passes
+/// only if 20 permits are left after it. A request that names no class has no reserve.
 ///
 /// ```
 /// use tollbar::policy::Classes;
@@ -31,13 +31,14 @@ pub struct Classes {
 
 impl Classes {
     /// No classes.
-    pub const NONE: Classes = Classes { names: [[0; CLASS_NAME_MOST + 1]; CLASSES_MOST], reserves: [0; CLASSES_MOST] };
+    pub const NONE: Classes =
+        Classes { names: [[0; CLASS_NAME_MOST + 1]; CLASSES_MOST], reserves: [0; CLASSES_MOST] };
 
     /// These classes and one more.
     ///
     /// # Errors
-    /// [`PolicyError::Classes`] if there are [`CLASSES_MOST`], if one has this name, or if the name is not a letter
-    /// followed by letters, digits, `-` and `_`, [`CLASS_NAME_MOST`] bytes at most.
+    /// [`PolicyError::Classes`] if there are [`CLASSES_MOST`], if one has this name, or if the name
+    /// is not a letter followed by letters, digits, `-` and `_`, [`CLASS_NAME_MOST`] bytes at most.
     pub fn and(self, name: &str, reserve: u64) -> Result<Classes, PolicyError> {
         self.and_bytes(name.as_bytes(), reserve)
     }
@@ -46,7 +47,9 @@ impl Classes {
     pub(crate) fn and_bytes(mut self, name: &[u8], reserve: u64) -> Result<Classes, PolicyError> {
         let padded = padded(name).filter(|_| is_name(name) && self.reserve(name).is_none());
         let free = self.names.iter_mut().zip(&mut self.reserves).find(|(name, _)| is_unused(name));
-        let (Some(padded), Some((place, kept))) = (padded, free) else { return Err(PolicyError::Classes) };
+        let (Some(padded), Some((place, kept))) = (padded, free) else {
+            return Err(PolicyError::Classes);
+        };
         (*place, *kept) = (padded, reserve);
         Ok(self)
     }
@@ -56,21 +59,27 @@ impl Classes {
         self.names[0][0] == 0
     }
 
-    /// The permits that a request of this class leaves; `None` if there is no such class. The class is given by its
-    /// name or by its number in decimal, which is 1 for the first one.
+    /// The permits that a request of this class leaves; `None` if there is no such class. The class
+    /// is given by its name or by its number in decimal, which is 1 for the first one.
     #[inline(never)]
     pub fn reserve(&self, class: &[u8]) -> Option<u64> {
         if let [digit @ b'1'..=b'9'] = *class {
             return self.iter().nth(usize::from(digit - b'1')).map(|(_, reserve)| reserve);
         }
         let name = padded(class)?;
-        self.names.iter().zip(&self.reserves).find(|(known, _)| **known == name).map(|(_, reserve)| *reserve)
+        self.names
+            .iter()
+            .zip(&self.reserves)
+            .find(|(known, _)| **known == name)
+            .map(|(_, reserve)| *reserve)
     }
 
     /// The names and reserves, in the order of the text.
     pub fn iter(&self) -> impl Iterator<Item = (&str, u64)> {
         let used = self.names.iter().zip(&self.reserves).filter(|(name, _)| !is_unused(name));
-        used.map(|(name, reserve)| (core::str::from_utf8(unpadded(name)).unwrap_or_default(), *reserve))
+        used.map(|(name, reserve)| {
+            (core::str::from_utf8(unpadded(name)).unwrap_or_default(), *reserve)
+        })
     }
 
     /// The padded names and the reserves.
@@ -86,7 +95,9 @@ impl Classes {
     ///
     /// # Errors
     /// [`PolicyError::Classes`] if `to_raw` gives no such names and reserves.
-    pub fn of_raw(raw: &[([u8; CLASS_NAME_MOST + 1], u64); CLASSES_MOST]) -> Result<Classes, PolicyError> {
+    pub fn of_raw(
+        raw: &[([u8; CLASS_NAME_MOST + 1], u64); CLASSES_MOST],
+    ) -> Result<Classes, PolicyError> {
         let mut classes = Classes::NONE;
         for (name, reserve) in raw {
             if !is_unused(name) {
@@ -99,7 +110,8 @@ impl Classes {
         }
     }
 
-    /// The index of the first class whose reserve is `burst` or more, so that none of its requests could pass.
+    /// The index of the first class whose reserve is `burst` or more, so that none of its requests
+    /// could pass.
     pub(super) const fn first_without_room(&self, burst: u64) -> Option<usize> {
         let mut i = 0;
         while i < CLASSES_MOST {

@@ -11,8 +11,8 @@ pub enum PolicyError {
     BurstZero,
     /// 16 permits per nanosecond or more, or more than the algorithm can count at that period.
     RateTooHigh,
-    /// The burst takes longer to refill than a state word can hold. For `interval` with `anchor first`: it is above
-    /// the limit.
+    /// The burst takes longer to refill than a state word can hold. For `interval` with
+    /// `anchor first`: it is above the limit.
     BurstTooLarge,
     /// A fresh state would hold more than the burst.
     InitAboveBurst,
@@ -26,26 +26,27 @@ pub enum PolicyError {
     Ban,
     /// A quota with another period than `forever`, or `forever` with another algorithm.
     Quota,
-    /// Knots of a curve that fall, or do not rise to the whole limit; bands of a level-refill whose levels do not
-    /// rise from 0, or whose rates are not 1 % to 100 %.
+    /// Knots of a curve that fall, or do not rise to the whole limit; bands of a level-refill whose
+    /// levels do not rise from 0, or whose rates are not 1 % to 100 %.
     Knots,
-    /// A calendar whose period is not a day, week, month or year or whose first day is not one of it, or a month or
-    /// year of another algorithm.
+    /// A calendar whose period is not a day, week, month or year or whose first day is not one of
+    /// it, or a month or year of another algorithm.
     Calendar,
     /// A calendar with a clock that is not the wall clock.
     WallClock,
-    /// A sliding log has more than 2^24 entries, or in a table more than its key's word can count in the period.
+    /// A sliding log has more than 2^24 entries, or in a table more than its key's word can count
+    /// in the period.
     LogTooLarge,
     /// The algorithm needs more than one state word.
     NotOneWord,
-    /// Classes that are more than four, have one name, or have a name that is not a letter followed by letters,
-    /// digits, `-` and `_`, 15 bytes at most; a reserve that is the burst or more; or classes of a policy that lends,
-    /// or of a limiter whose threads have credit.
+    /// Classes that are more than four, have one name, or have a name that is not a letter followed
+    /// by letters, digits, `-` and `_`, 15 bytes at most; a reserve that is the burst or more; or
+    /// classes of a policy that lends, or of a limiter whose threads have credit.
     Classes,
     /// The policy has no class of that name.
     NoSuchClass,
-    /// The policies of a list do not fit one state word together: two of gcra without `init`, `borrow` and `ban` do,
-    /// unless one is much faster than the other.
+    /// The policies of a list do not fit one state word together: two of gcra without `init`,
+    /// `borrow` and `ban` do, unless one is much faster than the other.
     List,
     /// There is no memory for the state.
     NoMemory,
@@ -104,8 +105,8 @@ impl core::error::Error for PolicyError {}
 /// Where a policy's text is wrong, and what was expected there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SyntaxError {
-    /// The column, from 1, at which the wrong part of the text begins: a word, a number, or an option with its value.
-    /// If the text ends too early, the column after its last byte.
+    /// The column, from 1, at which the wrong part of the text begins: a word, a number, or an
+    /// option with its value. If the text ends too early, the column after its last byte.
     pub column: usize,
     /// What was expected there, NUL-terminated for C.
     pub(crate) expected: &'static CStr,
@@ -147,11 +148,15 @@ impl core::fmt::Display for SyntaxError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self.fault {
             Fault::Syntax => write!(f, "column {}: expected {}", self.column, self.expected()),
-            Fault::Overflow => write!(f, "column {}: number too large, expected {}", self.column, self.expected()),
+            Fault::Overflow => {
+                write!(f, "column {}: number too large, expected {}", self.column, self.expected())
+            }
             Fault::UnknownAlgorithm => {
                 write!(f, "column {}: unknown algorithm, expected {}", self.column, self.expected())
             }
-            Fault::Duplicate => write!(f, "column {}: given twice, expected {}", self.column, self.expected()),
+            Fault::Duplicate => {
+                write!(f, "column {}: given twice, expected {}", self.column, self.expected())
+            }
             Fault::Policy(why) => write!(f, "column {}: {why}", self.column),
             Fault::NoMemory => f.write_str("out of memory"),
         }

@@ -1,8 +1,9 @@
 //! The table of algorithms: one row for each.
 //!
 //! A row makes the variant of [`Kind`], its name and number, the options that the text and
-//! [`Policy::validate`](super::Policy::validate) take with it, and, by `cargo xtask lists` and `cargo xtask header`,
-//! its place in the C header, in the bindings' lists and in docs/algorithms.md.
+//! [`Policy::validate`](super::Policy::validate) take with it, and, by `cargo xtask lists` and
+//! `cargo xtask header`, its place in the C header, in the bindings' lists and in
+//! docs/algorithms.md.
 
 use super::Opt;
 
@@ -13,20 +14,22 @@ pub struct Row {
     pub kind: Kind,
     /// What it does, in a sentence without its full stop.
     pub summary: &'static str,
-    /// Its name in the text form, and in lower case the name of its constant in C and in each binding.
+    /// Its name in the text form, and in lower case the name of its constant in C and in each
+    /// binding.
     pub name: &'static str,
     /// Other names in the text form.
     pub aliases: &'static [&'static str],
     /// What a state is made of.
     pub words: Words,
-    /// A request may cost more permits than are left, and later requests wait until that debt is paid. With `borrow`
-    /// other algorithms lend too.
+    /// A request may cost more permits than are left, and later requests wait until that debt is
+    /// paid. With `borrow` other algorithms lend too.
     pub lends: bool,
     /// No permit comes back with time, and the period is [`FOREVER`](super::FOREVER).
     pub forever: bool,
     /// The algorithm's options, without `algo` and `unit`, which all algorithms have.
     pub options: &'static [Opt],
-    /// The algorithm's lines in docs/algorithms.md: first without options, then with options that change the bound.
+    /// The algorithm's lines in docs/algorithms.md: first without options, then with options that
+    /// change the bound.
     pub forms: &'static [Form],
 }
 

@@ -1,14 +1,15 @@
-//! Pairs of whole percents: the knots of a refill curve, and the bands of a bucket whose refill depends on its level.
+//! Pairs of whole percents: the knots of a refill curve, and the bands of a bucket whose refill
+//! depends on its level.
 
-/// Up to 16 pairs of whole percents, as 32 bytes. The pair `[0, 0]` ends a shorter list. An empty list is the
-/// algorithm's default.
+/// Up to 16 pairs of whole percents, as 32 bytes. The pair `[0, 0]` ends a shorter list. An empty
+/// list is the algorithm's default.
 ///
-/// - `curve`: each pair is a knot, `[time in the slice, share of the limit]`. The curve begins at `[0, 0]`, which is
-///   not in the list, and is straight between two knots. Neither number falls from a knot to the next, each knot
-///   differs from the one before, and the last share is 100.
-/// - `level-refill`: each pair is a band, `[level, rate]`: from that share of the burst on permits come back at that
-///   share of the rate. The first level is 0, levels rise and are below 100, rates are 1 to 100, and there are at
-///   most [`Knots::BANDS_MOST`] bands.
+/// - `curve`: each pair is a knot, `[time in the slice, share of the limit]`. The curve begins at
+///   `[0, 0]`, which is not in the list, and is straight between two knots. Neither number falls
+///   from a knot to the next, each knot differs from the one before, and the last share is 100.
+/// - `level-refill`: each pair is a band, `[level, rate]`: from that share of the burst on permits
+///   come back at that share of the rate. The first level is 0, levels rise and are below 100,
+///   rates are 1 to 100, and there are at most [`Knots::BANDS_MOST`] bands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Knots([[u8; 2]; Knots::MOST]);
 
@@ -21,13 +22,24 @@ impl Knots {
     pub const NONE: Knots = Knots([[0; 2]; Knots::MOST]);
 
     /// A curve that follows ln(1 + (e - 1) * t) from below, by less than 0.4 % of the limit.
-    pub const LN: Knots = Knots::of(&[[3, 5], [13, 20], [22, 32], [34, 46], [50, 62], [64, 74], [78, 85], [100, 100]]);
+    pub const LN: Knots = Knots::of(&[
+        [3, 5],
+        [13, 20],
+        [22, 32],
+        [34, 46],
+        [50, 62],
+        [64, 74],
+        [78, 85],
+        [100, 100],
+    ]);
     /// A curve that follows log2(1 + t) from below, by less than 0.7 % of the limit.
-    pub const LOG2: Knots = Knots::of(&[[15, 20], [32, 40], [50, 58], [56, 64], [78, 83], [100, 100]]);
+    pub const LOG2: Knots =
+        Knots::of(&[[15, 20], [32, 40], [50, 58], [56, 64], [78, 83], [100, 100]]);
     /// Half of the limit at the slice's beginning, and the rest evenly.
     pub const FRONT: Knots = Knots::of(&[[0, 50], [100, 100]]);
     /// A quarter of the limit at the beginning of each quarter of the slice.
-    pub const STEP: Knots = Knots::of(&[[0, 25], [25, 25], [25, 50], [50, 50], [50, 75], [75, 75], [75, 100]]);
+    pub const STEP: Knots =
+        Knots::of(&[[0, 25], [25, 25], [25, 50], [50, 50], [50, 75], [75, 75], [75, 100]]);
 
     /// The list of these pairs, of which the first [`Knots::MOST`] count.
     pub const fn of(pairs: &[[u8; 2]]) -> Knots {
@@ -85,7 +97,8 @@ impl Knots {
                 }
             } else {
                 let stays = next_at == at && next_share == share;
-                if stays || next_at < at || next_at > 100 || next_share < share || next_share > 100 {
+                if stays || next_at < at || next_at > 100 || next_share < share || next_share > 100
+                {
                     return false;
                 }
                 (at, share) = (next_at, next_share);

@@ -20,11 +20,12 @@ pub use zone::Zone;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum Keep {
-    /// The number of permits that it has left, up to the new burst. No wait becomes longer than the new policy's
-    /// refill.
+    /// The number of permits that it has left, up to the new burst. No wait becomes longer than the
+    /// new policy's refill.
     #[default]
     Count = 0,
-    /// The time until its debt is paid. To and from a quota, which has no such time, the number of permits used.
+    /// The time until its debt is paid. To and from a quota, which has no such time, the number of
+    /// permits used.
     Time = 1,
     /// Nothing: it gets a fresh state.
     Reset = 2,
@@ -44,10 +45,11 @@ pub enum Anchor {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum Mode {
-    /// The window is `segments` segments, the running one included, so it is up to one segment short.
+    /// The window is `segments` segments, the running one included, so it is up to one segment
+    /// short.
     N = 0,
-    /// The window is one segment more: never more than `limit` permits in any window of one period, and
-    /// sometimes fewer.
+    /// The window is one segment more: never more than `limit` permits in any window of one period,
+    /// and sometimes fewer.
     Strict = 1,
     /// The window is one segment more, of which only the share that is still inside counts.
     Interpolated = 2,
@@ -98,7 +100,10 @@ impl Span {
             Span::Week => from < 7,
             Span::Month => from < 31,
             // 2000 had a 29 February.
-            Span::Year => from / 32 < 12 && i64::from(from % 32) < zone::civil::length(2000, i64::from(from / 32) + 1),
+            Span::Year => {
+                from / 32 < 12
+                    && i64::from(from % 32) < zone::civil::length(2000, i64::from(from / 32) + 1)
+            }
         }
     }
 }
@@ -131,8 +136,8 @@ pub struct Rate {
 
 /// `limit` permits per `period`, with the options of its algorithm.
 ///
-/// Options of other algorithms keep the value that [`Policy::new`] gives them. [`Policy::validate`] refuses any other
-/// value, so no option is silently ignored.
+/// Options of other algorithms keep the value that [`Policy::new`] gives them. [`Policy::validate`]
+/// refuses any other value, so no option is silently ignored.
 ///
 /// ```
 /// use tollbar::{Kind, Policy};
@@ -148,13 +153,16 @@ pub struct Policy {
     pub limit: u64,
     /// The period in nanoseconds; [`FOREVER`] for a quota.
     pub period: u64,
-    /// The most permits at once, and so the largest cost that can pass (with `borrow` a larger one can, too).
+    /// The most permits at once, and so the largest cost that can pass (with `borrow` a larger one
+    /// can, too).
     pub burst: u64,
     /// The algorithm.
     pub kind: Kind,
-    /// gcra: permits that a fresh state holds. The text form's default is `burst`, or 0 with `borrow`.
+    /// gcra: permits that a fresh state holds. The text form's default is `burst`, or 0 with
+    /// `borrow`.
     pub init: u64,
-    /// gcra: a bucket without debt lets any cost pass, and later requests wait until that cost is refilled.
+    /// gcra: a bucket without debt lets any cost pass, and later requests wait until that cost is
+    /// refilled.
     pub borrow: bool,
     /// interval, fixed-window, sliding-window: the alignment.
     pub anchor: Anchor,
@@ -162,7 +170,8 @@ pub struct Policy {
     pub segments: u32,
     /// sliding-window: how the oldest segment counts.
     pub mode: Mode,
-    /// pacer: departures that may leave at once after an idle time, in addition to the one that is due.
+    /// pacer: departures that may leave at once after an idle time, in addition to the one that is
+    /// due.
     pub slack: u64,
     /// warm-up: nanoseconds from cold to warm.
     pub warm_up: u64,
@@ -176,17 +185,17 @@ pub struct Policy {
     pub count_rejected: bool,
     /// What a permit is.
     pub unit: Unit,
-    /// gcra without `borrow`, interval, fixed-window, weighted-window, quota: classes of requests, and the permits
-    /// that each leaves to the others. A take names its class
+    /// gcra without `borrow`, interval, fixed-window, weighted-window, quota: classes of requests,
+    /// and the permits that each leaves to the others. A take names its class
     /// ([`Limiter::check_class`](crate::Limiter::check_class)).
     pub classes: Classes,
-    /// calendar: the first day of each window, from 0. Of a month: the day of the month less 1. Of a week: from
-    /// Monday. Of a year: 32 times the month less 1, plus the day of the month less 1.
+    /// calendar: the first day of each window, from 0. Of a month: the day of the month less 1. Of
+    /// a week: from Monday. Of a year: 32 times the month less 1, plus the day of the month less 1.
     pub from: u32,
     /// calendar: the time zone whose days, weeks, months and years the windows are.
     pub zone: Zone,
-    /// gcra, without `init`, `borrow` and `ban`: a second rate, as in "10/s; 1000/day". A request passes if both
-    /// buckets have its cost, and then both are charged. Both share one state word.
+    /// gcra, without `init`, `borrow` and `ban`: a second rate, as in "10/s; 1000/day". A request
+    /// passes if both buckets have its cost, and then both are charged. Both share one state word.
     pub second: Option<Rate>,
     /// curve: the knots. level-refill: the bands.
     pub knots: Knots,
@@ -274,8 +283,8 @@ impl Policy {
         Span::ALL.into_iter().find(|span| span.nanos() == self.period)
     }
 
-    /// This policy with another algorithm, and the defaults of that algorithm's options. A quota's period is
-    /// [`FOREVER`].
+    /// This policy with another algorithm, and the defaults of that algorithm's options. A quota's
+    /// period is [`FOREVER`].
     pub const fn with_kind(mut self, kind: Kind) -> Policy {
         self.kind = kind;
         if kind.takes(Opt::Segments) {
@@ -290,8 +299,8 @@ impl Policy {
         self
     }
 
-    /// Whether every option is in range and belongs to the algorithm. Limits that depend on the size of a state
-    /// word are checked when the policy is compiled.
+    /// Whether every option is in range and belongs to the algorithm. Limits that depend on the
+    /// size of a state word are checked when the policy is compiled.
     ///
     /// # Errors
     /// The first rule that the policy breaks.
@@ -306,8 +315,16 @@ impl Policy {
             return Err(PolicyError::InitAboveBurst);
         }
         if let Some(second) = self.second {
-            let usual = matches!(self.kind, Kind::Gcra) && !self.borrow && self.ban == 0 && self.init == self.burst;
-            if !usual || self.limit == 0 || second.limit == 0 || second.period == 0 || second.burst == 0 {
+            let usual = matches!(self.kind, Kind::Gcra)
+                && !self.borrow
+                && self.ban == 0
+                && self.init == self.burst;
+            if !usual
+                || self.limit == 0
+                || second.limit == 0
+                || second.period == 0
+                || second.burst == 0
+            {
                 return Err(PolicyError::List);
             }
         }
@@ -337,10 +354,14 @@ impl Policy {
         if kind.is_forever() && self.period != FOREVER {
             return Err(PolicyError::Quota);
         }
-        if kind.takes(Opt::Curve) && !self.knots.is_curve() || kind.takes(Opt::Refill) && !self.knots.is_bands() {
+        if kind.takes(Opt::Curve) && !self.knots.is_curve()
+            || kind.takes(Opt::Refill) && !self.knots.is_bands()
+        {
             return Err(PolicyError::Knots);
         }
-        if matches!(kind, Kind::Calendar) && !self.span().is_some_and(|span| span.has_first_day(self.from)) {
+        if matches!(kind, Kind::Calendar)
+            && !self.span().is_some_and(|span| span.has_first_day(self.from))
+        {
             return Err(PolicyError::Calendar);
         }
         if matches!(kind, Kind::SlidingLog) && self.limit > LOG_MOST {
@@ -349,8 +370,8 @@ impl Policy {
         Ok(())
     }
 
-    /// The index of the first class of which no request could pass: its reserve is the burst or more. A limit of 0
-    /// denies all classes alike.
+    /// The index of the first class of which no request could pass: its reserve is the burst or
+    /// more. A limit of 0 denies all classes alike.
     const fn class_without_room(&self) -> Option<usize> {
         let burst = match self.second {
             Some(second) if second.burst < self.burst => second.burst,

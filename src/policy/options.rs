@@ -1,4 +1,5 @@
-//! The table of options: one row for each. Which algorithms have an option is in the table of algorithms (kinds.rs).
+//! The table of options: one row for each. Which algorithms have an option is in the table of
+//! algorithms (kinds.rs).
 
 use super::{Anchor, Kind, Mode, Policy};
 

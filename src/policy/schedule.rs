@@ -7,26 +7,28 @@
 //! 100/s, 22:00-06:00 500/s, sat sun 06:00-22:00 200/s
 //! ```
 //!
-//! The first policy is in force whenever no entry is. An entry is in force while local clocks show one of its days
-//! and a time from its begin to just before its end. Without days it holds every day, without a time the whole day.
-//! An entry whose end is before its begin goes on over midnight, and belongs to the day on which it begins. At most
-//! one entry is in force at a time.
+//! The first policy is in force whenever no entry is. An entry is in force while local clocks show
+//! one of its days and a time from its begin to just before its end. Without days it holds every
+//! day, without a time the whole day. An entry whose end is before its begin goes on over midnight,
+//! and belongs to the day on which it begins. At most one entry is in force at a time.
 //!
-//! A [`Schedule`] has no state. The policy in force depends on the instant alone, so all processes that have one text
-//! and agree about the instant agree about the policy, whatever their clocks showed before. If local clocks jump over
-//! the begin of an entry, it begins at the jump. If they show an hour twice, each entry of that hour is in force
-//! twice.
+//! A [`Schedule`] has no state. The policy in force depends on the instant alone, so all processes
+//! that have one text and agree about the instant agree about the policy, whatever their clocks
+//! showed before. If local clocks jump over the begin of an entry, it begins at the jump. If they
+//! show an hour twice, each entry of that hour is in force twice.
 //!
-//! To follow a schedule, give the policy in force to [`Limiter::set_policy`](crate::Limiter::set_policy) or to a
-//! table's `set_policy`, once a second or at [`InForce::until`]. A policy that is in force already changes nothing.
-//! With [`Keep::Count`](super::Keep::Count) the permits left stay left at a switch, up to the new burst, and a full
-//! bucket stays full. In any interval a limiter or a key is admitted at most the sum of the bounds of the policies
-//! that were in force in it, each as often as it came into force.
+//! To follow a schedule, give the policy in force to
+//! [`Limiter::set_policy`](crate::Limiter::set_policy) or to a table's `set_policy`, once a second
+//! or at [`InForce::until`]. A policy that is in force already changes nothing. With
+//! [`Keep::Count`](super::Keep::Count) the permits left stay left at a switch, up to the new burst,
+//! and a full bucket stays full. In any interval a limiter or a key is admitted at most the sum of
+//! the bounds of the policies that were in force in it, each as often as it came into force.
 //!
-//! Policies that count in windows of one length, such as `1000/month` and `10/month`, keep the permits used instead,
-//! and a count above the smaller limit becomes that limit. So with `1000/month, sun 10/month` a key may take 990
-//! permits after each Sunday. If a limit shall hold over the switches, make it a policy of its own, and charge both
-//! with [`take_many`](crate::take_many).
+//! Policies that count in windows of one length, such as `1000/month` and `10/month`, keep the
+//! permits used instead, and a count above the smaller limit becomes that limit. So with
+//! `1000/month, sun 10/month` a key may take 990 permits after each Sunday. If a limit shall hold
+//! over the switches, make it a policy of its own, and charge both with
+//! [`take_many`](crate::take_many).
 
 use super::text::{self, TEXT_MOST};
 use super::zone::civil::weekday;
@@ -45,7 +47,8 @@ pub const SCHEDULE_TEXT_MOST: usize = (ENTRIES_MOST + 2) * (TEXT_MOST + 48);
 const SECOND: u64 = 1_000_000_000;
 /// Minutes of a day of 24 hours.
 const MINUTES: u32 = 1440;
-/// Entries have at most 32 edges a day. Fifteen days have every local time, even if a zone leaves out one of them.
+/// Entries have at most 32 edges a day. Fifteen days have every local time, even if a zone leaves
+/// out one of them.
 const EDGES_MOST: u32 = 512;
 
 /// A policy for each time of the week.
@@ -73,7 +76,8 @@ pub struct Schedule {
 pub struct InForce {
     /// The policy.
     pub policy: Policy,
-    /// The instant at which another policy comes into force, in Unix nanoseconds. [`NEVER`]: none does.
+    /// The instant at which another policy comes into force, in Unix nanoseconds. [`NEVER`]: none
+    /// does.
     pub until: u64,
 }
 
@@ -84,7 +88,8 @@ pub(super) struct Entry {
     pub(super) days: u8,
     /// The minute of the day at which it begins, below [`MINUTES`].
     pub(super) from: u32,
-    /// The minute at which it ends, from 1 to [`MINUTES`]. On the next day if it is not above `from`.
+    /// The minute at which it ends, from 1 to [`MINUTES`]. On the next day if it is not above
+    /// `from`.
     pub(super) to: u32,
     pub(super) policy: Policy,
 }
@@ -99,7 +104,10 @@ impl Schedule {
     ///
     /// # Errors
     /// [`SyntaxError`]: the column, what was expected there, and the kind of fault.
-    pub fn parse(text: &[u8], check: &dyn Fn(&Policy) -> Result<(), PolicyError>) -> Result<Schedule, SyntaxError> {
+    pub fn parse(
+        text: &[u8],
+        check: &dyn Fn(&Policy) -> Result<(), PolicyError>,
+    ) -> Result<Schedule, SyntaxError> {
         text::schedule(text, check)
     }
 
@@ -123,8 +131,8 @@ impl Schedule {
         &self.zone
     }
 
-    /// Writes the canonical text, with the zone's rule in place of its name, as far as `out` has room. Returns the
-    /// length of the whole text in bytes, at most [`SCHEDULE_TEXT_MOST`].
+    /// Writes the canonical text, with the zone's rule in place of its name, as far as `out` has
+    /// room. Returns the length of the whole text in bytes, at most [`SCHEDULE_TEXT_MOST`].
     pub fn print(&self, out: &mut [u8]) -> usize {
         let mut out = Writer::new(out);
         print_policy(&self.usual, &mut out);
@@ -158,16 +166,19 @@ impl Schedule {
     fn policy(&self, instant: i64) -> &Policy {
         let local = self.local(instant);
         let (day, minute) = (weekday(local.div_euclid(DAY)), (local.rem_euclid(DAY) / 60) as u32);
-        self.entries().find(|entry| entry.holds(day, minute)).map_or(&self.usual, |entry| &entry.policy)
+        self.entries()
+            .find(|entry| entry.holds(day, minute))
+            .map_or(&self.usual, |entry| &entry.policy)
     }
 
-    /// The first instant after that one at which local clocks reach the begin or end of an entry on any day, or at
-    /// which they jump.
+    /// The first instant after that one at which local clocks reach the begin or end of an entry on
+    /// any day, or at which they jump.
     fn next_edge(&self, instant: i64) -> Option<i64> {
         let second = self.local(instant).rem_euclid(DAY);
         let edges = self.entries().flat_map(|entry| [entry.from, entry.to]);
         // From 1 to a whole day.
-        let wait = edges.map(|minute| (i64::from(minute) * 60 - second - 1).rem_euclid(DAY) + 1).min()?;
+        let wait =
+            edges.map(|minute| (i64::from(minute) * 60 - second - 1).rem_euclid(DAY) + 1).min()?;
         let jump = self.zone.next_change(instant).unwrap_or(i64::MAX);
         Some(jump.min(instant + wait))
     }
@@ -191,7 +202,8 @@ impl Entry {
     /// Whether both are in force at one time of the week.
     pub(super) fn overlaps(&self, other: &Entry) -> bool {
         // Then one of them begins while the other is in force.
-        let begins_in = |a: &Entry, b: &Entry| (0..7).any(|day| a.days >> day & 1 != 0 && b.holds(day, a.from));
+        let begins_in =
+            |a: &Entry, b: &Entry| (0..7).any(|day| a.days >> day & 1 != 0 && b.holds(day, a.from));
         begins_in(self, other) || begins_in(other, self)
     }
 

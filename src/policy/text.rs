@@ -12,12 +12,13 @@
 //! 1000/month zone Europe/Berlin
 //! ```
 //!
-//! PERIOD is a unit of time (`ns us ms s min h day week`, or a longer name such as `minute` or `minutes`), alone or
-//! after a whole number. Names are in lower case. Blanks may stand around the `/`, and between the number and the
-//! unit. `per` may stand for the `/`. `forever` makes a quota, which no time refills. `month`, `year`, `zone` and
-//! `from` make a calendar, whose windows are the days, weeks, months or years of a time zone; a number before `month`
-//! or `year` can be 1 only. Two policies joined by `;` are a list: a request passes if both admit it, and then both
-//! are charged. Options come in any order, each once:
+//! PERIOD is a unit of time (`ns us ms s min h day week`, or a longer name such as `minute` or
+//! `minutes`), alone or after a whole number. Names are in lower case. Blanks may stand around the
+//! `/`, and between the number and the unit. `per` may stand for the `/`. `forever` makes a quota,
+//! which no time refills. `month`, `year`, `zone` and `from` make a calendar, whose windows are the
+//! days, weeks, months or years of a time zone; a number before `month` or `year` can be 1 only.
+//! Two policies joined by `;` are a list: a request passes if both admit it, and then both are
+//! charged. Options come in any order, each once:
 //!
 //! <!-- [lists: options] written by cargo xtask lists -->
 //! | option | algorithms | |
@@ -55,15 +56,17 @@ pub(super) use schedule::{print_time, schedule};
 
 use super::classes::is_name_byte;
 use super::{
-    Classes, Fault, Kind, Opt, Policy, PolicyError, SyntaxError, Unit, CLASSES_MOST, CLASS_NAME_MOST, COLD_DEFAULT,
-    FOREVER, SEGMENTS_DEFAULT,
+    Classes, Fault, Kind, Opt, Policy, PolicyError, SyntaxError, Unit, CLASSES_MOST,
+    CLASS_NAME_MOST, COLD_DEFAULT, FOREVER, SEGMENTS_DEFAULT,
 };
 use core::ffi::CStr;
 use names::{
-    find, name, same, Name, ALGORITHMS, ANCHORS, ANY_ALGORITHM, ANY_OPTION, MODES, OPTIONS, SIZES, SPANS, TIMES, UNITS,
+    find, name, same, Name, ALGORITHMS, ANCHORS, ANY_ALGORITHM, ANY_OPTION, MODES, OPTIONS, SIZES,
+    SPANS, TIMES, UNITS,
 };
 
-/// The longest text, in bytes, that [`print`] writes for a valid policy. [`parse`] reads longer ones.
+/// The longest text, in bytes, that [`print`] writes for a valid policy. [`parse`] reads longer
+/// ones.
 pub const TEXT_MOST: usize = 384;
 
 /// Reads one policy. The whole text must be that policy.
@@ -74,9 +77,12 @@ pub fn parse(text: &[u8]) -> Result<Policy, SyntaxError> {
     parse_checked(text, &|policy| policy.validate())
 }
 
-/// [`parse`] with `check` in place of [`Policy::validate`]. If `check` refuses the policy, the error has the column
-/// of the option at fault.
-pub fn parse_checked(text: &[u8], check: &dyn Fn(&Policy) -> Result<(), PolicyError>) -> Result<Policy, SyntaxError> {
+/// [`parse`] with `check` in place of [`Policy::validate`]. If `check` refuses the policy, the
+/// error has the column of the option at fault.
+pub fn parse_checked(
+    text: &[u8],
+    check: &dyn Fn(&Policy) -> Result<(), PolicyError>,
+) -> Result<Policy, SyntaxError> {
     let mut reader = Reader { text, at: 0 };
     let policy = reader.list(check)?;
     match reader.more()? {
@@ -88,8 +94,8 @@ pub fn parse_checked(text: &[u8], check: &dyn Fn(&Policy) -> Result<(), PolicyEr
     }
 }
 
-/// Reads policies joined with `;` and calls `each` for every one, in order. On an error `each` has been called
-/// for the policies before it.
+/// Reads policies joined with `;` and calls `each` for every one, in order. On an error `each` has
+/// been called for the policies before it.
 pub fn parse_list(text: &[u8], mut each: impl FnMut(Policy)) -> Result<(), SyntaxError> {
     let mut reader = Reader { text, at: 0 };
     loop {
@@ -115,13 +121,14 @@ impl core::fmt::Display for Policy {
     }
 }
 
-const PERIOD: &CStr = c"a period such as `s`, `min`, `h`, `day`, `100ms`, `2 weeks`, `month` or `forever`";
+const PERIOD: &CStr =
+    c"a period such as `s`, `min`, `h`, `day`, `100ms`, `2 weeks`, `month` or `forever`";
 const ONE_SPAN: &CStr =
     c"1, because a calendar counts single months and years; a time such as `90days` may have any number";
 const SPAN: &CStr = c"a time such as `2s`, `100ms` or `1min`";
 
-/// The column at which the text names each option, and at which it first gives a number with a size. Columns count
-/// from 1. 0: not given.
+/// The column at which the text names each option, and at which it first gives a number with a
+/// size. Columns count from 1. 0: not given.
 #[derive(Default)]
 struct Seen {
     options: [usize; Opt::ALL.len()],
@@ -144,9 +151,13 @@ impl Seen {
             PolicyError::BurstZero | PolicyError::BurstTooLarge => self.column(Opt::Burst),
             PolicyError::InitAboveBurst => self.column(Opt::Init),
             PolicyError::Segments => self.column(Opt::Segments),
-            PolicyError::WarmUp if self.column(Opt::Cold) != 0 && policy.warm_up != 0 => self.column(Opt::Cold),
+            PolicyError::WarmUp if self.column(Opt::Cold) != 0 && policy.warm_up != 0 => {
+                self.column(Opt::Cold)
+            }
             PolicyError::WarmUp => self.column(Opt::Warm).max(self.column(Opt::Algo)),
-            PolicyError::Ban if policy.ban != 0 && self.column(Opt::After) != 0 => self.column(Opt::After),
+            PolicyError::Ban if policy.ban != 0 && self.column(Opt::After) != 0 => {
+                self.column(Opt::After)
+            }
             PolicyError::Ban => self.column(Opt::Ban).max(self.column(Opt::After)),
             PolicyError::Classes => match policy.class_without_room() {
                 Some(class) if !policy.borrow => self.reserves.get(class).copied().unwrap_or(0),
@@ -154,7 +165,9 @@ impl Seen {
             },
             PolicyError::NotOneWord => self.column(Opt::Algo),
             PolicyError::Knots => self.column(Opt::Curve).max(self.column(Opt::Refill)),
-            PolicyError::OptionMismatch => self.stranger(policy.kind).unwrap_or(self.column(Opt::Ban)),
+            PolicyError::OptionMismatch => {
+                self.stranger(policy.kind).unwrap_or(self.column(Opt::Ban))
+            }
             _ => 0,
         }
         .max(self.start)
@@ -162,7 +175,9 @@ impl Seen {
 
     /// The column of the first option that the algorithm does not have.
     fn stranger(&self, kind: Kind) -> Option<usize> {
-        let strange = |(column, option): (&usize, &Opt)| (*column != 0 && !kind.takes(*option)).then_some(*column);
+        let strange = |(column, option): (&usize, &Opt)| {
+            (*column != 0 && !kind.takes(*option)).then_some(*column)
+        };
         self.options.iter().zip(Opt::ALL).filter_map(strange).min()
     }
 }
@@ -181,7 +196,10 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn policy(&mut self, check: &dyn Fn(&Policy) -> Result<(), PolicyError>) -> Result<Policy, SyntaxError> {
+    fn policy(
+        &mut self,
+        check: &dyn Fn(&Policy) -> Result<(), PolicyError>,
+    ) -> Result<Policy, SyntaxError> {
         self.blanks();
         let mut seen = Seen { start: self.at + 1, ..Seen::default() };
         let limit = self.amount(c"a limit: a whole number", &mut seen)?;
@@ -210,13 +228,19 @@ impl<'a> Reader<'a> {
             if word.is_empty() {
                 break;
             }
-            let Some((option, _)) = Opt::ALL.iter().zip(&OPTIONS).find(|(_, name)| same(name, word)) else {
+            let Some((option, _)) =
+                Opt::ALL.iter().zip(&OPTIONS).find(|(_, name)| same(name, word))
+            else {
                 self.at = column - 1;
                 return Err(self.wrong(ANY_OPTION));
             };
             if let Some(seen) = seen.options.get_mut(*option as usize) {
                 if *seen != 0 {
-                    return Err(SyntaxError { column, expected: c"each option once", fault: Fault::Duplicate });
+                    return Err(SyntaxError {
+                        column,
+                        expected: c"each option once",
+                        fault: Fault::Duplicate,
+                    });
                 }
                 *seen = column;
             }
@@ -228,7 +252,9 @@ impl<'a> Reader<'a> {
                 Opt::Borrow => policy.borrow = true,
                 Opt::Anchor => policy.anchor = self.choice(c"`first` or `epoch`", &ANCHORS)?,
                 Opt::Segments => segments = Some(self.small(c"a number of segments")?),
-                Opt::Mode => policy.mode = self.choice(c"`n`, `strict` or `interpolated`", &MODES)?,
+                Opt::Mode => {
+                    policy.mode = self.choice(c"`n`, `strict` or `interpolated`", &MODES)?
+                }
                 Opt::Slack => policy.slack = self.amount(c"a whole number", &mut seen)?,
                 Opt::Warm => policy.warm_up = self.time(SPAN, false)?,
                 Opt::Cold => cold = Some(self.small(c"a cold factor")?),
@@ -236,7 +262,10 @@ impl<'a> Reader<'a> {
                 Opt::After => after = Some(self.small(c"a number of refusals")?),
                 Opt::Curve => policy.knots = self.curve()?,
                 Opt::Refill => policy.knots = self.bands()?,
-                Opt::Count => policy.count_rejected = self.choice(c"`rejected`", &[(name("rejected"), true)])?,
+                Opt::Count => {
+                    policy.count_rejected =
+                        self.choice(c"`rejected`", &[(name("rejected"), true)])?
+                }
                 Opt::Reserve => policy.classes = self.classes(&mut seen)?,
                 Opt::From => policy.from = self.first_day(policy.period)?,
                 Opt::Zone => policy.zone = self.zone()?,
@@ -265,8 +294,8 @@ impl<'a> Reader<'a> {
                 fault: Fault::Syntax,
             });
         }
-        // An option of another algorithm is refused even with that algorithm's default. A burst that equals the limit
-        // is accepted.
+        // An option of another algorithm is refused even with that algorithm's default. A burst
+        // that equals the limit is accepted.
         let stranger = seen
             .stranger(policy.kind)
             .filter(|column| *column != seen.column(Opt::Burst) || policy.burst != policy.limit);
@@ -322,7 +351,9 @@ impl<'a> Reader<'a> {
         let start = self.at;
         let mut number = Some(0u64);
         while let Some(digit @ b'0'..=b'9') = self.peek() {
-            number = number.and_then(|n| n.checked_mul(10)).and_then(|n| n.checked_add(u64::from(digit - b'0')));
+            number = number
+                .and_then(|n| n.checked_mul(10))
+                .and_then(|n| n.checked_add(u64::from(digit - b'0')));
             self.at += 1;
         }
         if self.at == start {
@@ -347,7 +378,11 @@ impl<'a> Reader<'a> {
         if seen.size == 0 {
             seen.size = suffix + 1;
         }
-        number.checked_mul(size).ok_or(SyntaxError { column: start + 1, expected, fault: Fault::Overflow })
+        number.checked_mul(size).ok_or(SyntaxError {
+            column: start + 1,
+            expected,
+            fault: Fault::Overflow,
+        })
     }
 
     /// The classes of a policy: names and reserves, up to the next option.
@@ -363,7 +398,11 @@ impl<'a> Reader<'a> {
             }
             let column = start + 1;
             if classes.reserve(name).is_some() {
-                return Err(SyntaxError { column, expected: c"each class once", fault: Fault::Duplicate });
+                return Err(SyntaxError {
+                    column,
+                    expected: c"each class once",
+                    fault: Fault::Duplicate,
+                });
             }
             if n == CLASSES_MOST || name.len() > CLASS_NAME_MOST {
                 self.at = start;
@@ -374,9 +413,14 @@ impl<'a> Reader<'a> {
             if let Some(reserve) = seen.reserves.get_mut(n) {
                 *reserve = self.at + 1;
             }
-            let reserve = self.amount(c"the permits that the class leaves: a whole number", seen)?;
+            let reserve =
+                self.amount(c"the permits that the class leaves: a whole number", seen)?;
             let with = classes.and_bytes(name, reserve);
-            classes = with.map_err(|why| SyntaxError { column, expected: c"", fault: Fault::Policy(why) })?;
+            classes = with.map_err(|why| SyntaxError {
+                column,
+                expected: c"",
+                fault: Fault::Policy(why),
+            })?;
         }
         match classes.is_empty() {
             true => Err(self.wrong(c"a class and the permits that it leaves, such as `low 20`")),
@@ -417,7 +461,11 @@ impl<'a> Reader<'a> {
             self.at = column;
             return Err(self.wrong(expected));
         };
-        number.checked_mul(unit).ok_or(SyntaxError { column: start + 1, expected, fault: Fault::Overflow })
+        number.checked_mul(unit).ok_or(SyntaxError {
+            column: start + 1,
+            expected,
+            fault: Fault::Overflow,
+        })
     }
 
     fn period(&mut self) -> Result<Period, SyntaxError> {
@@ -443,7 +491,11 @@ impl<'a> Reader<'a> {
         self.time(PERIOD, true).map(|period| Period { period: Some(period), calendar: false })
     }
 
-    fn choice<T: Copy>(&mut self, expected: &'static CStr, from: &[(Name, T)]) -> Result<T, SyntaxError> {
+    fn choice<T: Copy>(
+        &mut self,
+        expected: &'static CStr,
+        from: &[(Name, T)],
+    ) -> Result<T, SyntaxError> {
         let column = self.at;
         let word = self.word();
         find(from, word).ok_or_else(|| {
@@ -455,6 +507,10 @@ impl<'a> Reader<'a> {
     fn kind(&mut self) -> Result<Kind, SyntaxError> {
         let column = self.at + 1;
         let word = self.word();
-        find(&ALGORITHMS, word).ok_or(SyntaxError { column, expected: ANY_ALGORITHM, fault: Fault::UnknownAlgorithm })
+        find(&ALGORITHMS, word).ok_or(SyntaxError {
+            column,
+            expected: ANY_ALGORITHM,
+            fault: Fault::UnknownAlgorithm,
+        })
     }
 }

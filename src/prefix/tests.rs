@@ -34,7 +34,9 @@ fn prefixes_of_different_family_or_length_differ() {
 
 #[test]
 fn a_text_that_is_not_an_address_is_refused() {
-    for text in ["", "1.2.3", "1.2.3.4.5", "1.2.3.256", ":::", "fe80::1::2", "g::", "%eth0", "caf\u{e9}"] {
+    for text in
+        ["", "1.2.3", "1.2.3.4.5", "1.2.3.256", ":::", "fe80::1::2", "g::", "%eth0", "caf\u{e9}"]
+    {
         assert_eq!(Prefix::parse(text.as_bytes(), 32, 64), None, "{text}");
     }
     assert_eq!(Prefix::parse(b"\xff\xfe", 32, 64), None);

@@ -29,11 +29,12 @@ pub enum Refusal {
 /// Why a queue cannot be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueError {
-    /// The policy is not valid, its state is not one word ([`PolicyError::NotOneWord`]: sliding windows and logs), or
-    /// it counts refusals ([`PolicyError::OptionMismatch`]: `ban`, `count rejected`).
+    /// The policy is not valid, its state is not one word ([`PolicyError::NotOneWord`]: sliding
+    /// windows and logs), or it counts refusals ([`PolicyError::OptionMismatch`]: `ban`,
+    /// `count rejected`).
     Policy(PolicyError),
-    /// The capacity is 0, or it is too large: the capacity, the larger of `burst` and `slack`, and 1 may add up to
-    /// 2^28 items.
+    /// The capacity is 0, or it is too large: the capacity, the larger of `burst` and `slack`, and
+    /// 1 may add up to 2^28 items.
     Capacity,
     /// Out of memory.
     NoMemory,

@@ -2,8 +2,8 @@
 
 use crate::sync::{AtomicU32, Futex, Ordering};
 
-/// Threads sleep on it until another thread calls [`QueueEvent::notify`]. A call with no sleeper costs a fence and a
-/// load.
+/// Threads sleep on it until another thread calls [`QueueEvent::notify`]. A call with no sleeper
+/// costs a fence and a load.
 #[derive(Debug)]
 pub(super) struct QueueEvent {
     /// Each notification that may have a sleeper raises it.
@@ -23,14 +23,14 @@ impl QueueEvent {
         QueueEvent { count: Futex::new(0), listeners: AtomicU32::new(0) }
     }
 
-    /// Announces that the caller may sleep. After this call and before [`Listener::sleep`] the caller must check the
-    /// condition that it waits for.
+    /// Announces that the caller may sleep. After this call and before [`Listener::sleep`] the
+    /// caller must check the condition that it waits for.
     pub(super) fn listen(&self) -> Listener<'_> {
         self.listeners.fetch_add(1, Ordering::SeqCst);
         let count = self.count.word().load(Ordering::SeqCst);
-        // The listener counts itself and then checks its condition. The notifier makes its change and then reads the
-        // number of listeners. With a fence between the two steps on both sides, at least one of the two sees the
-        // other's write.
+        // The listener counts itself and then checks its condition. The notifier makes its change
+        // and then reads the number of listeners. With a fence between the two steps on both sides,
+        // at least one of the two sees the other's write.
         fence();
         Listener { event: self, count }
     }

@@ -1,7 +1,8 @@
 //! A leaky bucket as a queue: items wait, and leave at the pace of a policy.
 //!
-//! A limiter refuses requests above its rate. A queue keeps them as items, up to a bound, and gives them out later in
-//! the order of their offers: for example text messages to a gateway that takes ten a second.
+//! A limiter refuses requests above its rate. A queue keeps them as items, up to a bound, and gives
+//! them out later in the order of their offers: for example text messages to a gateway that takes
+//! ten a second.
 //!
 //! ```
 //! use tollbar::clock::Manual;
@@ -20,11 +21,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The policy charges an item when it leaves, not when it is offered. So a worker that was late gets no burst to
-//! catch up, unless the policy has one: a pacer's `slack`, or a token bucket's `burst`.
+//! The policy charges an item when it leaves, not when it is offered. So a worker that was late
+//! gets no burst to catch up, unless the policy has one: a pacer's `slack`, or a token bucket's
+//! `burst`.
 //!
-//! All calls are lock-free, except those that sleep: [`Queue::offer_within`] and [`Queue::take_within`]. Two offers
-//! that overlap in time may enter in either order.
+//! All calls are lock-free, except those that sleep: [`Queue::offer_within`] and
+//! [`Queue::take_within`]. Two offers that overlap in time may enter in either order.
 
 mod error;
 mod event;
@@ -48,8 +50,8 @@ pub use words::{Ticket, Words};
 #[derive(Debug)]
 pub struct Queue<T: Send, C = Utc<Tsc>> {
     words: Words<C>,
-    /// A queue is `Sync` if its items are `Send`, because it moves items in and out and gives no caller a reference
-    /// to one.
+    /// A queue is `Sync` if its items are `Send`, because it moves items in and out and gives no
+    /// caller a reference to one.
     items: PhantomData<fn() -> T>,
 }
 
@@ -62,9 +64,9 @@ pub fn validate(policy: &Policy) -> Result<(), PolicyError> {
 }
 
 impl<T: Send> Queue<T> {
-    /// A queue on the default clock. Up to `capacity` items wait. Items that may leave at once do not wait, so more
-    /// items can be in the queue: a burst for a token bucket (with `borrow` one more), and the slack and one more for
-    /// a pacer.
+    /// A queue on the default clock. Up to `capacity` items wait. Items that may leave at once do
+    /// not wait, so more items can be in the queue: a burst for a token bucket (with `borrow` one
+    /// more), and the slack and one more for a pacer.
     ///
     /// The queue has 16 bytes for each item that can be in it, rounded up to a power of two.
     ///
@@ -84,8 +86,8 @@ impl<T: Send, C: Clock> Queue<T, C> {
         Ok(Queue { words: Words::with(policy, capacity, clock)?, items: PhantomData })
     }
 
-    /// The same queue, of which at most `waiters` callers sleep in [`Queue::offer_within`] at one time. The default
-    /// is 1,024.
+    /// The same queue, of which at most `waiters` callers sleep in [`Queue::offer_within`] at one
+    /// time. The default is 1,024.
     pub fn with_waiters(mut self, waiters: u32) -> Queue<T, C> {
         self.words.waiters = Waiters::new(waiters);
         self
@@ -128,19 +130,21 @@ impl<T: Send, C: Clock> Queue<T, C> {
         self.words.next_departure_at(now)
     }
 
-    /// Takes an item out of the queue before it leaves. `None` if it has left. The items behind it move up. Its
-    /// memory becomes free when all items before it have left.
+    /// Takes an item out of the queue before it leaves. `None` if it has left. The items behind it
+    /// move up. Its memory becomes free when all items before it have left.
     pub fn cancel(&self, ticket: Ticket) -> Option<T> {
         self.words.cancel(ticket).map(Self::item)
     }
 
-    /// Takes the oldest item at once, without the policy. A program that ends can empty a queue with it.
+    /// Takes the oldest item at once, without the policy. A program that ends can empty a queue
+    /// with it.
     pub fn drain(&self) -> Option<T> {
         self.words.drain().map(Self::item)
     }
 
-    /// Refuses all offers from now on, and wakes all callers that sleep. Items in the queue stay, and callers can
-    /// take them. An offer of another thread that overlaps this call may still succeed.
+    /// Refuses all offers from now on, and wakes all callers that sleep. Items in the queue stay,
+    /// and callers can take them. An offer of another thread that overlaps this call may still
+    /// succeed.
     pub fn close(&self) {
         self.words.close();
     }
@@ -150,8 +154,8 @@ impl<T: Send, C: Clock> Queue<T, C> {
         self.words.is_closed()
     }
 
-    /// The number of items. A cancelled item counts as long as an older item is in the queue. Other threads may
-    /// change the number at once.
+    /// The number of items. A cancelled item counts as long as an older item is in the queue. Other
+    /// threads may change the number at once.
     pub fn len(&self) -> u64 {
         self.words.len()
     }
@@ -176,13 +180,19 @@ impl<T: Send, C: Clock> Queue<T, C> {
         &self.words.clock
     }
 
-    fn put(&self, item: T, put: impl FnOnce(u64) -> Result<Ticket, Refused<u64>>) -> Result<Ticket, Refused<T>> {
+    fn put(
+        &self,
+        item: T,
+        put: impl FnOnce(u64) -> Result<Ticket, Refused<u64>>,
+    ) -> Result<Ticket, Refused<T>> {
         let word = Box::into_raw(Box::new(item)) as u64;
-        put(word).map_err(|refused| Refused { item: Self::item(refused.item), reason: refused.reason })
+        put(word)
+            .map_err(|refused| Refused { item: Self::item(refused.item), reason: refused.reason })
     }
 
     fn item(word: u64) -> T {
-        // SAFETY: every word of this queue was made by `put` from a Box, and the ring gives each word out once.
+        // SAFETY: every word of this queue was made by `put` from a Box, and the ring gives each
+        // word out once.
         *unsafe { Box::from_raw(word as *mut T) }
     }
 }
@@ -199,8 +209,8 @@ where
         self.put(item, |word| self.words.offer_within(word, patience))
     }
 
-    /// [`Queue::take`] that sleeps up to `patience` nanoseconds until an item may leave. It returns `None` at once if
-    /// the queue is closed and empty.
+    /// [`Queue::take`] that sleeps up to `patience` nanoseconds until an item may leave. It returns
+    /// `None` at once if the queue is closed and empty.
     pub fn take_within(&self, patience: u64) -> Option<T> {
         self.words.take_within(patience).map(Self::item)
     }

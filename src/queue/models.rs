@@ -44,7 +44,8 @@ fn rest(ring: &ItemRing, rule: &Rule) -> Vec<u64> {
     core::iter::from_fn(|| item(ring.take(rule, 1000))).collect()
 }
 
-/// Two offers beside two takes: no item is lost or doubled, and one thread's items leave in its order.
+/// Two offers beside two takes: no item is lost or doubled, and one thread's items leave in its
+/// order.
 #[test]
 fn offers_beside_takes() {
     explore("offers beside takes", || {
@@ -61,8 +62,8 @@ fn offers_beside_takes() {
     });
 }
 
-/// Two threads offer, the second lap of a short ring among it: each item that was taken in leaves once, and a full
-/// queue refuses.
+/// Two threads offer, the second lap of a short ring among it: each item that was taken in leaves
+/// once, and a full queue refuses.
 #[test]
 fn two_producers_and_a_full_ring() {
     explore("two producers and a full ring", || {
@@ -130,8 +131,8 @@ fn two_takes_for_one_permit() {
     });
 }
 
-/// A cancellation beside a take of the same item: one of the two gets it. The next item gets the taker's permit if
-/// the taker lost.
+/// A cancellation beside a take of the same item: one of the two gets it. The next item gets the
+/// taker's permit if the taker lost.
 #[test]
 fn a_cancellation_beside_a_take() {
     explore("a cancellation beside a take", || {
@@ -152,7 +153,10 @@ fn a_cancellation_beside_a_take() {
             other => panic!("{other:?}"),
         }
         assert_eq!(item(ring.take(&rule, 9)), None, "one permit has been spent");
-        assert_eq!(rest(&ring, &rule), if cancelled.is_some() { Vec::new() } else { Vec::from([2]) });
+        assert_eq!(
+            rest(&ring, &rule),
+            if cancelled.is_some() { Vec::new() } else { Vec::from([2]) }
+        );
     });
 }
 
@@ -180,8 +184,8 @@ fn a_cancellation_beside_offers() {
     });
 }
 
-/// No notification is lost: a thread that sleeps until a word changes wakes. (A lost one is a deadlock, which loom
-/// reports.)
+/// No notification is lost: a thread that sleeps until a word changes wakes. (A lost one is a
+/// deadlock, which loom reports.)
 #[test]
 fn a_notification_beside_a_sleeper() {
     explore("a notification beside a sleeper", || {

@@ -1,4 +1,5 @@
-//! A bounded queue of words that any number of threads fill and empty without locks, and whose outflow a policy paces.
+//! A bounded queue of words that any number of threads fill and empty without locks, and whose
+//! outflow a policy paces.
 //!
 //! ```text
 //!  tail: the number of the next item ─────────────┐   (a hint: it may be too low, and the next offer then raises it)
@@ -10,10 +11,11 @@
 //!        a cell: { lap << 2 | state, item }, 16 bytes that change together
 //! ```
 //!
-//! One swap of a cell claims it and stores the item, so no cell is ever claimed and empty. One swap of `head` charges
-//! the policy and claims the oldest item, so no permit is spent on an item that another thread took, with one
-//! exception: a cancellation that comes between that swap and the taker's swap of the cell. The taker then uses its
-//! permit for the next item. If there is none, the permit is lost, which is an error on the side of the limit.
+//! One swap of a cell claims it and stores the item, so no cell is ever claimed and empty. One swap
+//! of `head` charges the policy and claims the oldest item, so no permit is spent on an item that
+//! another thread took, with one exception: a cancellation that comes between that swap and the
+//! taker's swap of the cell. The taker then uses its permit for the next item. If there is none,
+//! the permit is lost, which is an error on the side of the limit.
 //!
 //! Numbers and laps only grow. So a swap that was computed from an outdated cell fails.
 
@@ -66,7 +68,8 @@ pub(super) enum TakeAnswer {
 }
 
 impl ItemRing {
-    /// A ring of at least `length` cells, which is at most [`CELLS_MOST`]; `None` if there is no memory.
+    /// A ring of at least `length` cells, which is at most [`CELLS_MOST`]; `None` if there is no
+    /// memory.
     pub(super) fn new(length: u64) -> Option<ItemRing> {
         let bits = length.max(2).next_power_of_two().trailing_zeros();
         let cells = cells(1 << bits)?;
@@ -74,11 +77,12 @@ impl ItemRing {
         Some(ItemRing { cells, bits, head, tail })
     }
 
-    /// Puts `item` behind all others, unless more than `waiting` items would then wait for a permit. Items that may
-    /// leave at `now` do not wait.
+    /// Puts `item` behind all others, unless more than `waiting` items would then wait for a
+    /// permit. Items that may leave at `now` do not wait.
     pub(super) fn offer(&self, rule: &Rule, now: u64, waiting: u64, item: u64) -> Offered {
         loop {
-            // Acquire: the head is read after the tail, so that it is not behind it by items that came later.
+            // Acquire: the head is read after the tail, so that it is not behind it by items that
+            // came later.
             let number = self.tail.load(Ordering::Acquire);
             let cell = self.cell(number);
             let seen = cell.pair();
@@ -117,7 +121,8 @@ impl ItemRing {
             let number = head.key;
             let cell = self.cell(number);
             let seen = cell.pair();
-            // An earlier lap: this cell's last taker has claimed its item and has not freed the cell yet.
+            // An earlier lap: this cell's last taker has claimed its item and has not freed the
+            // cell yet.
             if seen.key <= self.key(number, FREE) {
                 return TakeAnswer::Empty;
             }
@@ -134,7 +139,8 @@ impl ItemRing {
                 let step = rule.step(state, now, 1);
                 if step.verdict != Verdict::Allowed {
                     if let Some(next) = step.next {
-                        // A bucket with `init` begins to fill. If the swap fails, another thread's call has begun it.
+                        // A bucket with `init` begins to fill. If the swap fails, another thread's
+                        // call has begun it.
                         let _ = self.head.swap(head, Pair { key: number, state: next });
                     }
                     return TakeAnswer::At(rule.admits_at(step.next.unwrap_or(state), now, 1));
@@ -155,7 +161,8 @@ impl ItemRing {
         }
     }
 
-    /// The time at which [`ItemRing::take`] would take an item, not before `now`; `None` if the queue is empty.
+    /// The time at which [`ItemRing::take`] would take an item, not before `now`; `None` if the
+    /// queue is empty.
     pub(super) fn next_departure(&self, rule: &Rule, now: u64) -> Option<u64> {
         loop {
             let head = self.head.pair();
@@ -203,15 +210,16 @@ impl ItemRing {
         }
     }
 
-    /// The number of items in the queue. A cancelled item counts as long as an older item is in the queue. Other
-    /// threads may change the number at once.
+    /// The number of items in the queue. A cancelled item counts as long as an older item is in the
+    /// queue. Other threads may change the number at once.
     pub(super) fn len(&self) -> u64 {
         while self.drop_cancelled() {}
         let tail = self.tail.load(Ordering::Acquire);
         tail.saturating_sub(self.head.pair().key)
     }
 
-    /// Removes the oldest item if it was cancelled. Returns whether this thread or another one has removed it.
+    /// Removes the oldest item if it was cancelled. Returns whether this thread or another one has
+    /// removed it.
     fn drop_cancelled(&self) -> bool {
         let head = self.head.pair();
         let seen = self.cell(head.key).pair();
@@ -222,8 +230,8 @@ impl ItemRing {
         cancelled
     }
 
-    /// Moves `head` past a cancelled item, and frees its cell. The policy's state stays, because a cancelled item
-    /// costs no permit.
+    /// Moves `head` past a cancelled item, and frees its cell. The policy's state stays, because a
+    /// cancelled item costs no permit.
     fn skip(&self, head: Pair, seen: Pair) {
         if self.head.swap(head, Pair { key: head.key + 1, ..head }).is_ok() {
             // Nobody else changes a cancelled cell that is before the head.
@@ -234,7 +242,8 @@ impl ItemRing {
     /// Moves the tail past an item. If the swap fails, another thread has moved it.
     fn move_tail(&self, number: u64) {
         // Release: a thread that reads the new tail sees the item before it.
-        let _ = self.tail.compare_exchange(number, number + 1, Ordering::Release, Ordering::Relaxed);
+        let _ =
+            self.tail.compare_exchange(number, number + 1, Ordering::Release, Ordering::Relaxed);
     }
 
     fn cell(&self, number: u64) -> &Slot {
@@ -262,8 +271,8 @@ fn cells(length: usize) -> Option<Box<[Slot]>> {
     if cells.is_null() {
         return None;
     }
-    // SAFETY: a fresh block of that layout from the allocator that Box frees with. Zero bytes are a Slot, and are a
-    // free cell of lap 0.
+    // SAFETY: a fresh block of that layout from the allocator that Box frees with. Zero bytes are a
+    // Slot, and are a free cell of lap 0.
     Some(unsafe { Box::from_raw(core::ptr::slice_from_raw_parts_mut(cells, length)) })
 }
 

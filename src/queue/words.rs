@@ -13,7 +13,8 @@ use crate::policy::{Policy, PolicyError};
 use crate::sync::{AtomicU32, Ordering};
 use crate::units::NEVER;
 
-/// A [`Queue`] of 64-bit words, such as pointers or numbers of the caller. It allocates only when it is made.
+/// A [`Queue`] of 64-bit words, such as pointers or numbers of the caller. It allocates only when
+/// it is made.
 #[derive(Debug)]
 pub struct Words<C = Utc<Tsc>> {
     pub(super) ring: ItemRing,
@@ -34,8 +35,8 @@ pub struct Words<C = Utc<Tsc>> {
 pub struct Ticket {
     /// The number of the item: the first item of a queue has number 0.
     pub number: u64,
-    /// The number of items before this one when it was offered. A cancelled item counts as long as an older item is
-    /// in the queue.
+    /// The number of items before this one when it was offered. A cancelled item counts as long as
+    /// an older item is in the queue.
     pub ahead: u64,
 }
 
@@ -143,8 +144,8 @@ impl<C: Clock> Words<C> {
         item
     }
 
-    /// Wakes the callers that sleep for room. In a closed queue it also wakes those that sleep for an item, because
-    /// the queue may be empty now.
+    /// Wakes the callers that sleep for room. In a closed queue it also wakes those that sleep for
+    /// an item, because the queue may be empty now.
     fn removed(&self) {
         self.left.notify();
         if self.is_closed() {
@@ -211,9 +212,12 @@ where
                 Err(Refused { item, reason: Refusal::Full }) if now < deadline => item,
                 answer => return answer,
             };
-            // There may be room later without any call: when the policy lets an item leave, that item no longer
-            // counts as waiting.
-            let until = self.next_departure_at(now).filter(|&at| at > now).map_or(deadline, |at| at.min(deadline));
+            // There may be room later without any call: when the policy lets an item leave, that
+            // item no longer counts as waiting.
+            let until = self
+                .next_departure_at(now)
+                .filter(|&at| at > now)
+                .map_or(deadline, |at| at.min(deadline));
             listener.sleep(until - now);
         }
     }
@@ -223,8 +227,8 @@ where
         self.take_before(self.clock.now().saturating_add(patience), &|| false)
     }
 
-    /// [`Words::take_within`] without an end. It returns `None` if `stop` returns true, which it calls before each
-    /// attempt to take an item. [`Words::wake_takers`] causes another attempt.
+    /// [`Words::take_within`] without an end. It returns `None` if `stop` returns true, which it
+    /// calls before each attempt to take an item. [`Words::wake_takers`] causes another attempt.
     pub fn take_unless(&self, stop: &dyn Fn() -> bool) -> Option<u64> {
         self.take_before(NEVER, stop)
     }
@@ -261,8 +265,8 @@ where
 
 /// The rule of a queue with this policy.
 pub(super) fn rule(policy: &Policy) -> Result<Rule, PolicyError> {
-    // A taker calls the policy again and again until an item may leave. If refusals counted, these calls would lead
-    // to a ban.
+    // A taker calls the policy again and again until an item may leave. If refusals counted, these
+    // calls would lead to a ban.
     if policy.ban != 0 || policy.count_rejected {
         return Err(PolicyError::OptionMismatch);
     }

@@ -10,7 +10,9 @@ fn nodes(weights: [u32; 4]) -> Vec<Node<'static>> {
 }
 
 fn all(nodes: &[Node<'_>], seed: u64) -> Vec<usize> {
-    (0..100_000_u32).map(|key| route(nodes.iter().copied(), &key.to_le_bytes(), seed).unwrap()).collect()
+    (0..100_000_u32)
+        .map(|key| route(nodes.iter().copied(), &key.to_le_bytes(), seed).unwrap())
+        .collect()
 }
 
 #[test]
@@ -35,7 +37,11 @@ fn s35_only_the_keys_of_a_node_that_leaves_move() {
     assert!(before.iter().zip(&after).all(|(&before, &after)| before == 2 || before == after));
     // Nearly evenly to the three others.
     for node in [0, 1, 3] {
-        let got = before.iter().zip(&after).filter(|(&before, &after)| before == 2 && after == node).count();
+        let got = before
+            .iter()
+            .zip(&after)
+            .filter(|(&before, &after)| before == 2 && after == node)
+            .count();
         assert!((moved / 3 - 500..=moved / 3 + 500).contains(&got), "{got}");
     }
 }
@@ -62,7 +68,8 @@ fn no_node_has_a_weight() {
     assert!(route(nodes([u32::MAX; 4]), b"k", 0).is_some());
 }
 
-/// A route must not change from version to version, or a cluster that is being upgraded has two nodes for a key.
+/// A route must not change from version to version, or a cluster that is being upgraded has two
+/// nodes for a key.
 #[test]
 fn routes_never_change() {
     let found: Vec<usize> = ["alice", "bob", "carol", "dave", "erin", "frank", "", "192.0.2.1"]

@@ -4,8 +4,8 @@ use super::AtomicU32;
 #[cfg(any(loom, not(any(target_os = "linux", target_os = "android"))))]
 use super::Ordering;
 
-/// A word, and the threads that sleep while it has a certain value. A sleep is no cancellation point of POSIX threads
-/// on Linux.
+/// A word, and the threads that sleep while it has a certain value. A sleep is no cancellation
+/// point of POSIX threads on Linux.
 #[derive(Debug)]
 pub struct Futex {
     word: AtomicU32,
@@ -33,18 +33,27 @@ impl Futex {
 
 #[cfg(all(any(target_os = "linux", target_os = "android"), not(loom)))]
 impl Futex {
-    /// Sleeps for `nanos` at most, if the word is `value`. It may return earlier, also without a call of
-    /// [`Futex::wake`].
+    /// Sleeps for `nanos` at most, if the word is `value`. It may return earlier, also without a
+    /// call of [`Futex::wake`].
     pub fn sleep(&self, value: u32, nanos: u64) {
         const SECOND: u64 = 1_000_000_000;
-        // An hour fits every time_t. A caller with a longer wait checks its condition then and sleeps again.
+        // An hour fits every time_t. A caller with a longer wait checks its condition then and
+        // sleeps again.
         let nanos = nanos.min(3600 * SECOND);
         let time = libc::timespec { tv_sec: (nanos / SECOND) as _, tv_nsec: (nanos % SECOND) as _ };
-        // SAFETY: an aligned word that lives as long as `self`, and a valid timespec. The kernel compares the word
-        // with `value` and returns at once if it differs.
+        // SAFETY: an aligned word that lives as long as `self`, and a valid timespec. The kernel
+        // compares the word with `value` and returns at once if it differs.
         unsafe {
             let wait = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
-            libc::syscall(libc::SYS_futex, self.word.as_ptr(), wait, value, &time, core::ptr::null::<u32>(), 0);
+            libc::syscall(
+                libc::SYS_futex,
+                self.word.as_ptr(),
+                wait,
+                value,
+                &time,
+                core::ptr::null::<u32>(),
+                0,
+            );
         }
     }
 
@@ -58,7 +67,8 @@ impl Futex {
     }
 }
 
-/// On systems without futexes a sleep lasts at most a millisecond, after which the caller checks its condition again.
+/// On systems without futexes a sleep lasts at most a millisecond, after which the caller checks
+/// its condition again.
 #[cfg(not(any(target_os = "linux", target_os = "android", loom)))]
 impl Futex {
     pub fn sleep(&self, value: u32, nanos: u64) {
@@ -69,7 +79,8 @@ impl Futex {
             core::hint::spin_loop();
             #[cfg(unix)]
             let time = libc::timespec { tv_sec: 0, tv_nsec: nanos.min(1_000_000) as _ };
-            // SAFETY: `time` is a valid timespec with tv_nsec below a second; a null remainder is allowed.
+            // SAFETY: `time` is a valid timespec with tv_nsec below a second; a null remainder is
+            // allowed.
             #[cfg(unix)]
             unsafe {
                 libc::nanosleep(&time, core::ptr::null_mut())
@@ -80,8 +91,8 @@ impl Futex {
     pub fn wake(&self) {}
 }
 
-/// The model's futex: the kernel's comparison and its queue are under one lock. A model sleeps without a timeout, so
-/// a lost notification is a deadlock, which loom reports.
+/// The model's futex: the kernel's comparison and its queue are under one lock. A model sleeps
+/// without a timeout, so a lost notification is a deadlock, which loom reports.
 #[cfg(loom)]
 impl Futex {
     pub fn sleep(&self, value: u32, _nanos: u64) {

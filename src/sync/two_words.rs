@@ -1,6 +1,7 @@
 //! Two words that one compare-and-swap changes together.
 //!
-//! A table's slot is a key word and a state word. A limiter's state is a state word and the number of its returns.
+//! A table's slot is a key word and a state word. A limiter's state is a state word and the number
+//! of its returns.
 
 #[cfg(loom)]
 mod model;
@@ -12,7 +13,8 @@ use super::{AtomicU64, Ordering};
 #[cfg(loom)]
 pub(crate) use model::TwoWords;
 
-/// Two words of 8 bytes in 16 bytes. Callers may load each word by itself, and swap the first one by itself.
+/// Two words of 8 bytes in 16 bytes. Callers may load each word by itself, and swap the first one
+/// by itself.
 #[cfg(not(loom))]
 #[repr(C, align(16))]
 #[derive(Debug, Default)]
@@ -43,8 +45,9 @@ impl TwoWords {
     #[inline(always)]
     pub(crate) fn both(&self) -> (u64, u64) {
         let (first, second): (u64, u64);
-        // SAFETY: 16 readable bytes, aligned to 16, shared only through atomics. Processors with AVX promise that
-        // such a load is one access (Intel SDM volume 3, 9.1.1; AMD APM volume 2, 7.3.2).
+        // SAFETY: 16 readable bytes, aligned to 16, shared only through atomics. Processors with
+        // AVX promise that such a load is one access (Intel SDM volume 3, 9.1.1; AMD APM volume 2,
+        // 7.3.2).
         unsafe {
             core::arch::asm!(
                 "movdqa {both}, xmmword ptr [{at}]",
@@ -61,16 +64,17 @@ impl TwoWords {
         (first, second)
     }
 
-    /// Stores `new` if the words are `old`; otherwise returns what they are. Only on a processor with CMPXCHG16B
-    /// ([`TwoWords::swaps`]).
+    /// Stores `new` if the words are `old`; otherwise returns what they are. Only on a processor
+    /// with CMPXCHG16B ([`TwoWords::swaps`]).
     #[inline(always)]
     pub(crate) fn swap(&self, old: (u64, u64), new: (u64, u64)) -> Result<(), (u64, u64)> {
         let (first, second): (u64, u64);
         let swapped: u8;
-        // SAFETY: 16 writable bytes, aligned to 16, shared only through atomics. A locked instruction is one access
-        // for all others, also for those of one of the words. The compiler reserves RBX: the code saves it in R11 and
-        // restores both registers. Named registers keep the compiler from putting the address into RBX; callers
-        // rarely have other values in these.
+        // SAFETY: 16 writable bytes, aligned to 16, shared only through atomics. A locked
+        // instruction is one access for all others, also for those of one of the words. The
+        // compiler reserves RBX: the code saves it in R11 and restores both registers. Named
+        // registers keep the compiler from putting the address into RBX; callers rarely have other
+        // values in these.
         unsafe {
             core::arch::asm!(
                 "xchg r11, rbx",
@@ -94,8 +98,8 @@ impl TwoWords {
         }
     }
 
-    /// Whether this processor has CMPXCHG16B. All but the first of x86-64 have it. The answer is kept, because CPUID
-    /// costs a virtual machine microseconds.
+    /// Whether this processor has CMPXCHG16B. All but the first of x86-64 have it. The answer is
+    /// kept, because CPUID costs a virtual machine microseconds.
     pub(crate) fn swaps() -> bool {
         static KNOWN: AtomicU32 = AtomicU32::new(0);
         // Relaxed: every thread finds the same answer.
@@ -141,11 +145,17 @@ impl TwoWords {
     #[inline]
     pub(crate) fn swap(&self, old: (u64, u64), new: (u64, u64)) -> Result<(), (u64, u64)> {
         // SeqCst, like the locked instruction of x86-64, which the proof of the slots assumes.
-        let swapped = self.as_one().compare_exchange(to_u128(old), to_u128(new), Ordering::SeqCst, Ordering::SeqCst);
+        let swapped = self.as_one().compare_exchange(
+            to_u128(old),
+            to_u128(new),
+            Ordering::SeqCst,
+            Ordering::SeqCst,
+        );
         swapped.map(|_| ()).map_err(from_u128)
     }
 
-    /// Whether this processor swaps 16 bytes without a lock. With a lock the swap would not see those of one word.
+    /// Whether this processor swaps 16 bytes without a lock. With a lock the swap would not see
+    /// those of one word.
     pub(crate) fn swaps() -> bool {
         portable_atomic::AtomicU128::is_lock_free()
     }

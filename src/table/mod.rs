@@ -14,9 +14,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A table allocates its memory once, when it is made. A key takes a slot with its first charge and keeps it until
-//! its state has expired; then another key may take the slot. Nothing has to sweep the table.
-//! docs/internals/table-inside.md has the layout and the protocol with its proof.
+//! A table allocates its memory once, when it is made. A key takes a slot with its first charge and
+//! keeps it until its state has expired; then another key may take the slot. Nothing has to sweep
+//! the table. docs/internals/table-inside.md has the layout and the protocol with its proof.
 //!
 //! The folders. Each imports only from those above it:
 //!
@@ -28,7 +28,8 @@
 //! | `decide` | one request, from the key to the answer |
 //! | `admin` | making and opening tables, statistics, changes of policies, sweeping, repair, copies |
 
-// A loom build has only the modules with models, so without its tests nothing calls their functions.
+// A loom build has only the modules with models, so without its tests nothing calls their
+// functions.
 #![cfg_attr(loom, allow(dead_code))]
 
 pub(crate) mod memory;

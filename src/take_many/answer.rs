@@ -24,12 +24,15 @@ fn combined(parts: &[Part<'_>], decisions: &mut [Decision]) -> Taken {
         let Some(decision) = part.decided() else { continue };
         part.write_to(decision, decisions);
         let part = Taken { decision, bound: part.index };
-        all = Some(all.map_or(part, |all| sum(all, part, decision.remaining < all.decision.remaining)));
+        all = Some(
+            all.map_or(part, |all| sum(all, part, decision.remaining < all.decision.remaining)),
+        );
     }
     all.unwrap_or(Taken { decision: UNLIMITED, bound: 0 })
 }
 
-/// Combines the limits' decisions on a refused request, and counts the refusal for the binding limit.
+/// Combines the limits' decisions on a refused request, and counts the refusal for the binding
+/// limit.
 #[inline(never)]
 pub(super) fn refused(parts: &[Part<'_>], mut decisions: Option<&mut [Decision]>) -> Taken {
     let mut all: Option<Taken> = None;
@@ -38,7 +41,8 @@ pub(super) fn refused(parts: &[Part<'_>], mut decisions: Option<&mut [Decision]>
         decisions.fill(UNLIMITED);
     }
     for part in parts {
-        // A limit that refused its charge may have permits again now. The decision is still its refusal.
+        // A limit that refused its charge may have permits again now. The decision is still its
+        // refusal.
         let refused = part.decision.filter(|decision| !decision.is_allowed());
         let Some(decision) = refused.or_else(|| part.peek()) else { continue };
         if let Some(decisions) = &mut decisions {
@@ -55,8 +59,9 @@ pub(super) fn refused(parts: &[Part<'_>], mut decisions: Option<&mut [Decision]>
         }
     }
     // One limit refused the request, and now all limits would admit it.
-    let mut taken =
-        all.filter(|all| !all.decision.is_allowed()).unwrap_or(Taken { decision: PASSED_REFUSAL, bound: 0 });
+    let mut taken = all
+        .filter(|all| !all.decision.is_allowed())
+        .unwrap_or(Taken { decision: PASSED_REFUSAL, bound: 0 });
     if taken.decision.retry().is_some() && parts.len() > 1 {
         taken.decision.retry_after = common_wait(parts, taken.decision.retry_after);
     }
@@ -66,13 +71,14 @@ pub(super) fn refused(parts: &[Part<'_>], mut decisions: Option<&mut [Decision]>
     taken
 }
 
-/// The earliest time from `wait` on at which every limit admits the request if no other request comes: at the end of
-/// one limit's wait another one may refuse, because permits of a curve are lost at the end of its slice. [`NEVER`] if
-/// the limits do not agree within [`ROUNDS`] waits.
+/// The earliest time from `wait` on at which every limit admits the request if no other request
+/// comes: at the end of one limit's wait another one may refuse, because permits of a curve are
+/// lost at the end of its slice. [`NEVER`] if the limits do not agree within [`ROUNDS`] waits.
 #[inline(never)]
 fn common_wait(parts: &[Part<'_>], mut wait: u64) -> u64 {
     for _ in 0..ROUNDS {
-        let after = |part: &Part<'_>| part.peek_after(wait).filter(|decision| !decision.is_allowed());
+        let after =
+            |part: &Part<'_>| part.peek_after(wait).filter(|decision| !decision.is_allowed());
         match parts.iter().filter_map(after).map(|decision| decision.retry_after).max() {
             None => return wait,
             Some(NEVER) => return NEVER,
@@ -97,8 +103,15 @@ fn sum(all: Taken, one: Taken, binds: bool) -> Taken {
     Taken { decision, bound: binding.bound }
 }
 
-/// The decision without a limit, and the answer to an admission if the caller wants the verdict only.
+/// The decision without a limit, and the answer to an admission if the caller wants the verdict
+/// only.
 const UNLIMITED: Decision = Decision::admitted(u64::MAX);
 /// A refusal whose cause is over: the permits are back.
-const PASSED_REFUSAL: Decision =
-    Decision { verdict: Verdict::Denied, reason: Reason::Rate, remaining: 0, retry_after: 0, reset_after: 0, bound: 0 };
+const PASSED_REFUSAL: Decision = Decision {
+    verdict: Verdict::Denied,
+    reason: Reason::Rate,
+    remaining: 0,
+    retry_after: 0,
+    reset_after: 0,
+    bound: 0,
+};

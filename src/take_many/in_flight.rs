@@ -42,13 +42,21 @@ impl InFlightLimit<'_> {
 
     /// The decision after an acquisition that succeeded.
     pub(super) fn held(&self) -> Decision {
-        // A permit in flight comes back when its holder releases it, and not with time. So it adds nothing to the
-        // time until all limits are fresh.
-        Decision::admitted(u64::from(self.limit).saturating_sub(self.table.in_flight(self.key, self.limit)))
+        // A permit in flight comes back when its holder releases it, and not with time. So it adds
+        // nothing to the time until all limits are fresh.
+        Decision::admitted(
+            u64::from(self.limit).saturating_sub(self.table.in_flight(self.key, self.limit)),
+        )
     }
 
-    /// The decision after an acquisition that the limit refused. Nobody knows when a holder releases its permit.
+    /// The decision after an acquisition that the limit refused. Nobody knows when a holder
+    /// releases its permit.
     pub(super) fn refused(&self) -> Decision {
-        Decision { verdict: Verdict::Denied, reason: Reason::InFlight, retry_after: NEVER, ..Decision::admitted(0) }
+        Decision {
+            verdict: Verdict::Denied,
+            reason: Reason::InFlight,
+            retry_after: NEVER,
+            ..Decision::admitted(0)
+        }
     }
 }

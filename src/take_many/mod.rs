@@ -1,35 +1,39 @@
-//! Several limits in one request: for example one for the user and one for the address, or one a second and one a day.
+//! Several limits in one request: for example one for the user and one for the address, or one a
+//! second and one a day.
 //!
 //! # The guarantee
 //!
-//! *A call charges all of its limits or none, and no limit ever admits more than its bound.* There are two exceptions
-//! to "none". A call that loses a race has charged some limits before another one refuses. It returns these permits,
-//! without those that the limits have refilled meanwhile. Until then these limits may refuse other requests. And if a
-//! process is killed between two charges, the charges that it made stay until the limits have refilled them.
+//! *A call charges all of its limits or none, and no limit ever admits more than its bound.* There
+//! are two exceptions to "none". A call that loses a race has charged some limits before another
+//! one refuses. It returns these permits, without those that the limits have refilled meanwhile.
+//! Until then these limits may refuse other requests. And if a process is killed between two
+//! charges, the charges that it made stay until the limits have refilled them.
 //!
 //! # The steps of a call
 //!
-//! 1. The call merges limits that are the same, and adds up their costs: one limiter, or one key under one policy of
-//!    one table, also through two views of its file. Requests of several classes at one limit pass if they pass one
-//!    after the other in some order, so the class with the largest reserve counts first (`several.rs`).
-//! 2. It peeks at all limits and writes nothing. If a limit refuses, the call charges none. Each limit that refuses
-//!    records the refusal, as a check would: some policies count refusals, and a bucket with `init` begins to fill.
-//! 3. It charges the limits in an order that is the same for all calls: the limit that refills a permit fastest comes
-//!    first. So two calls that race for the same limits meet at the first of them, and one of the two passes. If a
-//!    limit refuses now because another call was faster, the call returns its earlier charges, as far as
-//!    [`GiveBack`](crate::algorithm::GiveBack) allows.
+//! 1. The call merges limits that are the same, and adds up their costs: one limiter, or one key
+//!    under one policy of one table, also through two views of its file. Requests of several
+//!    classes at one limit pass if they pass one after the other in some order, so the class with
+//!    the largest reserve counts first (`several.rs`).
+//! 2. It peeks at all limits and writes nothing. If a limit refuses, the call charges none. Each
+//!    limit that refuses records the refusal, as a check would: some policies count refusals, and a
+//!    bucket with `init` begins to fill.
+//! 3. It charges the limits in an order that is the same for all calls: the limit that refills a
+//!    permit fastest comes first. So two calls that race for the same limits meet at the first of
+//!    them, and one of the two passes. If a limit refuses now because another call was faster, the
+//!    call returns its earlier charges, as far as [`GiveBack`](crate::algorithm::GiveBack) allows.
 //!
-//! A table that has room for one of the request's new keys only refuses the other at its charge, as if the call had
-//! lost a race.
+//! A table that has room for one of the request's new keys only refuses the other at its charge, as
+//! if the call had lost a race.
 //!
-//! Limits that cannot take permits back come last ([`Limiter::give_back`] and [`Table::give_back`] list them). The
-//! last limit is never charged for a request that another limit refuses: beside `10/s`, `1/day` keeps its permit. If
-//! two limits of a request cannot take permits back, the first of them stays charged when the call loses a race for
-//! the second.
+//! Limits that cannot take permits back come last ([`Limiter::give_back`] and [`Table::give_back`]
+//! list them). The last limit is never charged for a request that another limit refuses: beside
+//! `10/s`, `1/day` keeps its permit. If two limits of a request cannot take permits back, the first
+//! of them stays charged when the call loses a race for the second.
 //!
-//! A limit may also be a permit in flight ([`Limit::InFlight`]): "10/s, and at most 4 at one time". The call acquires
-//! it before it charges any rate. If a rate refuses, the call releases the permit. If the in-flight limit refuses, no
-//! rate is charged.
+//! A limit may also be a permit in flight ([`Limit::InFlight`]): "10/s, and at most 4 at one time".
+//! The call acquires it before it charges any rate. If a rate refuses, the call releases the
+//! permit. If the in-flight limit refuses, no rate is charged.
 
 mod answer;
 mod in_flight;
@@ -68,13 +72,13 @@ pub trait AnyLimiter: Sync {
         let _ = class;
         Err(PolicyError::NoSuchClass)
     }
-    /// Returns what a check at `now` would return, of a request that leaves `reserve` permits. A limiter without
-    /// classes is never asked.
+    /// Returns what a check at `now` would return, of a request that leaves `reserve` permits. A
+    /// limiter without classes is never asked.
     fn peek_leaving_at(&self, now: u64, cost: u64, reserve: u64) -> Decision {
         self.peek_at(now, needed(cost, reserve))
     }
-    /// Charges such a request, and leaves the counts to the caller. A limiter without classes is never asked, and
-    /// this one refuses.
+    /// Charges such a request, and leaves the counts to the caller. A limiter without classes is
+    /// never asked, and this one refuses.
     fn charge_leaving_at(&self, now: u64, cost: u64, reserve: u64) -> Decision {
         let _ = (cost, reserve);
         self.peek_at(now, u64::MAX)
@@ -87,7 +91,8 @@ pub trait AnyLimiter: Sync {
     fn undo(&self, charge: Charge, now: &dyn Fn() -> u64);
     /// Counts a decision by its verdict and its reason.
     fn count(&self, verdict: Verdict, reason: Reason);
-    /// The nanoseconds in which the limit refills one permit. `u64::MAX` if it never takes permits back.
+    /// The nanoseconds in which the limit refills one permit. `u64::MAX` if it never takes permits
+    /// back.
     fn refill(&self) -> u64;
 }
 
@@ -138,7 +143,8 @@ pub trait AnyInFlight: Sync {
     fn acquire(&self, key: &[u8], limit: u32) -> Result<Ticket, Refusal>;
     /// Releases a permit.
     fn release(&self, ticket: Ticket) -> bool;
-    /// The number of permits of a key in flight. If that is `limit` or more, permits of ended owners do not count.
+    /// The number of permits of a key in flight. If that is `limit` or more, permits of ended
+    /// owners do not count.
     fn in_flight(&self, key: &[u8], limit: u32) -> u64;
     /// The key's place in the order in which all processes acquire permits of this table.
     fn rank(&self, key: &[u8]) -> u64;
@@ -166,33 +172,35 @@ impl AnyInFlight for InFlight {
 /// One limit of a request, and the cost of the request there.
 #[derive(Clone, Copy)]
 pub enum Limit<'a> {
-    /// No limit: it admits every request. A caller with optional limits can use it in place of one that is off.
+    /// No limit: it admits every request. A caller with optional limits can use it in place of one
+    /// that is off.
     Unlimited,
     /// A limiter.
     Limiter(&'a dyn AnyLimiter, u64),
     /// A key under a policy of a table.
     #[cfg(not(loom))]
     Key(&'a Table, PolicyId, &'a [u8], u64),
-    /// A [`Limit::Limiter`] or a [`Limit::Key`], with the class of the request: `Limit::Class("low",
-    /// &Limit::Limiter(&all, 1))`.
+    /// A [`Limit::Limiter`] or a [`Limit::Key`], with the class of the request:
+    /// `Limit::Class("low", &Limit::Limiter(&all, 1))`.
     Class(&'a str, &'a Limit<'a>),
-    /// One permit of a key of an in-flight table: the table, the key, the most permits of the key in flight, and a
-    /// cell. If the call admits the request, it stores the permit's ticket in the cell, and the caller releases it.
-    /// Otherwise the cell does not change. A key that is named twice takes two permits.
+    /// One permit of a key of an in-flight table: the table, the key, the most permits of the key
+    /// in flight, and a cell. If the call admits the request, it stores the permit's ticket in the
+    /// cell, and the caller releases it. Otherwise the cell does not change. A key that is named
+    /// twice takes two permits.
     InFlight(&'a dyn AnyInFlight, &'a [u8], u32, &'a Cell<Ticket>),
 }
 
 /// The common answer of several limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Taken {
-    /// The decision of all limits together: the verdict, the smallest number of remaining permits, the earliest time
-    /// at which all limits admit the request if no other request comes, and the time until all limits are fresh. That
-    /// time may be after the longest wait of a single limit, because permits of a `curve` are lost at the end of its
-    /// slice. The reason is that of the binding limit. The wait for a permit in flight is unknown, so it is
-    /// [`NEVER`](crate::NEVER).
+    /// The decision of all limits together: the verdict, the smallest number of remaining permits,
+    /// the earliest time at which all limits admit the request if no other request comes, and the
+    /// time until all limits are fresh. That time may be after the longest wait of a single limit,
+    /// because permits of a `curve` are lost at the end of its slice. The reason is that of the
+    /// binding limit. The wait for a permit in flight is unknown, so it is [`NEVER`](crate::NEVER).
     pub decision: Decision,
-    /// The index of the binding limit. If the request was refused, that is the limit with the longest wait, otherwise
-    /// the limit with the fewest permits left.
+    /// The index of the binding limit. If the request was refused, that is the limit with the
+    /// longest wait, otherwise the limit with the fewest permits left.
     pub bound: usize,
 }
 
@@ -206,7 +214,8 @@ pub enum ManyError {
     /// The table of the limit with this index cannot decide.
     #[cfg(not(loom))]
     Table(usize, RequestError),
-    /// The in-flight table of the limit with this index is too small: [`Refusal::Full`] or [`Refusal::OwnersFull`].
+    /// The in-flight table of the limit with this index is too small: [`Refusal::Full`] or
+    /// [`Refusal::OwnersFull`].
     InFlight(usize, Refusal),
 }
 
@@ -282,9 +291,10 @@ pub fn take_many_at(limits: &[Limit<'_>], now: u64) -> Result<Taken, ManyError> 
     take_all(limits, Some(now), Some(&mut []))
 }
 
-/// [`take_many`] or, with a time, [`take_many_at`], with the decision of each limit in `decisions[i]`. If the request
-/// is refused, each limit gives the decision that it would make alone. Without `decisions` only the answer's verdict
-/// and reason are valid, and an admission is cheaper.
+/// [`take_many`] or, with a time, [`take_many_at`], with the decision of each limit in
+/// `decisions[i]`. If the request is refused, each limit gives the decision that it would make
+/// alone. Without `decisions` only the answer's verdict and reason are valid, and an admission is
+/// cheaper.
 ///
 /// # Errors
 /// Those of [`take_many`].

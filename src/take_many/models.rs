@@ -1,5 +1,5 @@
-//! Loom models of a request with a rate and a permit in flight. Loom tries every interleaving within a bound of
-//! preemptions.
+//! Loom models of a request with a rate and a permit in flight. Loom tries every interleaving
+//! within a bound of preemptions.
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test --profile models --target-dir target/loom --lib take_many::models`
 
@@ -38,11 +38,14 @@ impl AnyInFlight for Flights {
 type Rate = Limiter<State, Manual>;
 
 fn rate(text: &str) -> Arc<Rate> {
-    Arc::new(Limiter::with(State::new(&text.parse().expect("a policy")).expect("a state"), Manual::new(5)))
+    Arc::new(Limiter::with(
+        State::new(&text.parse().expect("a policy")).expect("a state"),
+        Manual::new(5),
+    ))
 }
 
-/// Takes a permit of the rate and a permit in flight, and returns whether the request was admitted. With `released`
-/// it releases the permit in flight.
+/// Takes a permit of the rate and a permit in flight, and returns whether the request was admitted.
+/// With `released` it releases the permit in flight.
 fn pass(rate: &Rate, flights: &Flights, limit: u32, released: bool) -> bool {
     let ticket = Cell::default();
     let limits = [Limit::Limiter(rate, 1), Limit::InFlight(flights, b"", limit, &ticket)];
@@ -59,9 +62,9 @@ fn pass(rate: &Rate, flights: &Flights, limit: u32, released: bool) -> bool {
     true
 }
 
-/// Two processes each want one permit of the rate and one permit in flight. The admitted requests and the permits
-/// left add up to all permits of the rate. A permit is in flight for each admitted request that did not release its
-/// permit, and for no other.
+/// Two processes each want one permit of the rate and one permit in flight. The admitted requests
+/// and the permits left add up to all permits of the rate. A permit is in flight for each admitted
+/// request that did not release its permit, and for no other.
 fn both(name: &str, policy: &'static str, limit: u32, released: bool) {
     let executions = explore(5, move || {
         let world = World::new();
@@ -72,8 +75,11 @@ fn both(name: &str, policy: &'static str, limit: u32, released: bool) {
             let rate = rate.clone();
             thread::spawn(move || pass(&rate, &Flights(me), limit, released))
         });
-        let passed =
-            threads.map(|thread| thread.join().expect("a thread")).into_iter().filter(|passed| *passed).count();
+        let passed = threads
+            .map(|thread| thread.join().expect("a thread"))
+            .into_iter()
+            .filter(|passed| *passed)
+            .count();
         let left = rate.shared().take_up_to_at(5, 9);
         assert_eq!(passed as u64 + left, policy.as_bytes()[0] as u64 - u64::from(b'0'));
         assert_eq!(processes[0].count(9), if released { 0 } else { passed as u64 });

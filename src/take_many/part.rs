@@ -52,14 +52,17 @@ impl<'a> Target<'a> {
             Limit::Unlimited | Limit::Class(..) => (Target::None, 0),
             Limit::Limiter(limiter, cost) => (Target::Limiter(limiter), cost),
             #[cfg(not(loom))]
-            Limit::Key(table, policy, key, cost) => (Target::Key(KeyLimit { table, policy, key }), cost),
+            Limit::Key(table, policy, key, cost) => {
+                (Target::Key(KeyLimit { table, policy, key }), cost)
+            }
             Limit::InFlight(table, key, limit, ticket) => {
                 (Target::InFlight(InFlightLimit { table, key, limit, ticket }), 1)
             }
         }
     }
 
-    /// Whether both are one limit, whose costs add up. Permits in flight never are, because each has its own ticket.
+    /// Whether both are one limit, whose costs add up. Permits in flight never are, because each
+    /// has its own ticket.
     #[inline]
     pub(super) fn is(&self, other: &Target<'_>) -> bool {
         match (self, other) {
@@ -138,9 +141,13 @@ impl<'a> Part<'a> {
     pub(super) fn read_reserve(&mut self) -> Result<(), ManyError> {
         let Some(class) = self.class else { return Ok(()) };
         self.reserve = match &self.target {
-            Target::Limiter(limiter) => limiter.reserve_of(class).map_err(|_| ManyError::Class(self.index))?,
+            Target::Limiter(limiter) => {
+                limiter.reserve_of(class).map_err(|_| ManyError::Class(self.index))?
+            }
             #[cfg(not(loom))]
-            Target::Key(key) => key.reserve_of(class).map_err(|error| ManyError::Table(self.index, error))?,
+            Target::Key(key) => {
+                key.reserve_of(class).map_err(|error| ManyError::Table(self.index, error))?
+            }
             Target::None | Target::InFlight(_) => return Err(ManyError::Class(self.index)),
         };
         Ok(())
@@ -165,11 +172,14 @@ impl<'a> Part<'a> {
             }
             #[cfg(not(loom))]
             Target::Key(key) => {
-                let prepared = key.prepare(self.now, self.cost).map_err(|error| ManyError::Table(self.index, error))?;
+                let prepared = key
+                    .prepare(self.now, self.cost)
+                    .map_err(|error| ManyError::Table(self.index, error))?;
                 (self.refill, self.prepared) = (prepared.refill, Some(prepared));
                 prepared.verdict == Verdict::Allowed
             }
-            // A permit in flight is acquired before any rate is charged, because its release is exact.
+            // A permit in flight is acquired before any rate is charged, because its release is
+            // exact.
             Target::InFlight(seat) => {
                 self.refill = 0;
                 seat.peek().is_allowed()
@@ -178,9 +188,9 @@ impl<'a> Part<'a> {
         Ok(self.admits)
     }
 
-    /// Records the refusal that the peek has found: a bucket with `init` begins to fill, and some policies count
-    /// refusals. If the limit now admits the cost, because of a reset or another thread, the call gives the charge
-    /// back.
+    /// Records the refusal that the peek has found: a bucket with `init` begins to fill, and some
+    /// policies count refusals. If the limit now admits the cost, because of a reset or another
+    /// thread, the call gives the charge back.
     #[inline(never)]
     pub(super) fn refuse(&mut self) {
         // The peek would have returned an error.
@@ -199,14 +209,19 @@ impl<'a> Part<'a> {
             Target::Limiter(limiter) => limiter.charge_at(self.now, self.cost),
             #[cfg(not(loom))]
             Target::Key(key) => {
-                if self.prepared.is_some_and(|prepared| key.charge_prepared(&prepared, self.now).is_some()) {
+                if self
+                    .prepared
+                    .is_some_and(|prepared| key.charge_prepared(&prepared, self.now).is_some())
+                {
                     return Ok(true);
                 }
                 self.prepared = None;
-                key.charge(self.now, self.cost).map_err(|error| ManyError::Table(self.index, error))?
+                key.charge(self.now, self.cost)
+                    .map_err(|error| ManyError::Table(self.index, error))?
             }
             Target::InFlight(seat) => {
-                let acquired = seat.acquire().map_err(|refusal| ManyError::InFlight(self.index, refusal))?;
+                let acquired =
+                    seat.acquire().map_err(|refusal| ManyError::InFlight(self.index, refusal))?;
                 if let Some(ticket) = acquired {
                     self.ticket = ticket;
                     return Ok(true);
@@ -218,7 +233,8 @@ impl<'a> Part<'a> {
         Ok(decision.is_allowed())
     }
 
-    /// The decision that the limit would make at `now` on a request with a reserve. It charges nothing.
+    /// The decision that the limit would make at `now` on a request with a reserve. It charges
+    /// nothing.
     #[inline(never)]
     fn peek_leaving(&self, now: u64) -> Result<Decision, ManyError> {
         match &self.target {
@@ -236,7 +252,9 @@ impl<'a> Part<'a> {
     #[inline(never)]
     fn charge_leaving(&self) -> Result<Decision, ManyError> {
         match &self.target {
-            Target::Limiter(limiter) => Ok(limiter.charge_leaving_at(self.now, self.cost, self.reserve)),
+            Target::Limiter(limiter) => {
+                Ok(limiter.charge_leaving_at(self.now, self.cost, self.reserve))
+            }
             #[cfg(not(loom))]
             Target::Key(key) => {
                 let decision = key.charge_leaving(self.now, self.cost, self.reserve);
@@ -263,7 +281,9 @@ impl<'a> Part<'a> {
         match (&self.target, self.decision) {
             (_, Some(decision)) => Some(decision),
             #[cfg(not(loom))]
-            (Target::Key(key), None) => key.describe_prepared(self.prepared.as_ref()?, self.now, self.cost),
+            (Target::Key(key), None) => {
+                key.describe_prepared(self.prepared.as_ref()?, self.now, self.cost)
+            }
             (Target::InFlight(seat), None) => Some(seat.held()),
             _ => None,
         }
@@ -283,8 +303,8 @@ impl<'a> Part<'a> {
         self.peek_after(0)
     }
 
-    /// The decision that the limit would make so many nanoseconds later, if no other request came. `None` if there is
-    /// no limit.
+    /// The decision that the limit would make so many nanoseconds later, if no other request came.
+    /// `None` if there is no limit.
     pub(super) fn peek_after(&self, wait: u64) -> Option<Decision> {
         let now = self.now.saturating_add(wait);
         match &self.target {
@@ -309,7 +329,10 @@ impl<'a> Part<'a> {
     /// Counts the admission, and gives the ticket of a permit in flight to the caller.
     #[inline]
     pub(super) fn admit(&self) {
-        self.target.count(Verdict::Allowed, self.decision.map_or(Reason::Admitted, |decision| decision.reason));
+        self.target.count(
+            Verdict::Allowed,
+            self.decision.map_or(Reason::Admitted, |decision| decision.reason),
+        );
         if let Target::InFlight(seat) = &self.target {
             seat.ticket.set(self.ticket);
         }

@@ -25,8 +25,8 @@ impl<'a> Several<'a> {
         Several { now, limits: 0, has_classes: false, parts: Parts::new() }
     }
 
-    /// Gives the limits that are added from now on another time: a calendar counts from 1970, and other limits may
-    /// count from another zero.
+    /// Gives the limits that are added from now on another time: a calendar counts from 1970, and
+    /// other limits may count from another zero.
     pub fn set_now(&mut self, now: Option<u64>) {
         self.now = now;
     }
@@ -60,7 +60,12 @@ impl<'a> Several<'a> {
             return Ok(());
         }
         self.has_classes |= class.is_some();
-        match self.parts.all_mut().iter_mut().find(|part| part.class == class && part.target.is(&target)) {
+        match self
+            .parts
+            .all_mut()
+            .iter_mut()
+            .find(|part| part.class == class && part.target.is(&target))
+        {
             Some(part) => {
                 part.cost = part.cost.saturating_add(cost);
                 part.limits |= 1 << index;
@@ -92,8 +97,8 @@ impl<'a> Several<'a> {
         }
     }
 
-    /// Whether [`Several::take`] would admit the request now. It charges and counts nothing. A request without limits
-    /// is admitted.
+    /// Whether [`Several::take`] would admit the request now. It charges and counts nothing. A
+    /// request without limits is admitted.
     pub fn admits(mut self) -> Result<bool, ManyError> {
         self.prepare()
     }
@@ -141,15 +146,20 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// Makes one part of the requests of several classes at one limit. They pass if they pass one after the other, the
-/// class with the largest reserve first: each finds its cost and its reserve after the costs of those before it. One
-/// charge of all costs needs as many permits as the most that one of them needs.
+/// Makes one part of the requests of several classes at one limit. They pass if they pass one after
+/// the other, the class with the largest reserve first: each finds its cost and its reserve after
+/// the costs of those before it. One charge of all costs needs as many permits as the most that one
+/// of them needs.
 #[inline(never)]
 fn merge_classes(parts: &mut [Part<'_>]) -> Result<(), ManyError> {
     parts.iter_mut().try_for_each(Part::read_reserve)?;
     for first in 0..parts.len() {
-        let Some((part, rest)) = parts.get_mut(first..).and_then(<[_]>::split_first_mut) else { break };
-        if matches!(part.target, Target::None) || !rest.iter().any(|other| other.target.is(&part.target)) {
+        let Some((part, rest)) = parts.get_mut(first..).and_then(<[_]>::split_first_mut) else {
+            break;
+        };
+        if matches!(part.target, Target::None)
+            || !rest.iter().any(|other| other.target.is(&part.target))
+        {
             continue;
         }
         let mut asked = [(0, 0); LIMITS_MOST];
@@ -172,19 +182,23 @@ fn merge_classes(parts: &mut [Part<'_>]) -> Result<(), ManyError> {
     Ok(())
 }
 
-/// The sum of costs, and the permits that must be left after it, of requests with these reserves and costs.
+/// The sum of costs, and the permits that must be left after it, of requests with these reserves
+/// and costs.
 fn together(asked: &[(u64, u64)]) -> (u64, u64) {
     let costs = |least: u64| {
         let those = asked.iter().filter(|(reserve, _)| *reserve >= least);
         those.fold(0_u64, |sum, (_, cost)| sum.saturating_add(*cost))
     };
-    let needs =
-        asked.iter().filter(|(_, cost)| *cost != 0).map(|(reserve, _)| costs(*reserve).saturating_add(*reserve));
+    let needs = asked
+        .iter()
+        .filter(|(_, cost)| *cost != 0)
+        .map(|(reserve, _)| costs(*reserve).saturating_add(*reserve));
     let sum = costs(0);
     (sum, needs.max().unwrap_or(0).saturating_sub(sum))
 }
 
-/// The order of charges: limits that refill a permit fastest first, and limits that cannot take permits back last.
+/// The order of charges: limits that refill a permit fastest first, and limits that cannot take
+/// permits back last.
 #[inline]
 fn order(parts: &[Part<'_>]) -> [u8; LIMITS_MOST] {
     let before = |a: u8, b: u8| match (parts.get(a as usize), parts.get(b as usize)) {
@@ -196,7 +210,9 @@ fn order(parts: &[Part<'_>]) -> [u8; LIMITS_MOST] {
     for (part, _) in (0..).zip(parts) {
         // Insertion sort: later parts move up by one place.
         let mut at = part as usize;
-        while let Some([earlier, place]) = at.checked_sub(1).and_then(|from| order.get_mut(from..=at)) {
+        while let Some([earlier, place]) =
+            at.checked_sub(1).and_then(|from| order.get_mut(from..=at))
+        {
             if !before(part, *earlier) {
                 break;
             }
@@ -210,11 +226,14 @@ fn order(parts: &[Part<'_>]) -> [u8; LIMITS_MOST] {
     order
 }
 
-/// Charges all limits in their order. If one refuses, it gives the earlier charges back and returns false.
+/// Charges all limits in their order. If one refuses, it gives the earlier charges back and returns
+/// false.
 #[inline]
 fn charge_all(parts: &mut [Part<'_>], order: &[u8; LIMITS_MOST]) -> Result<bool, ManyError> {
     for n in 0..parts.len() {
-        let Some((&last, before)) = order.get(..=n).and_then(|order| order.split_last()) else { break };
+        let Some((&last, before)) = order.get(..=n).and_then(|order| order.split_last()) else {
+            break;
+        };
         let Some(part) = parts.get_mut(last as usize) else { break };
         let charged = part.charge();
         if !matches!(charged, Ok(true)) {

@@ -25,23 +25,33 @@ fn emptied(rule: &Rule, n: u64, now: u64) -> AtomicU64 {
     word
 }
 
-/// `after 3`: the third refusal bans. Until then `retry_after` is the refill of a permit, from then on the rest of
-/// the ban.
+/// `after 3`: the third refusal bans. Until then `retry_after` is the refill of a permit, from then
+/// on the rest of the ban.
 #[test]
 fn the_nth_refusal_bans() {
-    for (text, after) in [("5/min ban 1h", 1), ("5/min ban 1h after 1", 1), ("5/min ban 1h after 3", 3)] {
+    for (text, after) in
+        [("5/min ban 1h", 1), ("5/min ban 1h after 1", 1), ("5/min ban 1h after 3", 3)]
+    {
         let rule = rule(text);
         let word = emptied(&rule, 5, NOW);
         for n in 1..after {
             let decision = cell::check(&word, &rule, NOW + n, 1);
             let wanted = (Verdict::Denied, Reason::Rate, 12 * SEC - n);
-            assert_eq!((decision.verdict, decision.reason, decision.retry_after), wanted, "{text}: refusal {n}");
+            assert_eq!(
+                (decision.verdict, decision.reason, decision.retry_after),
+                wanted,
+                "{text}: refusal {n}"
+            );
         }
         let peeked = cell::peek(&word, &rule, NOW + after, 1);
         let decision = cell::check(&word, &rule, NOW + after, 1);
         assert_eq!(peeked, decision, "{text}: a peek answers as the check");
         let wanted = (Verdict::Denied, Reason::Banned, 0, HOUR);
-        assert_eq!((decision.verdict, decision.reason, decision.remaining, decision.retry_after), wanted, "{text}");
+        assert_eq!(
+            (decision.verdict, decision.reason, decision.remaining, decision.retry_after),
+            wanted,
+            "{text}"
+        );
         // Refusals during the ban do not prolong it.
         for later in [1, SEC, HOUR - 1] {
             let decision = cell::check(&word, &rule, NOW + after + later, 1);
@@ -55,17 +65,25 @@ fn the_nth_refusal_bans() {
         let end = NOW + after + HOUR;
         assert_eq!(cell::check(&word, &rule, end, 1).verdict, Verdict::Allowed, "{text}");
         assert_eq!(cell::peek(&word, &rule, end + 12 * SEC, 1).verdict, Verdict::Allowed, "{text}");
-        assert_eq!(cell::peek(&word, &rule, end + 12 * SEC - 1, 1).verdict, Verdict::Denied, "{text}");
+        assert_eq!(
+            cell::peek(&word, &rule, end + 12 * SEC - 1, 1).verdict,
+            Verdict::Denied,
+            "{text}"
+        );
     }
 }
 
-/// For any rate: the ban ends at the first nanosecond whose clock, in units, is not before `now + ban`.
+/// For any rate: the ban ends at the first nanosecond whose clock, in units, is not before
+/// `now + ban`.
 #[test]
 fn a_ban_ends_on_time() {
     let mut rng = Rng(1);
-    for text in
-        ["5/min ban 1h", "7/s burst 3 ban 1s", "999983/s burst 9 ban 1min after 3", "1/day burst 4 ban 30d after 1000"]
-    {
+    for text in [
+        "5/min ban 1h",
+        "7/s burst 3 ban 1s",
+        "999983/s burst 9 ban 1min after 3",
+        "1/day burst 4 ban 30d after 1000",
+    ] {
         let (policy, rule) = (policy(text), rule(text));
         let unit = tollbar::algorithm::ban::Ban::new(&policy).expect("a ban").grid().per_permit();
         let unit = policy.period / (policy.limit.saturating_mul(unit.get())) + 1;
@@ -73,13 +91,27 @@ fn a_ban_ends_on_time() {
             let now = rng.below(50 * YEAR);
             let word = emptied(&rule, policy.burst, now);
             for _ in 0..policy.ban_after {
-                assert_eq!(cell::check(&word, &rule, now, 1).verdict, Verdict::Denied, "{text} at {now}");
+                assert_eq!(
+                    cell::check(&word, &rule, now, 1).verdict,
+                    Verdict::Denied,
+                    "{text} at {now}"
+                );
             }
             let decision = cell::peek(&word, &rule, now, 1);
             let late = decision.retry_after - policy.ban;
-            assert!(decision.reason == Reason::Banned && late <= unit, "{text} at {now}: {late} ns late");
-            assert_eq!(cell::peek(&word, &rule, now + decision.retry_after - 1, 1).reason, Reason::Banned, "{text}");
-            assert!(cell::peek(&word, &rule, now + decision.retry_after, 1).is_allowed(), "{text} at {now}");
+            assert!(
+                decision.reason == Reason::Banned && late <= unit,
+                "{text} at {now}: {late} ns late"
+            );
+            assert_eq!(
+                cell::peek(&word, &rule, now + decision.retry_after - 1, 1).reason,
+                Reason::Banned,
+                "{text}"
+            );
+            assert!(
+                cell::peek(&word, &rule, now + decision.retry_after, 1).is_allowed(),
+                "{text} at {now}"
+            );
         }
     }
 }
@@ -109,8 +141,8 @@ fn refusals_are_forgotten_when_the_bucket_is_full() {
     }
 }
 
-/// A peek, a cost of 0, a cost above the burst, and a `take_up_to` that takes nothing are no refusals and do not lead
-/// to a ban.
+/// A peek, a cost of 0, a cost above the burst, and a `take_up_to` that takes nothing are no
+/// refusals and do not lead to a ban.
 #[test]
 fn what_is_no_refusal_does_not_ban() {
     let rule = rule("5/min ban 1h after 2");
@@ -128,7 +160,8 @@ fn what_is_no_refusal_does_not_ban() {
 /// A wait that gets its permits in time is no refusal, and a wait that cannot get them is one.
 #[test]
 fn a_wait_that_ends_in_time_is_no_refusal() {
-    let limiter = Limiter::with(state("1/s burst 1 ban 1h after 2"), tollbar::clock::Manual::new(NOW));
+    let limiter =
+        Limiter::with(state("1/s burst 1 ban 1h after 2"), tollbar::clock::Manual::new(NOW));
     for n in 0..10 {
         assert!(limiter.wait(1, SEC).is_allowed(), "{n}");
     }
@@ -138,8 +171,8 @@ fn a_wait_that_ends_in_time_is_no_refusal() {
     assert_eq!(limiter.reserve(1, NEVER), None);
 }
 
-/// A2: the next refusal would ban the key, and the permits come in time. And a caller that is more patient than a ban
-/// in force is refused, too.
+/// A2: the next refusal would ban the key, and the permits come in time. And a caller that is more
+/// patient than a ban in force is refused, too.
 #[test]
 fn a2_a_wait_does_not_take_the_next_ban_for_its_own() {
     let limiter = Limiter::with(state("1/s burst 1 ban 1h"), tollbar::clock::Manual::new(NOW));
@@ -159,7 +192,11 @@ fn a_charge_that_leaves_no_permit_counts_as_a_refusal() {
         let rule = rule(text);
         let mut state = 0;
         for n in 1..=bans_at {
-            assert_eq!(rule.describe(Verdict::Denied, state, NOW, 1).reason, Reason::Rate, "{text}: before {n}");
+            assert_eq!(
+                rule.describe(Verdict::Denied, state, NOW, 1).reason,
+                Reason::Rate,
+                "{text}: before {n}"
+            );
             let charged = rule.charge(state, NOW, 1);
             state = charged.next.expect("a state");
             assert_eq!(charged.rest, 0, "{text}");
@@ -195,7 +232,9 @@ fn a_reset_ends_a_ban() {
 fn a_ban_survives_a_restart() {
     let path = std::env::temp_dir().join(format!("tollbar-ban-{}", std::process::id()));
     let _ = std::fs::remove_file(&path);
-    let open = || Table::file(&path, &Options::new(1000), &[policy("2/min ban 1h after 2")]).expect("a table");
+    let open = || {
+        Table::file(&path, &Options::new(1000), &[policy("2/min ban 1h after 2")]).expect("a table")
+    };
     let table = open();
     let start = table.now();
     let asked = |table: &Table| table.check_at(PolicyId::FIRST, b"192.0.2.1", start, 1);
@@ -207,10 +246,12 @@ fn a_ban_survives_a_restart() {
     std::fs::remove_file(&path).expect("the file");
 }
 
-/// A key that is banned under one policy stays banned until the same time under the next one that bans.
+/// A key that is banned under one policy stays banned until the same time under the next one that
+/// bans.
 #[test]
 fn a_ban_survives_a_change_of_the_policy() {
-    let table = Table::private(&Options::new(1000), &[policy("2/min ban 1h after 2")]).expect("a table");
+    let table =
+        Table::private(&Options::new(1000), &[policy("2/min ban 1h after 2")]).expect("a table");
     let check = |now| table.check_at(PolicyId::FIRST, b"192.0.2.1", now, 1);
     let decision: Vec<_> = (0..4).map(|_| check(NOW).reason).collect();
     assert_eq!(decision, [Reason::Admitted, Reason::Admitted, Reason::Rate, Reason::Banned]);
@@ -250,7 +291,8 @@ fn policies_that_ban() {
     assert!(Rule::new(&policy("1/s ban 3650day after 1000")).is_ok());
 }
 
-/// 8 threads are refused at the same time under a bucket of 5. Each refusal up to the one that bans counts once.
+/// 8 threads are refused at the same time under a bucket of 5. Each refusal up to the one that bans
+/// counts once.
 #[test]
 fn each_refusal_is_counted_once() {
     const THREADS: u64 = 8;
@@ -265,7 +307,10 @@ fn each_refusal_is_counted_once() {
                     start.wait();
                     for _ in 0..124 {
                         let decision = cell::check(&word, &rule, NOW, 1);
-                        banned.fetch_add(u64::from(decision.reason == Reason::Banned), Ordering::Relaxed);
+                        banned.fetch_add(
+                            u64::from(decision.reason == Reason::Banned),
+                            Ordering::Relaxed,
+                        );
                     }
                 });
             }
@@ -279,12 +324,14 @@ fn each_refusal_is_counted_once() {
     }
 }
 
-/// In one call with several limits, only the limit that refuses counts the refusal, and no limit is charged.
+/// In one call with several limits, only the limit that refuses counts the refusal, and no limit is
+/// charged.
 #[test]
 fn several_limits_in_one_call_ban_too() {
     let all = Limiter::with(state("100/min"), tollbar::clock::Manual::new(NOW));
     let one = Limiter::with(state("2/min ban 1h after 3"), tollbar::clock::Manual::new(NOW));
-    let keys = Table::private(&Options::new(1000), &[policy("2/min ban 1h after 3")]).expect("a table");
+    let keys =
+        Table::private(&Options::new(1000), &[policy("2/min ban 1h after 3")]).expect("a table");
     let by_limiter = [Limit::Limiter(&all, 1), Limit::Limiter(&one, 1)];
     let by_key = [Limit::Key(&keys, PolicyId::FIRST, b"192.0.2.1", 1), Limit::Limiter(&all, 1)];
     let wanted = [
@@ -303,10 +350,16 @@ fn several_limits_in_one_call_ban_too() {
             assert_eq!(taken.decision.reason, reason, "limit {bound}");
             assert!(reason == Reason::Admitted || taken.bound == bound);
         }
-        assert_eq!(take_many_at(limits, NOW + 1).expect("two limits").decision.retry_after, HOUR - 1);
+        assert_eq!(
+            take_many_at(limits, NOW + 1).expect("two limits").decision.retry_after,
+            HOUR - 1
+        );
         assert_eq!(all.shared().peek_at(NOW, 1).remaining, before - 2);
     }
-    assert_eq!((one.counts().denied, keys.counts(PolicyId::FIRST).expect("a policy").denied), (6, 6));
+    assert_eq!(
+        (one.counts().denied, keys.counts(PolicyId::FIRST).expect("a policy").denied),
+        (6, 6)
+    );
 }
 
 /// A ban ends at its time, whatever burst and rate the policy changes to, in tables and limiters.
@@ -315,9 +368,17 @@ fn a_ban_ends_on_time_after_a_change() {
     const START: u64 = 1_000 * SEC;
     // A change of the grid rounds up, by some nanoseconds.
     const ROUNDING: u64 = 8;
-    let policies =
-        ["5/min ban 1h", "100000/s burst 100 ban 1h", "1/h burst 3 ban 1min", "7/min burst 2 ban 2h after 4"];
-    for (old, new) in policies.iter().flat_map(|old| policies.map(|new| (*old, new))).filter(|(old, new)| old != new) {
+    let policies = [
+        "5/min ban 1h",
+        "100000/s burst 100 ban 1h",
+        "1/h burst 3 ban 1min",
+        "7/min burst 2 ban 2h after 4",
+    ];
+    for (old, new) in policies
+        .iter()
+        .flat_map(|old| policies.map(|new| (*old, new)))
+        .filter(|(old, new)| old != new)
+    {
         for keep in [Keep::Count, Keep::Time] {
             let table = Table::private(&Options::new(100), &[policy(old)]).expect("memory");
             let limiter = Limiter::with(state(old), Manual::new(START));
@@ -325,8 +386,8 @@ fn a_ban_ends_on_time_after_a_change() {
                 let _ = table.check_at(PolicyId::FIRST, b"a", START, 1);
                 let _ = limiter.check(1);
             }
-            // A wait is the ban, or an hour under `1/h` with its ban of a minute, because the next permit comes only
-            // after an hour.
+            // A wait is the ban, or an hour under `1/h` with its ban of a minute, because the next
+            // permit comes only after an hour.
             let lasts = table.check_at(PolicyId::FIRST, b"a", START, 1).retry_after;
             assert_eq!(lasts, policy(old).ban.max(HOUR));
             table.set_policy_keeping(PolicyId::FIRST, &policy(new), keep).expect("a change");
@@ -335,7 +396,11 @@ fn a_ban_ends_on_time_after_a_change() {
                 limiter.clock().set(now);
                 for decision in [table.check_at(PolicyId::FIRST, b"a", now, 1), limiter.check(1)] {
                     let said = format!("{old} to {new}, {keep:?}: {decision:?}");
-                    assert_eq!((decision.verdict, decision.reason), (Verdict::Denied, Reason::Banned), "{said}");
+                    assert_eq!(
+                        (decision.verdict, decision.reason),
+                        (Verdict::Denied, Reason::Banned),
+                        "{said}"
+                    );
                     assert!((left..=left + ROUNDING).contains(&decision.retry_after), "{said}");
                 }
             }

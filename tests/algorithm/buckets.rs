@@ -12,7 +12,8 @@ fn s06_leaky_bucket_as_a_meter() {
     assert_eq!(answers(&meter, &[SEC; 4]), "TTFF");
 }
 
-/// A bucket that starts empty begins to fill even if its first call is `take_up_to`: as a limiter and as a key.
+/// A bucket that starts empty begins to fill even if its first call is `take_up_to`: as a limiter
+/// and as a key.
 #[test]
 fn a_bucket_that_starts_empty_fills_whoever_asks_first() {
     let single = state("10/s burst 10 init 0");
@@ -23,7 +24,11 @@ fn a_bucket_that_starts_empty_fills_whoever_asks_first() {
     .expect("memory");
     for (now, taken) in [(SEC, 0), (SEC + SEC / 2, 5), (2 * SEC, 5), (9 * SEC, 10)] {
         assert_eq!(single.take_up_to_at(now, 100), taken, "at {now}");
-        assert_eq!(table.take_up_to_at(tollbar::table::PolicyId::FIRST, b"a key", now, 100), taken, "a key at {now}");
+        assert_eq!(
+            table.take_up_to_at(tollbar::table::PolicyId::FIRST, b"a key", now, 100),
+            taken,
+            "a key at {now}"
+        );
     }
 }
 
@@ -58,7 +63,9 @@ fn s09_token_bucket_with_waiters_on_threads() {
     let passed = AtomicU64::new(0);
     std::thread::scope(|scope| {
         for _ in 0..15 {
-            scope.spawn(|| passed.fetch_add(u64::from(limiter.wait_until(1, SEC).is_allowed()), Relaxed));
+            scope.spawn(|| {
+                passed.fetch_add(u64::from(limiter.wait_until(1, SEC).is_allowed()), Relaxed)
+            });
         }
     });
     assert_eq!(passed.into_inner(), 10);
@@ -85,7 +92,11 @@ struct Producer {
 
 impl Producer {
     fn new(policy: Policy, start: u64) -> Producer {
-        Producer { policy, next_tick: (start / policy.period + 1) * policy.period, permits: policy.init }
+        Producer {
+            policy,
+            next_tick: (start / policy.period + 1) * policy.period,
+            permits: policy.init,
+        }
     }
 
     fn take(&mut self, now: u64, cost: u64) -> (bool, u64) {
@@ -115,7 +126,8 @@ fn s11_equals_a_ticking_producer() {
             policy.init = rng.within(0, policy.burst);
         }
         let mut tick = rng.below(1_000);
-        let (limiter, mut producer) = (State::new(&policy).unwrap(), Producer::new(policy, tick * period));
+        let (limiter, mut producer) =
+            (State::new(&policy).unwrap(), Producer::new(policy, tick * period));
         // The bucket that starts short counts from its first request, as the producer here does.
         for _ in 0..12 {
             let (now, cost) = (tick * period, rng.within(1, policy.burst));
@@ -133,7 +145,8 @@ fn s11_equals_a_ticking_producer() {
 
 #[test]
 fn s13_borrow() {
-    // The first take passes at once, whatever its cost, and the next one waits until that is refilled.
+    // The first take passes at once, whatever its cost, and the next one waits until that is
+    // refilled.
     let lender = Limiter::with(state("1/s borrow"), Manual::new(0));
     assert_eq!(lender.reserve(1000, NEVER), Some(0));
     assert_eq!(lender.reserve(1, NEVER), Some(1000 * SEC));

@@ -1,5 +1,5 @@
-//! Charges without asking: how far each algorithm goes into debt, when the debt is paid, and how many permits it
-//! returns as the rest.
+//! Charges without asking: how far each algorithm goes into debt, when the debt is paid, and how
+//! many permits it returns as the rest.
 
 use crate::common::*;
 use crate::oracle::pairs::Two;
@@ -44,12 +44,17 @@ fn each_algorithm_charges_as_far_as_it_can() {
         let late = decision.retry_after.abs_diff(passes);
         // A unit of the warm-up's clock is longer than a nanosecond.
         assert!(late < MS / 10, "{text}: {} ns", decision.retry_after);
-        assert_eq!(limiter.counts().allowed + limiter.counts().denied, 0, "{text}: a charge is no decision");
+        assert_eq!(
+            limiter.counts().allowed + limiter.counts().denied,
+            0,
+            "{text}: a charge is no decision"
+        );
     }
     assert_eq!(limiter("0/s").charge(3), 3);
 }
 
-/// A charge of permits that are left is the same as an admission, and a charge in two parts is the same as in one.
+/// A charge of permits that are left is the same as an admission, and a charge in two parts is the
+/// same as in one.
 #[test]
 fn a_charge_is_an_admission_without_the_question() {
     let mut rng = Rng(1);
@@ -76,21 +81,32 @@ fn a_charge_is_an_admission_without_the_question() {
                 let charged = rule.charge(state, now, cost);
                 // The last permit of a ban's bucket counts as a refusal.
                 if step.verdict == Verdict::Allowed && policy.ban == 0 {
-                    assert_eq!((charged.next, charged.rest), (step.next, 0), "{text}: {cost} at {now}");
+                    assert_eq!(
+                        (charged.next, charged.rest),
+                        (step.next, 0),
+                        "{text}: {cost} at {now}"
+                    );
                 }
                 assert_eq!(rule.charge(state, now, 0).next, None, "{text}");
                 if cost > 1 && charged.rest == 0 && policy.ban == 0 && text.find("warm").is_none() {
                     let first = rule.charge(state, now, 1).next.expect("room");
-                    assert_eq!(rule.charge(first, now, cost - 1), charged, "{text}: {cost} at {now}");
+                    assert_eq!(
+                        rule.charge(first, now, cost - 1),
+                        charged,
+                        "{text}: {cost} at {now}"
+                    );
                 }
                 state = charged.next.unwrap_or(state);
-                now = now.saturating_add(rng.below(policy.period)).saturating_sub(rng.below(policy.period / 4));
+                now = now
+                    .saturating_add(rng.below(policy.period))
+                    .saturating_sub(rng.below(policy.period / 4));
             }
         }
     }
 }
 
-/// In any interval the admitted and charged permits are at most the burst, the refill, and a debt of one burst.
+/// In any interval the admitted and charged permits are at most the burst, the refill, and a debt
+/// of one burst.
 #[test]
 fn a_debt_is_at_most_one_burst() {
     let mut rng = Rng(2);
@@ -104,7 +120,8 @@ fn a_debt_is_at_most_one_burst() {
             taken += cost - charged.rest;
             state = charged.next.unwrap_or(state);
             assert!(taken <= 14 + (now - start) / (100 * MS), "{taken} after {} ns", now - start);
-            // The rest is returned only when the debt is a whole burst: one permit more would be above it.
+            // The rest is returned only when the debt is a whole burst: one permit more would be
+            // above it.
             if charged.rest != 0 {
                 assert_eq!(rule.charge(state, now, 1).rest, 1);
                 assert!(rule.admits_at(state, now, 1) > now + 7 * 100 * MS);
@@ -116,24 +133,34 @@ fn a_debt_is_at_most_one_burst() {
 
 #[test]
 fn after_the_last_time_nothing_is_charged() {
-    for text in
-        ["10/s", "10/s borrow", "10/s algo interval", "10/s algo fixed-window", "10/s ban 1h", "10/s algo pacer"]
-    {
+    for text in [
+        "10/s",
+        "10/s borrow",
+        "10/s algo interval",
+        "10/s algo fixed-window",
+        "10/s ban 1h",
+        "10/s algo pacer",
+    ] {
         let rule = rule(text);
         let last = rule.last_time();
         assert_eq!(rule.charge(0, last, 1).rest, 0, "{text}");
         for now in [last + 1, NEVER] {
-            assert_eq!((rule.charge(0, now, 5).rest, rule.charge(0, now, 5).next), (5, None), "{text}");
+            assert_eq!(
+                (rule.charge(0, now, 5).rest, rule.charge(0, now, 5).next),
+                (5, None),
+                "{text}"
+            );
         }
     }
 }
 
-/// A list charges each of its policies as far as that has room, also beside bookings. The rest is what one of them
-/// could not take.
+/// A list charges each of its policies as far as that has room, also beside bookings. The rest is
+/// what one of them could not take.
 #[test]
 fn a_list_charges_each_of_its_policies() {
     let later = NOW + HOUR;
-    // 15 permits of the second are booked, three bursts. The day has 85 left, and the charge takes them all.
+    // 15 permits of the second are booked, three bursts. The day has 85 left, and the charge takes
+    // them all.
     let limiter = limiter("5/s; 100/day");
     let table = Table::private(&Options::new(1), &[policy("5/s; 100/day")]).expect("a table");
     for _ in 0..3 {
@@ -146,7 +173,8 @@ fn a_list_charges_each_of_its_policies() {
     assert_eq!(limiter.shared().peek_at(later, 1).remaining, 4);
     assert_eq!(table.peek_at(PolicyId::FIRST, b"k", later, 1).remaining, 4);
     // A receipt that is settled above its estimate charges in the same way.
-    let receipt = table.take_at(PolicyId::FIRST, b"r", NOW, 1).expect("a table").1.expect("a receipt");
+    let receipt =
+        table.take_at(PolicyId::FIRST, b"r", NOW, 1).expect("a table").1.expect("a receipt");
     assert_eq!(
         table.settle_at(&receipt, NOW, 100, Refund::Safe).expect("a table").rest,
         90,
@@ -155,7 +183,8 @@ fn a_list_charges_each_of_its_policies() {
     assert_eq!(table.peek_at(PolicyId::FIRST, b"r", later, 1).remaining, 4);
 }
 
-/// Random requests, bookings and charges of lists against two exact buckets, of which each is charged by itself.
+/// Random requests, bookings and charges of lists against two exact buckets, of which each is
+/// charged by itself.
 #[test]
 fn the_charges_of_a_list_are_those_of_two_buckets() {
     let mut beside = 0;
@@ -189,14 +218,30 @@ fn the_charges_of_a_list_are_those_of_two_buckets() {
                     _ => {
                         let cost = rng.within(1, 4 * cost) * [1, 40][rng.below(2) as usize];
                         let charged = pair.charge(state, now, cost);
-                        assert_eq!(charged.rest, model.charge(now, cost), "{list}: {cost} at {now}");
-                        assert!(pair.expires_at(charged.next.unwrap_or(state)) >= pair.expires_at(state), "{list}");
+                        assert_eq!(
+                            charged.rest,
+                            model.charge(now, cost),
+                            "{list}: {cost} at {now}"
+                        );
+                        assert!(
+                            pair.expires_at(charged.next.unwrap_or(state))
+                                >= pair.expires_at(state),
+                            "{list}"
+                        );
                         beside += u32::from(charged.rest == cost && charged.next.is_some());
                         state = charged.next.unwrap_or(state);
                     }
                 }
-                assert_eq!(pair.available(state, now), model.remaining(now, Side::Exact), "{list} at {now}");
-                assert_eq!(pair.admits_at(state, now, 1), model.admits_at(now, 1, Side::Exact), "{list} at {now}");
+                assert_eq!(
+                    pair.available(state, now),
+                    model.remaining(now, Side::Exact),
+                    "{list} at {now}"
+                );
+                assert_eq!(
+                    pair.admits_at(state, now, 1),
+                    model.admits_at(now, 1, Side::Exact),
+                    "{list} at {now}"
+                );
                 now += rng.below(pair.admits_at(state, now, 1) - now + SEC);
             }
         }
@@ -207,7 +252,8 @@ fn the_charges_of_a_list_are_those_of_two_buckets() {
 #[test]
 fn keys_of_a_table() {
     let options = Options { missing: Missing::Report, ..Options::new(1000) };
-    let table = Table::private(&options, &[policy("10/s"), policy("3/s algo fixed-window")]).expect("a table");
+    let table = Table::private(&options, &[policy("10/s"), policy("3/s algo fixed-window")])
+        .expect("a table");
     let (bucket, window) = (PolicyId::new(0), PolicyId::new(1));
     assert_eq!(table.charge_at(bucket, b"a", NOW, 13), 0);
     assert_eq!(table.peek_at(bucket, b"a", NOW, 1).retry_after, 400 * MS);
@@ -225,7 +271,11 @@ fn keys_of_a_table() {
 
     for text in ["3/s algo sliding-window", "3/s algo sliding-log"] {
         let table = Table::private(&Options::new(1000), &[policy(text)]).expect("a table");
-        assert_eq!((table.charge_at(bucket, b"a", NOW, 5), table.charge_at(bucket, b"a", NOW, 1)), (2, 1), "{text}");
+        assert_eq!(
+            (table.charge_at(bucket, b"a", NOW, 5), table.charge_at(bucket, b"a", NOW, 1)),
+            (2, 1),
+            "{text}"
+        );
     }
 }
 
@@ -233,9 +283,11 @@ fn keys_of_a_table() {
 #[test]
 fn new_keys_of_a_full_table() {
     for text in ["2/h", "2/h algo sliding-log"] {
-        for (on_full, rest) in [(OnFull::Deny, 2), (OnFull::Allow, 2), (OnFull::EvictNearest, 0), (OnFull::Inherit, 0)]
+        for (on_full, rest) in
+            [(OnFull::Deny, 2), (OnFull::Allow, 2), (OnFull::EvictNearest, 0), (OnFull::Inherit, 0)]
         {
-            let table = Table::private(&Options { on_full, ..Options::new(1) }, &[policy(text)]).expect("a table");
+            let table = Table::private(&Options { on_full, ..Options::new(1) }, &[policy(text)])
+                .expect("a table");
             for key in 0u64..40_000 {
                 let _ = table.admit_at(PolicyId::FIRST, &key.to_le_bytes(), NOW, 2);
             }

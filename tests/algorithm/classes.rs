@@ -1,5 +1,5 @@
-//! Classes that a policy names (`100/s reserve low 20 high 0`): a request passes only if its class's reserve is left
-//! after it.
+//! Classes that a policy names (`100/s reserve low 20 high 0`): a request passes only if its
+//! class's reserve is left after it.
 
 use crate::common::*;
 use crate::oracle::reserves::{model, TEXTS};
@@ -29,8 +29,8 @@ fn summary(decision: Decision) -> (Verdict, Reason, u64) {
     (decision.verdict, decision.reason, decision.remaining)
 }
 
-/// Of 100 permits the class `standard` may use 80: its requests are refused from the moment at which 20 permits are
-/// left.
+/// Of 100 permits the class `standard` may use 80: its requests are refused from the moment at
+/// which 20 permits are left.
 #[test]
 fn m5_a_class_stops_exactly_at_its_reserve() {
     for text in [
@@ -46,11 +46,21 @@ fn m5_a_class_stops_exactly_at_its_reserve() {
     ] {
         let (limiter, table, several) = (limiter(text), table(text), limiter(text));
         let take = |class| {
-            let taken = take_many_at(&[Limit::Class(class, &Limit::Limiter(&several, 1))], HOUR).unwrap();
-            [limiter.check_class(1, class).unwrap(), of_table(&table, HOUR, 1, class), taken.decision].map(summary)
+            let taken =
+                take_many_at(&[Limit::Class(class, &Limit::Limiter(&several, 1))], HOUR).unwrap();
+            [
+                limiter.check_class(1, class).unwrap(),
+                of_table(&table, HOUR, 1, class),
+                taken.decision,
+            ]
+            .map(summary)
         };
         for n in 0..80 {
-            assert_eq!(take("standard"), [(Verdict::Allowed, Reason::Admitted, 99 - n); 3], "{text}");
+            assert_eq!(
+                take("standard"),
+                [(Verdict::Allowed, Reason::Admitted, 99 - n); 3],
+                "{text}"
+            );
         }
         for _ in 0..3 {
             assert_eq!(take("standard"), [(Verdict::Denied, Reason::Reserve, 20); 3], "{text}");
@@ -60,14 +70,22 @@ fn m5_a_class_stops_exactly_at_its_reserve() {
             assert_eq!(take("urgent"), [(Verdict::Allowed, Reason::Admitted, 19 - n); 3], "{text}");
         }
         assert_eq!(take("urgent"), [(Verdict::Denied, Reason::Rate, 0); 3], "{text}");
-        assert_eq!(take("standard"), [(Verdict::Denied, Reason::Rate, 0); 3], "{text}: nothing is left for any class");
-        assert_eq!(summary(limiter.check_class(81, "standard").unwrap()), (Verdict::Never, Reason::Burst, 0), "{text}");
+        assert_eq!(
+            take("standard"),
+            [(Verdict::Denied, Reason::Rate, 0); 3],
+            "{text}: nothing is left for any class"
+        );
+        assert_eq!(
+            summary(limiter.check_class(81, "standard").unwrap()),
+            (Verdict::Never, Reason::Burst, 0),
+            "{text}"
+        );
         assert!(limiter.check_class(0, "standard").unwrap().is_allowed(), "{text}: a question");
     }
 }
 
-/// Verdict, wait, reason and permits left of mixed classes are those of the oracle, for which a class's request is
-/// one for its cost and its reserve that takes the cost.
+/// Verdict, wait, reason and permits left of mixed classes are those of the oracle, for which a
+/// class's request is one for its cost and its reserve that takes the cost.
 #[test]
 fn classes_get_what_the_oracle_says() {
     let mut rng = Rng(2697);
@@ -79,7 +97,8 @@ fn classes_get_what_the_oracle_says() {
             let reserves: Vec<u64> = (0..CLASSES_MOST).map(|_| rng.below(plain.burst)).collect();
             let [a, b, c, d] = reserves[..] else { unreachable!() };
             let text = format!("{text} reserve a {a} b {b} c {c} d {d}");
-            let (limiter, table, several, keys) = (limiter(&text), table(&text), limiter(&text), table(&text));
+            let (limiter, table, several, keys) =
+                (limiter(&text), table(&text), limiter(&text), table(&text));
             model.reset();
             let mut shape = Shape::new(&plain, &mut rng);
             for _ in 0..40 {
@@ -109,13 +128,15 @@ fn classes_get_what_the_oracle_says() {
                         at => at - now,
                     },
                 };
-                let reserved = verdict != Verdict::Allowed && model.verdict(now, cost, Side::Exact) == Verdict::Allowed;
+                let reserved = verdict != Verdict::Allowed
+                    && model.verdict(now, cost, Side::Exact) == Verdict::Allowed;
                 kept_back += u64::from(reserved);
                 waits += u64::from(reserved && verdict == Verdict::Denied);
                 let want = (verdict, reserved, model.remaining(now, Side::Exact), retry_after);
                 let many = |limit: Limit<'_>| {
                     let mut decisions = [limiter.peek(0)];
-                    take_all(&[Limit::Class(class, &limit)], Some(now), Some(&mut decisions)).unwrap();
+                    take_all(&[Limit::Class(class, &limit)], Some(now), Some(&mut decisions))
+                        .unwrap();
                     decisions[0]
                 };
                 for (by, got) in [
@@ -127,7 +148,12 @@ fn classes_get_what_the_oracle_says() {
                 .into_iter()
                 .enumerate()
                 {
-                    let got = (got.verdict, got.reason == Reason::Reserve, got.remaining, got.retry_after);
+                    let got = (
+                        got.verdict,
+                        got.reason == Reason::Reserve,
+                        got.remaining,
+                        got.retry_after,
+                    );
                     assert_eq!(got, want, "{text}: {cost} of class {class} at {now}, call {by}");
                 }
                 shape.advance(&mut rng, retry_after);
@@ -148,20 +174,27 @@ fn credit_of_a_hot_key_respects_the_reserve() {
         let text = format!("1000/h reserve low {reserve} high 0");
         let (memory, descriptor) = Table::sealed(&Options::new(100), &[policy(&text)]).unwrap();
         // Each view has its own credit, so four views in one thread stand for four threads.
-        let views: Vec<Table> =
-            (0..4).map(|_| Table::open_descriptor(descriptor).unwrap().with_hot_keys(16).unwrap()).collect();
+        let views: Vec<Table> = (0..4)
+            .map(|_| Table::open_descriptor(descriptor).unwrap().with_hot_keys(16).unwrap())
+            .collect();
         let (mut admitted, mut low, mut by_credit) = (0, 0, 0);
         for n in 0..8_000 {
             let (view, now) = (&views[rng.below(4) as usize], HOUR);
             if rng.one_in(2) {
                 let got = of_table(view, now, 1, "low");
-                assert!(!got.is_allowed() || admitted + 1 + reserve <= 1000, "{text}: request {n} after {admitted}");
+                assert!(
+                    !got.is_allowed() || admitted + 1 + reserve <= 1000,
+                    "{text}: request {n} after {admitted}"
+                );
                 low += u64::from(got.is_allowed());
                 admitted += u64::from(got.is_allowed());
             } else {
                 let before = memory.peek_at(FIRST, KEY, now, 1).remaining;
-                let got =
-                    if rng.one_in(2) { of_table(view, now, 1, "high") } else { view.check_at(FIRST, KEY, now, 1) };
+                let got = if rng.one_in(2) {
+                    of_table(view, now, 1, "high")
+                } else {
+                    view.check_at(FIRST, KEY, now, 1)
+                };
                 let after = memory.peek_at(FIRST, KEY, now, 1).remaining;
                 by_credit += u64::from(got.is_allowed() && before == after);
                 admitted += u64::from(got.is_allowed());
@@ -177,9 +210,20 @@ fn credit_of_a_hot_key_respects_the_reserve() {
 
 #[test]
 fn an_unknown_class_is_an_error_that_charges_nothing() {
-    let (classed, plain, table) = (limiter("10/s reserve low 2"), limiter("10/s"), table("10/s reserve low 2"));
-    for class in ["", "lo", "lows", "Low", "0", "2", "5", "11", "sixteen-letters-", "a-name-of-more-than-sixteen-bytes"]
-    {
+    let (classed, plain, table) =
+        (limiter("10/s reserve low 2"), limiter("10/s"), table("10/s reserve low 2"));
+    for class in [
+        "",
+        "lo",
+        "lows",
+        "Low",
+        "0",
+        "2",
+        "5",
+        "11",
+        "sixteen-letters-",
+        "a-name-of-more-than-sixteen-bytes",
+    ] {
         let unknown = PolicyError::NoSuchClass;
         assert_eq!(classed.check_class(1, class), Err(unknown), "{class}");
         assert_eq!(plain.check_class(1, class), Err(unknown), "{class}");
@@ -194,8 +238,13 @@ fn an_unknown_class_is_an_error_that_charges_nothing() {
     let nothing = Limit::Class("low", &Limit::Unlimited);
     assert_eq!(take_many(&[nothing]), Err(ManyError::Class(0)));
     assert_eq!(take_many(&[Limit::Class("low", &nothing)]), Err(ManyError::Class(0)));
-    assert_eq!((classed.counts(), plain.counts(), table.stats().keys), (Default::default(), Default::default(), 0));
-    for text in ["10/s borrow", "10/s algo pacer", "10/s algo sliding-window", "10/s algo sliding-log"] {
+    assert_eq!(
+        (classed.counts(), plain.counts(), table.stats().keys),
+        (Default::default(), Default::default(), 0)
+    );
+    for text in
+        ["10/s borrow", "10/s algo pacer", "10/s algo sliding-window", "10/s algo sliding-log"]
+    {
         assert_eq!(limiter(text).check_class(1, "low"), Err(PolicyError::NoSuchClass), "{text}");
     }
     assert_eq!(table.check_class(PolicyId::new(7), KEY, 1, "low"), Err(RequestError::NoSuchPolicy));
@@ -206,7 +255,10 @@ fn an_unknown_class_is_an_error_that_charges_nothing() {
 fn classes_change_with_the_policy() {
     let (limiter, table) = (limiter("10/h reserve low 2"), table("10/h reserve low 2"));
     for _ in 0..4 {
-        assert!(limiter.check_class(1, "low").unwrap().is_allowed() && of_table(&table, HOUR, 1, "low").is_allowed());
+        assert!(
+            limiter.check_class(1, "low").unwrap().is_allowed()
+                && of_table(&table, HOUR, 1, "low").is_allowed()
+        );
     }
     let other = policy("10/h reserve low 6 bulk 9");
     limiter.set_policy(&other, Keep::Count).unwrap();
@@ -218,7 +270,11 @@ fn classes_change_with_the_policy() {
     table.set_override(FIRST, KEY, &policy("100/h burst 50 reserve vip 1"), Keep::Count).unwrap();
     assert!(of_table(&table, HOUR, 1, "vip").is_allowed());
     let got = table.check_class_at(FIRST, KEY, HOUR, 1, b"low");
-    assert_eq!(got, Err(RequestError::Policy(PolicyError::NoSuchClass)), "the override has other classes");
+    assert_eq!(
+        got,
+        Err(RequestError::Policy(PolicyError::NoSuchClass)),
+        "the override has other classes"
+    );
     assert!(table.check_class_at(FIRST, b"other", HOUR, 1, b"low").unwrap().is_allowed());
 }
 
@@ -234,7 +290,10 @@ fn policies_that_can_have_no_classes_are_refused() {
     ] {
         assert!(policy(text).with_classes(low).validate().is_err(), "{text}");
     }
-    assert_eq!(State::with_credit(&policy("1000000/s reserve low 2")).err(), Some(PolicyError::Classes));
+    assert_eq!(
+        State::with_credit(&policy("1000000/s reserve low 2")).err(),
+        Some(PolicyError::Classes)
+    );
     assert_eq!(
         policy("10/s").with_classes(Classes::NONE.and("low", 10).unwrap()).validate(),
         Err(PolicyError::Classes)

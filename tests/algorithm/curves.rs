@@ -1,5 +1,5 @@
-//! Refill curves (S12) and level-dependent refill (S39): their numbers, their text, and random policies beside exact
-//! models.
+//! Refill curves (S12) and level-dependent refill (S39): their numbers, their text, and random
+//! policies beside exact models.
 
 use crate::common::*;
 use crate::oracle::curves::{Curve, Levels};
@@ -18,9 +18,14 @@ const FIRST: PolicyId = PolicyId::FIRST;
 /// S12: of 100 permits in a slice, how many have come after half of it.
 #[test]
 fn s12_a_curve_says_how_early_the_permits_come() {
-    for (curve, half) in
-        [("linear", 50), ("ln", 62), ("log2", 58), ("front", 75), ("step", 75), ("0:0 50%:80% 100%:100%", 80)]
-    {
+    for (curve, half) in [
+        ("linear", 50),
+        ("ln", 62),
+        ("log2", 58),
+        ("front", 75),
+        ("step", 75),
+        ("0:0 50%:80% 100%:100%", 80),
+    ] {
         let text = format!("100/min curve {curve}");
         for slice in [0, 1, 1_000_000] {
             let limiter = state(&text);
@@ -37,8 +42,12 @@ fn s12_a_curve_says_how_early_the_permits_come() {
 #[test]
 fn s12_each_slice_admits_exactly_its_limit() {
     let mut rng = Rng(12);
-    for (limit, period) in [(1, 1), (7, 1), (3, 2), (10, 3), (10, 999), (100, 60 * SEC), (1, DAY), (97, 365 * DAY)] {
-        for knots in [Knots::NONE, Knots::LN, Knots::LOG2, Knots::FRONT, Knots::STEP, random_curve(&mut rng)] {
+    for (limit, period) in
+        [(1, 1), (7, 1), (3, 2), (10, 3), (10, 999), (100, 60 * SEC), (1, DAY), (97, 365 * DAY)]
+    {
+        for knots in
+            [Knots::NONE, Knots::LN, Knots::LOG2, Knots::FRONT, Knots::STEP, random_curve(&mut rng)]
+        {
             let policy = Policy::new(limit, period).with_curve(knots);
             let limiter = State::new(&policy).unwrap_or_else(|why| panic!("{policy}: {why}"));
             let mut now = 5 * period;
@@ -86,12 +95,14 @@ fn the_named_curves_are_near_their_functions() {
 /// A curve of random knots.
 fn random_curve(rng: &mut Rng) -> Knots {
     let mut numbers = |most: u8| {
-        let mut all: Vec<u8> = (0..rng.within(0, 15)).map(|_| rng.below(u64::from(most) + 1) as u8).collect();
+        let mut all: Vec<u8> =
+            (0..rng.within(0, 15)).map(|_| rng.below(u64::from(most) + 1) as u8).collect();
         all.sort_unstable();
         all
     };
     let (times, shares) = (numbers(100), numbers(100));
-    let mut pairs: Vec<[u8; 2]> = times.into_iter().zip(shares).map(|(at, share)| [at, share]).collect();
+    let mut pairs: Vec<[u8; 2]> =
+        times.into_iter().zip(shares).map(|(at, share)| [at, share]).collect();
     pairs.push([if rng.one_in(3) { 100 } else { pairs.last().map_or(50, |[at, _]| *at) }, 100]);
     pairs.retain(|pair| *pair != [0, 0]);
     pairs.dedup();
@@ -122,34 +133,52 @@ fn random_curves_decide_as_the_definition_does() {
     }
 }
 
-/// Limits and periods at the ends of their types compile and decide exactly, or are refused when they are made.
+/// Limits and periods at the ends of their types compile and decide exactly, or are refused when
+/// they are made.
 #[test]
 fn the_largest_curves_are_exact_or_refused() {
     let mut rng = Rng(23);
-    let numbers: Vec<u64> =
-        (0..64).flat_map(|n| [(1 << n) - 1, 1 << n, (1 << n) + 1]).chain([u64::MAX - 1, u64::MAX]).collect();
+    let numbers: Vec<u64> = (0..64)
+        .flat_map(|n| [(1 << n) - 1, 1 << n, (1 << n) + 1])
+        .chain([u64::MAX - 1, u64::MAX])
+        .collect();
     let mut made = 0;
     for _ in 0..rounds(20_000) {
-        let policy = Policy::new(rng.pick(&numbers), rng.pick(&numbers)).with_curve(random_curve(&mut rng));
+        let policy =
+            Policy::new(rng.pick(&numbers), rng.pick(&numbers)).with_curve(random_curve(&mut rng));
         let Ok(Rule::Curve(curve)) = Rule::new(&policy) else { continue };
         made += 1;
         let (model, last) = (Curve::new(&policy), curve.last_time());
         for now in
-            [0, 1, policy.period / 2, policy.period - 1, policy.period, last / 2, last - 1, last].map(|t| t.min(last))
+            [0, 1, policy.period / 2, policy.period - 1, policy.period, last / 2, last - 1, last]
+                .map(|t| t.min(last))
         {
-            assert_eq!(curve.available(0, now), model.come(now % policy.period), "{policy} at {now}");
+            assert_eq!(
+                curve.available(0, now),
+                model.come(now % policy.period),
+                "{policy} at {now}"
+            );
             for cost in [1, policy.limit / 2, policy.limit].map(|cost| cost.max(1)) {
                 let at = curve.admits_at(0, now, cost);
                 let slice = now - now % policy.period;
                 if at == NEVER {
                     // The next slice's permits come after the last time.
-                    assert!(last - slice < policy.period.saturating_mul(2), "{policy}: {cost} at {now}");
+                    assert!(
+                        last - slice < policy.period.saturating_mul(2),
+                        "{policy}: {cost} at {now}"
+                    );
                     continue;
                 }
-                assert!(at >= now && at - slice < policy.period.saturating_mul(2), "{policy}: {cost} at {now}: {at}");
+                assert!(
+                    at >= now && at - slice < policy.period.saturating_mul(2),
+                    "{policy}: {cost} at {now}: {at}"
+                );
                 assert!(model.come(at % policy.period) >= cost, "{policy}: {cost} at {now}: {at}");
                 if at > now {
-                    assert!(curve.step(0, at - 1, cost).next.is_none(), "{policy}: {cost} at {now}: {at}");
+                    assert!(
+                        curve.step(0, at - 1, cost).next.is_none(),
+                        "{policy}: {cost} at {now}: {at}"
+                    );
                 }
             }
         }
@@ -158,45 +187,55 @@ fn the_largest_curves_are_exact_or_refused() {
     assert!(made > rounds(20_000) / 10, "{made}");
 }
 
-/// A caller gets permits of a slice back only in that slice. In any order of charges and returns, the callers
-/// together keep no more permits than the curve has given by then.
+/// A caller gets permits of a slice back only in that slice. In any order of charges and returns,
+/// the callers together keep no more permits than the curve has given by then.
 #[test]
 fn returns_of_a_curve_never_let_more_in_than_has_come() {
     let mut rng = Rng(24);
     for _ in 0..rounds(20_000) {
         let policy = Policy::new(rng.within(1, 12), 1000).with_curve(random_curve(&mut rng));
-        let (table, model) = (Table::private(&Options::new(10), &[policy]).unwrap(), Curve::new(&policy));
+        let (table, model) =
+            (Table::private(&Options::new(10), &[policy]).unwrap(), Curve::new(&policy));
         let (mut now, mut charges) = (rng.below(3000), Vec::new());
         for _ in 0..30 {
             now += rng.below(200);
             let cost = rng.within(1, 4);
             if table.admit_at(FIRST, b"key", now, cost) == Verdict::Allowed {
                 charges.push((Charge { at: now, cost }, cost));
-                let kept: u64 = charges.iter().filter(|(c, _)| c.at / 1000 == now / 1000).map(|(_, kept)| kept).sum();
+                let kept: u64 = charges
+                    .iter()
+                    .filter(|(c, _)| c.at / 1000 == now / 1000)
+                    .map(|(_, kept)| kept)
+                    .sum();
                 assert!(kept <= model.come(now % 1000), "{policy}: {kept} at {now}");
             }
             if let (true, false) = (rng.one_in(2), charges.is_empty()) {
                 let n = rng.below(charges.len() as u64) as usize;
                 let (charge, kept) = &mut charges[n];
-                let back =
-                    table.give_back_at(FIRST, b"key", now, *charge, rng.within(1, *kept + 1).min(*kept)).unwrap();
-                assert!(back == 0 || charge.at / 1000 == now / 1000, "{policy}: {back} of {charge:?} at {now}");
+                let back = table
+                    .give_back_at(FIRST, b"key", now, *charge, rng.within(1, *kept + 1).min(*kept))
+                    .unwrap();
+                assert!(
+                    back == 0 || charge.at / 1000 == now / 1000,
+                    "{policy}: {back} of {charge:?} at {now}"
+                );
                 *kept -= back;
             }
         }
     }
 }
 
-/// S39: 60,000 requests and more of random policies. The exact bucket would admit each admitted request, a refusal's
-/// wait is exact, and the bucket lags by what crossing bands rounds away.
+/// S39: 60,000 requests and more of random policies. The exact bucket would admit each admitted
+/// request, a refusal's wait is exact, and the bucket lags by what crossing bands rounds away.
 #[test]
 fn s39_level_dependent_refill_never_admits_more_than_the_exact_bucket() {
     let mut rng = Rng(39);
     let (mut asked, mut refused, mut exact) = (0u64, 0u64, 0u64);
     while asked < 60_000 {
-        let policy = Policy::new(rng.pick(&[1, 3, 7, 10, 97, 1000]), rng.pick(&[SEC, 999, MIN, 1_234_567]))
-            .with_burst(rng.pick(&[1, 2, 9, 100, 257]))
-            .with_bands(random_bands(&mut rng));
+        let policy =
+            Policy::new(rng.pick(&[1, 3, 7, 10, 97, 1000]), rng.pick(&[SEC, 999, MIN, 1_234_567]))
+                .with_burst(rng.pick(&[1, 2, 9, 100, 257]))
+                .with_bands(random_bands(&mut rng));
         // Some rates of bands have no common unit that the word can count at a high rate.
         let rule = match Rule::new(&policy) {
             Err(PolicyError::RateTooHigh) if policy.period == 999 => continue,
@@ -213,8 +252,9 @@ fn s39_level_dependent_refill_never_admits_more_than_the_exact_bucket() {
         let unit = (u128::from(policy.period) / units) as u64 + 1;
         for _ in 0..20 {
             let (cell, mut model) = (Cell::new(rule), Levels::new(&policy));
-            // How many nanoseconds later than the exact bucket this one may be full. A charge that moves both buckets
-            // to a slower band makes more of it, because a part of a permit takes longer there.
+            // How many nanoseconds later than the exact bucket this one may be full. A charge that
+            // moves both buckets to a slower band makes more of it, because a part of a permit
+            // takes longer there.
             let (mut lag, mut shape) = (0u64, Shape::new(&policy, &mut rng));
             for _ in 0..shape.length {
                 let (now, cost) = (shape.now, shape.cost(&mut rng));
@@ -222,15 +262,24 @@ fn s39_level_dependent_refill_never_admits_more_than_the_exact_bucket() {
                 asked += 1;
                 if cost != 0 && cost <= policy.burst {
                     let fits = model.fits(now, cost, Side::Exact);
-                    assert!(fits || !answer.is_allowed(), "{policy}: {cost} at {now} is above the exact bucket");
-                    assert!(answer.remaining <= model.remaining(now, Side::Exact), "{policy} at {now}");
+                    assert!(
+                        fits || !answer.is_allowed(),
+                        "{policy}: {cost} at {now} is above the exact bucket"
+                    );
+                    assert!(
+                        answer.remaining <= model.remaining(now, Side::Exact),
+                        "{policy} at {now}"
+                    );
                     if let Some(wait) = answer.retry() {
                         let soonest = model.admits_at(now, cost, Side::Exact) - now;
                         assert!(
                             wait >= soonest && wait <= soonest.saturating_add(lag + 1),
                             "{policy}: {wait} for {soonest}, {lag}"
                         );
-                        assert!(cell.peek_at(now + wait, cost).is_allowed(), "{policy}: refused at its time");
+                        assert!(
+                            cell.peek_at(now + wait, cost).is_allowed(),
+                            "{policy}: refused at its time"
+                        );
                         assert_eq!(cell.peek_at(now + wait - 1, cost).retry_after, 1, "{policy}");
                         refused += 1;
                         exact += u64::from(wait == soonest);
@@ -239,15 +288,25 @@ fn s39_level_dependent_refill_never_admits_more_than_the_exact_bucket() {
                         let before = model.level(now);
                         model.settle(now, cost, true);
                         let (old, new) = (rate(&before), rate(&model.level(now)));
-                        let kept = if before == q(policy.burst) && lag == 0 { 0 } else { lag.saturating_add(2 * unit) };
-                        lag = kept.saturating_mul(old.div_ceil(new)).saturating_add(2 * unit).min(1 << 62);
+                        let kept = if before == q(policy.burst) && lag == 0 {
+                            0
+                        } else {
+                            lag.saturating_add(2 * unit)
+                        };
+                        lag = kept
+                            .saturating_mul(old.div_ceil(new))
+                            .saturating_add(2 * unit)
+                            .min(1 << 62);
                     }
                 }
                 shape.advance(&mut rng, answer.retry_after);
             }
         }
     }
-    assert!(refused > 10_000 && exact > refused / 2, "{exact} of {refused} refusals had the exact bucket's wait");
+    assert!(
+        refused > 10_000 && exact > refused / 2,
+        "{exact} of {refused} refusals had the exact bucket's wait"
+    );
 }
 
 /// Where each band is a whole number of times slower than the one above it, nothing is rounded.
@@ -269,10 +328,18 @@ fn slower_bands_below_are_exact() {
 fn an_empty_bucket_fills_slowly_at_first() {
     let limiter = state("100/s burst 200 refill 0:50% 50%:100%");
     assert_eq!(limiter.take_up_to_at(HOUR, 1000), 200);
-    for (after, has) in [(0, 0), (SEC, 50), (2 * SEC, 100), (2 * SEC + SEC / 2, 150), (3 * SEC, 200), (4 * SEC, 200)] {
+    for (after, has) in [
+        (0, 0),
+        (SEC, 50),
+        (2 * SEC, 100),
+        (2 * SEC + SEC / 2, 150),
+        (3 * SEC, 200),
+        (4 * SEC, 200),
+    ] {
         assert_eq!(limiter.peek_at(HOUR + after, 1).remaining, has, "{after}");
     }
-    // 40 s of requests at full speed: half of the rate, as the bucket is never above its first half.
+    // 40 s of requests at full speed: half of the rate, as the bucket is never above its first
+    // half.
     let taken: u64 = (1..=40_000).map(|n| limiter.take_up_to_at(HOUR + n * MS, 1000)).sum();
     assert_eq!(taken, 2000);
 }
@@ -281,13 +348,16 @@ fn an_empty_bucket_fills_slowly_at_first() {
 #[test]
 fn the_largest_buckets_are_safe_or_refused() {
     let mut rng = Rng(40);
-    let numbers: Vec<u64> =
-        (0..64).flat_map(|n| [(1 << n) - 1, 1 << n, (1 << n) + 1]).chain([u64::MAX - 1, u64::MAX]).collect();
+    let numbers: Vec<u64> = (0..64)
+        .flat_map(|n| [(1 << n) - 1, 1 << n, (1 << n) + 1])
+        .chain([u64::MAX - 1, u64::MAX])
+        .collect();
     let mut made = 0;
     for _ in 0..rounds(40_000) {
         let mut number = || rng.pick(&numbers) >> rng.below(64);
         let (limit, period, burst) = (number(), number(), number());
-        let policy = Policy::new(limit, period).with_burst(burst).with_bands(random_bands(&mut rng));
+        let policy =
+            Policy::new(limit, period).with_burst(burst).with_bands(random_bands(&mut rng));
         let Ok(Rule::LevelRefill(bucket)) = Rule::new(&policy) else { continue };
         made += 1;
         let last = bucket.last_time();
@@ -304,8 +374,14 @@ fn the_largest_buckets_are_safe_or_refused() {
                         let at = bucket.admits_at(state, now, cost);
                         assert!(at > now, "{policy}: {cost} at {now}");
                         if at != NEVER {
-                            assert!(bucket.step(state, at, cost).next.is_some(), "{policy}: {cost} at {at}");
-                            assert!(bucket.step(state, at - 1, cost).next.is_none(), "{policy}: {cost} before {at}");
+                            assert!(
+                                bucket.step(state, at, cost).next.is_some(),
+                                "{policy}: {cost} at {at}"
+                            );
+                            assert!(
+                                bucket.step(state, at - 1, cost).next.is_none(),
+                                "{policy}: {cost} before {at}"
+                            );
                         }
                     }
                 }
@@ -349,8 +425,10 @@ fn the_text_is_read_and_printed() {
     }
     // The longest text has room.
     let knots: Vec<[u8; 2]> = (0..16).map(|n| [84 + n, 85 + n]).collect();
-    let longest =
-        Policy { unit: tollbar::Unit::Bytes, ..Policy::new(u64::MAX, u64::MAX - 1).with_curve(Knots::of(&knots)) };
+    let longest = Policy {
+        unit: tollbar::Unit::Bytes,
+        ..Policy::new(u64::MAX, u64::MAX - 1).with_curve(Knots::of(&knots))
+    };
     let text = longest.to_string();
     assert!(text.len() > 190 && text.len() < text::TEXT_MOST, "{}: {text}", text.len());
     assert_eq!(text::parse(text.as_bytes()), Ok(longest));
@@ -391,7 +469,11 @@ fn a_wrong_text_says_where_and_what() {
         ("10/s; 100/min curve ln", 7),
     ] {
         let why = text::parse(text.as_bytes()).expect_err(text);
-        assert_eq!((why.column, matches!(why.fault, Fault::Policy(_))), (column, true), "{text}: {why}");
+        assert_eq!(
+            (why.column, matches!(why.fault, Fault::Policy(_))),
+            (column, true),
+            "{text}: {why}"
+        );
     }
     for knots in [
         Knots::of(&[[50, 80]]),
@@ -402,7 +484,11 @@ fn a_wrong_text_says_where_and_what() {
         Knots::of(&[[50, 101]]),
         Knots::of(&[[101, 100]]),
     ] {
-        assert_eq!(Policy::new(9, SEC).with_curve(knots).validate(), Err(PolicyError::Knots), "{knots:?}");
+        assert_eq!(
+            Policy::new(9, SEC).with_curve(knots).validate(),
+            Err(PolicyError::Knots),
+            "{knots:?}"
+        );
     }
     for bands in [
         Knots::of(&[[1, 50]]),
@@ -413,9 +499,16 @@ fn a_wrong_text_says_where_and_what() {
         Knots::of(&[[0, 1], [1, 1], [2, 1], [3, 1], [4, 1]]),
         Knots::of(&[[0, 0], [50, 50]]),
     ] {
-        assert_eq!(Policy::new(9, SEC).with_bands(bands).validate(), Err(PolicyError::Knots), "{bands:?}");
+        assert_eq!(
+            Policy::new(9, SEC).with_bands(bands).validate(),
+            Err(PolicyError::Knots),
+            "{bands:?}"
+        );
     }
-    assert_eq!(Policy { knots: Knots::LN, ..Policy::new(9, SEC) }.validate(), Err(PolicyError::OptionMismatch));
+    assert_eq!(
+        Policy { knots: Knots::LN, ..Policy::new(9, SEC) }.validate(),
+        Err(PolicyError::OptionMismatch)
+    );
 }
 
 /// A table's file keeps each curve and all bands, and a limiter with threads' credit refuses them.
@@ -432,7 +525,11 @@ fn tables_keep_them_and_credit_refuses_them() {
         assert_eq!([FIRST, PolicyId::new(1)].map(|id| again.policy(id).unwrap()), [one, other]);
         drop(table);
         for policy in [one, other] {
-            assert_eq!(Limiter::with_credit(&policy).err(), Some(PolicyError::OptionMismatch), "{policy}");
+            assert_eq!(
+                Limiter::with_credit(&policy).err(),
+                Some(PolicyError::OptionMismatch),
+                "{policy}"
+            );
         }
     }
 }
@@ -467,7 +564,8 @@ fn a_changed_policy_keeps_the_count_or_the_time() {
     }
 }
 
-/// A caller that waits is admitted at the instant of its permit, though neither algorithm books ahead.
+/// A caller that waits is admitted at the instant of its permit, though neither algorithm books
+/// ahead.
 #[test]
 fn a_waiting_caller_is_admitted_when_its_permit_comes() {
     for (text, times) in [
@@ -502,8 +600,8 @@ fn charges_afterwards() {
     assert_eq!(limiter.charge_at(HOUR, 1), 1, "no more");
 }
 
-/// The oracle is not the library: a curve whose last knot is at the end of the period and not a nanosecond before it
-/// keeps its last permit.
+/// The oracle is not the library: a curve whose last knot is at the end of the period and not a
+/// nanosecond before it keeps its last permit.
 #[test]
 fn the_last_permit_comes_in_its_slice() {
     let model = Curve::new(&policy("5/7ns curve linear"));

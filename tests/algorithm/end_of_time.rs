@@ -6,8 +6,8 @@ use tollbar::table::{OnFull, Options, PolicyId, Request, Table};
 use tollbar::units::{HORIZON, LAST};
 use tollbar::{Kind, Limiter, Policy, Shared, State, Verdict, NEVER};
 
-/// Every algorithm and option, from one permit a month to the highest rates that the algorithms can count. All of
-/// them admit a first request for one permit.
+/// Every algorithm and option, from one permit a month to the highest rates that the algorithms can
+/// count. All of them admit a first request for one permit.
 const TEXTS: [&str; 52] = [
     "100/s burst 20",
     "3/min",
@@ -66,7 +66,8 @@ const TEXTS: [&str; 52] = [
 /// Every power of two and its neighbours, the ends of the type, and those of the range.
 fn times(last: u64) -> Vec<u64> {
     let powers = (0..64).flat_map(|n| [(1u64 << n) - 1, 1 << n, (1 << n) + 1]);
-    let mut times: Vec<u64> = powers.chain([last - 1, last, last + 1, last + SEC, u64::MAX - 1, u64::MAX]).collect();
+    let mut times: Vec<u64> =
+        powers.chain([last - 1, last, last + 1, last + SEC, u64::MAX - 1, u64::MAX]).collect();
     times.sort_unstable();
     times.dedup();
     times
@@ -129,7 +130,10 @@ fn a_fresh_limiter_admits_until_the_last_time_and_not_after() {
             let state = State::new(&policy).expect("a state");
             if now <= last {
                 let fresh = state.peek_at(now, 1);
-                assert!(fresh.is_allowed() && fresh.remaining >= 1, "{text} at {now} of {last}: {fresh:?}");
+                assert!(
+                    fresh.is_allowed() && fresh.remaining >= 1,
+                    "{text} at {now} of {last}: {fresh:?}"
+                );
                 assert_eq!(state.admit_at(now, 1), Verdict::Allowed, "{text} at {now} of {last}");
             } else {
                 refuses(text, &state, now);
@@ -138,7 +142,8 @@ fn a_fresh_limiter_admits_until_the_last_time_and_not_after() {
     }
 }
 
-/// Requests after the end give nothing more to earlier times, and requests before it nothing to later ones.
+/// Requests after the end give nothing more to earlier times, and requests before it nothing to
+/// later ones.
 #[test]
 fn a_used_limiter_admits_nothing_after_the_last_time() {
     for text in with_each(Kind::ALL, &TEXTS) {
@@ -178,10 +183,17 @@ fn no_wait_ends_after_the_last_time() {
                 let answer = state.check_at(now, 1);
                 if let Some(wait) = answer.retry() {
                     assert!(wait <= before, "{text}: {wait} ns at {before} before the end");
-                    assert_eq!(state.peek_at(now + wait, 1).verdict, Verdict::Allowed, "{text}: {before} before");
+                    assert_eq!(
+                        state.peek_at(now + wait, 1).verdict,
+                        Verdict::Allowed,
+                        "{text}: {before} before"
+                    );
                 }
                 if answer.reset_after != NEVER {
-                    assert!(answer.reset_after <= before, "{text}: {answer:?} at {before} before the end");
+                    assert!(
+                        answer.reset_after <= before,
+                        "{text}: {answer:?} at {before} before the end"
+                    );
                 }
                 if let Some(at) = state.reserve_at(now, 1, NEVER) {
                     assert!((now..=last).contains(&at), "{text}: {at} of {last}");
@@ -212,7 +224,11 @@ fn a_wait_may_end_at_the_last_time() {
             if state.books_ahead() {
                 assert_eq!(state.reserve_at(now, 1, NEVER), (late == 0).then_some(LAST), "{text}");
             }
-            assert_eq!(state.peek_at(LAST, 1).is_allowed(), late == 0 && !state.books_ahead(), "{text}");
+            assert_eq!(
+                state.peek_at(LAST, 1).is_allowed(),
+                late == 0 && !state.books_ahead(),
+                "{text}"
+            );
         }
     }
 }
@@ -220,14 +236,19 @@ fn a_wait_may_end_at_the_last_time() {
 #[test]
 fn a_bucket_with_credit_admits_nothing_after_the_last_time() {
     let plain = TEXTS.into_iter().filter(|text| {
-        !["algo", "borrow", "ban", ";", "forever", "curve", "refill", "zone"].iter().any(|word| text.contains(word))
+        !["algo", "borrow", "ban", ";", "forever", "curve", "refill", "zone"]
+            .iter()
+            .any(|word| text.contains(word))
     });
     for text in plain.chain(["1000000000/s burst 1000000", "15900000000/s burst 400000000"]) {
         let (policy, last) = range(text);
         let limiter = Limiter::with_credit(&policy).expect("a bucket with credit");
         // With credit, if the limiter keeps any.
         assert_eq!(limiter.admit_at(last - SEC, 1), Verdict::Allowed, "{text}");
-        assert!(limiter.shared().credit() == 0 || limiter.shared().peek_at(last, 0).remaining > 0, "{text}");
+        assert!(
+            limiter.shared().credit() == 0 || limiter.shared().peek_at(last, 0).remaining > 0,
+            "{text}"
+        );
         for now in times(last).into_iter().filter(|now| *now > last) {
             assert_eq!(limiter.admit_at(now, 1), Verdict::Denied, "{text} at {now}");
             let answer = limiter.check_at(now, 1);
@@ -284,11 +305,18 @@ fn a_table_admits_nothing_after_the_last_time() {
                 continue;
             };
             // Another view of the table, whose threads may have credit.
-            let hot = Table::open_descriptor(descriptor).and_then(|view| view.with_hot_keys(64)).expect("memory");
+            let hot = Table::open_descriptor(descriptor)
+                .and_then(|view| view.with_hot_keys(64))
+                .expect("memory");
             // SAFETY: the descriptor is this test's own.
             unsafe { libc::close(descriptor) };
-            // A known key, with credit if the policy gives credit. At the end of the clock no key expires any more.
-            assert_eq!(hot.admit_at(PolicyId::FIRST, b"known", last - 1, 1), Verdict::Allowed, "{text}");
+            // A known key, with credit if the policy gives credit. At the end of the clock no key
+            // expires any more.
+            assert_eq!(
+                hot.admit_at(PolicyId::FIRST, b"known", last - 1, 1),
+                Verdict::Allowed,
+                "{text}"
+            );
             let _ = hot.admit_at(PolicyId::FIRST, b"known", last, 1);
             for now in ends.clone() {
                 table_refuses(text, &table, &hot, b"known", now);

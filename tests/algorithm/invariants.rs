@@ -1,5 +1,5 @@
-//! Properties of every algorithm: it never over-admits, its `retry_after` is exact, a clock that goes back gains
-//! nothing, and costs and limits at the edges get the right answer.
+//! Properties of every algorithm: it never over-admits, its `retry_after` is exact, a clock that
+//! goes back gains nothing, and costs and limits at the edges get the right answer.
 
 use crate::common::*;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -42,8 +42,8 @@ fn each() -> impl Iterator<Item = String> {
     with_each(Kind::ALL, &EACH).into_iter()
 }
 
-/// The permits that a fresh state admits in one instant, and those of a state that was idle for long after its
-/// first use.
+/// The permits that a fresh state admits in one instant, and those of a state that was idle for
+/// long after its first use.
 fn at_once(text: &str) -> (u64, u64) {
     let policy = policy(text);
     match policy.kind {
@@ -72,7 +72,9 @@ fn invariant_1_a_frozen_clock_admits_exactly_the_burst() {
             std::thread::scope(|scope| {
                 for _ in 0..THREADS {
                     scope.spawn(|| {
-                        let mine = (0..TRIES).filter(|_| limiter.admit_at(now, 1) == Verdict::Allowed).count();
+                        let mine = (0..TRIES)
+                            .filter(|_| limiter.admit_at(now, 1) == Verdict::Allowed)
+                            .count();
                         admitted.fetch_add(mine as u64, Relaxed);
                     });
                 }
@@ -86,7 +88,8 @@ fn invariant_1_a_frozen_clock_admits_exactly_the_burst() {
 #[test]
 fn invariant_1_a_frozen_clock_loses_no_update() {
     const BURST: u64 = 40_000;
-    // Algorithms that lend admit one at a time. Among them only the bucket that borrows begins with permits.
+    // Algorithms that lend admit one at a time. Among them only the bucket that borrows begins with
+    // permits.
     for algorithm in Kind::ALL.into_iter().filter(|kind| !kind.lends()).map(Kind::name) {
         for options in if algorithm == "gcra" { ["", " borrow init 39999"] } else { [""; 2] } {
             let period = if algorithm == "quota" { "forever" } else { "day" };
@@ -97,7 +100,9 @@ fn invariant_1_a_frozen_clock_loses_no_update() {
                 for _ in 0..16 {
                     scope.spawn(|| {
                         start.wait();
-                        let mine = (0..BURST / 8).filter(|_| limiter.admit_at(DAY, 1) == Verdict::Allowed).count();
+                        let mine = (0..BURST / 8)
+                            .filter(|_| limiter.admit_at(DAY, 1) == Verdict::Allowed)
+                            .count();
                         admitted.fetch_add(mine as u64, Relaxed);
                     });
                 }
@@ -107,13 +112,15 @@ fn invariant_1_a_frozen_clock_loses_no_update() {
     }
 }
 
-/// The times, in nanoseconds, of all permits that an adversary gets by random pauses and bursts of requests.
+/// The times, in nanoseconds, of all permits that an adversary gets by random pauses and bursts of
+/// requests.
 fn adversary(policy: &Policy, rng: &mut Rng) -> Vec<u64> {
     let limiter = State::new(policy).unwrap();
     let mut now = rng.below(3 * policy.period);
     let mut got = Vec::new();
     for _ in 0..rng.within(2, 8) {
-        // Requests at one instant, or at each nanosecond for a while; then a rest, often just up to an edge.
+        // Requests at one instant, or at each nanosecond for a while; then a rest, often just up to
+        // an edge.
         let burst = rng.pick(&[1, policy.limit, 1_000]);
         for _ in 0..rng.pick(&[1, 1, 2, policy.period / 2, policy.period]) {
             let taken = limiter.take_up_to_at(now, burst);
@@ -132,14 +139,15 @@ fn adversary(policy: &Policy, rng: &mut Rng) -> Vec<u64> {
     got
 }
 
-/// Invariant 1. The documented worst case over a window of one period is never exceeded. The search comes near
-/// it, so the documentation does not overstate it by much.
+/// Invariant 1. The documented worst case over a window of one period is never exceeded. The search
+/// comes near it, so the documentation does not overstate it by much.
 #[test]
 fn invariant_1_no_window_admits_more_than_documented() {
     let rows = [
         // (policy, documented most in (t − W, t])
         ("10/120ns algo fixed-window", 20),
-        // The first permit of a window starts it, and so is a period away from the next window's first.
+        // The first permit of a window starts it, and so is a period away from the next window's
+        // first.
         ("5/120ns algo fixed-window anchor first", 9),
         ("40/4800ns algo weighted-window", 79),
         ("10/120ns algo sliding-window segments 4", 20),
@@ -158,7 +166,10 @@ fn invariant_1_no_window_admits_more_than_documented() {
     let mut rng = Rng(1);
     for (text, documented) in rows {
         let policy = policy(text);
-        let most = (0..1_000).map(|_| most_in_window(&adversary(&policy, &mut rng), policy.period)).max().unwrap();
+        let most = (0..1_000)
+            .map(|_| most_in_window(&adversary(&policy, &mut rng), policy.period))
+            .max()
+            .unwrap();
         assert!(most as u64 <= documented, "{text}: {most}");
         assert_near(text, most as u64, documented);
     }
@@ -177,8 +188,8 @@ fn invariant_1_no_interval_admits_more_than_the_burst_and_the_rate() {
         ("3/1200ns algo warm-up warm 3us", 1),
     ] {
         let policy = policy(text);
-        // The clock of a warm-up shares its word with the store. It goes in units of many nanoseconds, so a
-        // decision may be early by less than one unit.
+        // The clock of a warm-up shares its word with the store. It goes in units of many
+        // nanoseconds, so a decision may be early by less than one unit.
         let unit = match Rule::new(&policy) {
             Ok(Rule::WarmUp(rule)) => policy.period / policy.limit / rule.grid().per_permit(),
             _ => 0,
@@ -199,8 +210,8 @@ fn invariant_1_no_interval_admits_more_than_the_burst_and_the_rate() {
     }
 }
 
-/// Policies for invariant 3: those above, and rates whose clock is rounded, whose counters are coarse,
-/// or that are near the ends of what is possible.
+/// Policies for invariant 3: those above, and rates whose clock is rounded, whose counters are
+/// coarse, or that are near the ends of what is possible.
 const MORE: [&str; 20] = [
     "7/s",
     "700000000/s burst 100",
@@ -247,21 +258,43 @@ fn invariant_3_retry_after_is_exact() {
                     *seen += 1;
                     let context = || format!("{text}: cost {cost} at {now}: {answer:?}");
                     assert_ne!(wait, 0, "{}", context());
-                    assert!(limiter.peek_at(now + wait, cost).is_allowed(), "refused then: {}", context());
+                    assert!(
+                        limiter.peek_at(now + wait, cost).is_allowed(),
+                        "refused then: {}",
+                        context()
+                    );
                     let earlier = limiter.peek_at(now + wait - 1, cost);
-                    assert_eq!((earlier.verdict, earlier.retry_after), (Verdict::Denied, 1), "{}", context());
+                    assert_eq!(
+                        (earlier.verdict, earlier.retry_after),
+                        (Verdict::Denied, 1),
+                        "{}",
+                        context()
+                    );
                     // A booking is for the same instant.
                     if limiter.books_ahead() {
-                        assert_eq!(limiter.reserve_at(now, cost, now + wait - 1), None, "{}", context());
+                        assert_eq!(
+                            limiter.reserve_at(now, cost, now + wait - 1),
+                            None,
+                            "{}",
+                            context()
+                        );
                         if rng.one_in(8) {
-                            assert_eq!(limiter.reserve_at(now, cost, now + wait), Some(now + wait), "{}", context());
+                            assert_eq!(
+                                limiter.reserve_at(now, cost, now + wait),
+                                Some(now + wait),
+                                "{}",
+                                context()
+                            );
                         }
                     }
                 }
                 // As good as fresh after `reset_after`, unless the clock ends before.
                 if let Some(then) = now.checked_add(limiter.peek_at(now, 0).reset_after) {
                     let fresh = State::new(&policy).unwrap().peek_at(then, 0).remaining;
-                    assert!(limiter.peek_at(then, 0).remaining >= fresh, "{text} at {now}, reset by {then}");
+                    assert!(
+                        limiter.peek_at(then, 0).remaining >= fresh,
+                        "{text} at {now}, reset by {then}"
+                    );
                 }
                 shape.advance(&mut rng, answer.retry_after);
             }
@@ -269,7 +302,8 @@ fn invariant_3_retry_after_is_exact() {
     }
 }
 
-/// Invariant 6. Once all permits are taken at some instant, no request at an earlier instant passes.
+/// Invariant 6. Once all permits are taken at some instant, no request at an earlier instant
+/// passes.
 #[test]
 fn invariant_6_going_back_grants_nothing() {
     let mut rng = Rng(6);
@@ -277,7 +311,8 @@ fn invariant_6_going_back_grants_nothing() {
         let text = text.as_str();
         for _ in 0..200 {
             let limiter = state(text);
-            // A start far from any edge of the clock's range, some requests, then one for all remaining permits.
+            // A start far from any edge of the clock's range, some requests, then one for all
+            // remaining permits.
             let mut now = DAY + rng.below(DAY);
             for _ in 0..rng.below(20) {
                 let _ = limiter.admit_at(now, rng.within(1, 4));
@@ -290,9 +325,21 @@ fn invariant_6_going_back_grants_nothing() {
                     1 => rng.below(3 * SEC),
                     _ => rng.below(now + 1),
                 };
-                assert_eq!(limiter.admit_at(now - back, 1), Verdict::Denied, "{text} at {now}, {back} back");
-                assert_eq!(limiter.take_up_to_at(now - back, 100), 0, "{text} at {now}, {back} back");
-                assert_eq!(limiter.peek_at(now - back, 1).remaining, 0, "{text} at {now}, {back} back");
+                assert_eq!(
+                    limiter.admit_at(now - back, 1),
+                    Verdict::Denied,
+                    "{text} at {now}, {back} back"
+                );
+                assert_eq!(
+                    limiter.take_up_to_at(now - back, 100),
+                    0,
+                    "{text} at {now}, {back} back"
+                );
+                assert_eq!(
+                    limiter.peek_at(now - back, 1).remaining,
+                    0,
+                    "{text} at {now}, {back} back"
+                );
             }
         }
     }
@@ -314,7 +361,8 @@ fn invariant_6_no_order_of_times_grants_more() {
         for _ in 0..300 {
             let limiter = state(text);
             let (from, span) = (HOUR + rng.below(DAY), rng.within(1, 990 * MS));
-            // An hour of rest after the first use, with which a bucket that starts empty has filled.
+            // An hour of rest after the first use, with which a bucket that starts empty has
+            // filled.
             let _ = limiter.admit_at(from - HOUR, 1);
             // And half a minute of use, for algorithms that rest makes slow.
             if text.contains("warm-up") {
@@ -329,7 +377,9 @@ fn invariant_6_no_order_of_times_grants_more() {
                 let (a, b) = (rng.below(200) as usize, rng.below(200) as usize);
                 times.swap(a, b);
             }
-            let taken = times.iter().filter(|now| limiter.admit_at(**now, 1) == Verdict::Allowed).count() as u64;
+            let taken =
+                times.iter().filter(|now| limiter.admit_at(**now, 1) == Verdict::Allowed).count()
+                    as u64;
             let bound = at_once + if text.contains("sliding") { 0 } else { 10 * span / SEC };
             assert!(taken <= bound, "{text}: {taken} in {span} ns");
             if span > SEC / 2 {
@@ -362,7 +412,19 @@ fn invariant_6_backward_steps_are_counted() {
 
 /// Every call, at every edge of the clock and of cost. Overflow is checked in this profile.
 fn call_everything(limiter: &State, rng: &mut Rng) {
-    let times = [0, 1, SEC, HORIZON - 2, HORIZON - 1, HORIZON, HORIZON + 1, 1 << 62, 1 << 63, u64::MAX - 1, u64::MAX];
+    let times = [
+        0,
+        1,
+        SEC,
+        HORIZON - 2,
+        HORIZON - 1,
+        HORIZON,
+        HORIZON + 1,
+        1 << 62,
+        1 << 63,
+        u64::MAX - 1,
+        u64::MAX,
+    ];
     let costs = [0, 1, 2, 7, 8, 1 << 32, 1 << 63, u64::MAX - 1, u64::MAX];
     for _ in 0..30 {
         let now = if rng.one_in(3) { rng.next() } else { rng.pick(&times) };
@@ -393,8 +455,8 @@ fn invariant_6_extreme_times_never_panic() {
     }
 }
 
-/// Invariant 6. After the last instant that a state can hold, it admits no more than it does at once. (That it
-/// admits nothing is tested in tests/algorithm/end_of_time.rs.)
+/// Invariant 6. After the last instant that a state can hold, it admits no more than it does at
+/// once. (That it admits nothing is tested in tests/algorithm/end_of_time.rs.)
 #[test]
 fn invariant_6_the_end_of_time_has_nothing_to_give() {
     for text in each() {
@@ -421,8 +483,16 @@ fn invariant_10_costs_at_the_edge() {
             let before = format!("{limiter:?}");
             let left = limiter.peek_at(now, 1).remaining;
             let asked = limiter.check_at(now, 0);
-            assert_eq!((asked.verdict, asked.remaining, asked.retry_after), (Verdict::Allowed, left, 0), "{text}");
-            for cost in most.iter().flat_map(|most| [most + 1, most + 2, 1 << 40, u64::MAX]).chain([u64::MAX]) {
+            assert_eq!(
+                (asked.verdict, asked.remaining, asked.retry_after),
+                (Verdict::Allowed, left, 0),
+                "{text}"
+            );
+            for cost in most
+                .iter()
+                .flat_map(|most| [most + 1, most + 2, 1 << 40, u64::MAX])
+                .chain([u64::MAX])
+            {
                 let never = limiter.check_at(now, cost);
                 assert_eq!(
                     (never.verdict, never.remaining, never.retry_after),
@@ -453,11 +523,17 @@ fn invariant_10_limit_zero_denies_all() {
         Kind::Calendar => "0/month".to_owned(),
         _ => format!("0/s algo {}", kind.name()),
     });
-    for text in texts.iter().map(String::as_str).chain(["0/s burst 10", "0/s borrow", "0/s burst 5 init 0"]) {
+    for text in
+        texts.iter().map(String::as_str).chain(["0/s burst 10", "0/s borrow", "0/s burst 5 init 0"])
+    {
         let limiter = Limiter::with(state(text), Manual::new(SEC));
         for cost in [1, 2, u64::MAX] {
             let answer = limiter.check(cost);
-            assert_eq!((answer.verdict, answer.remaining, answer.retry_after), (Verdict::Denied, 0, NEVER), "{text}");
+            assert_eq!(
+                (answer.verdict, answer.remaining, answer.retry_after),
+                (Verdict::Denied, 0, NEVER),
+                "{text}"
+            );
             assert_eq!(limiter.admit(cost), Verdict::Denied, "{text}");
             assert_eq!(limiter.take_up_to(cost), 0, "{text}");
             assert_eq!(limiter.reserve(cost, NEVER), None, "{text}");
@@ -468,21 +544,31 @@ fn invariant_10_limit_zero_denies_all() {
     }
 }
 
-/// Invariant 10. A policy with numbers at the ends of their types compiles or returns an error. A policy that
-/// compiles survives every call.
+/// Invariant 10. A policy with numbers at the ends of their types compiles or returns an error. A
+/// policy that compiles survives every call.
 #[test]
 fn invariant_10_extreme_policies_never_panic() {
     let mut rng = Rng(10);
-    let numbers = [0, 1, 2, 3, 7, 10, 1_000, SEC, 1 << 32, 1 << 61, 1 << 63, u64::MAX - 1, u64::MAX];
+    let numbers =
+        [0, 1, 2, 3, 7, 10, 1_000, SEC, 1 << 32, 1 << 61, 1 << 63, u64::MAX - 1, u64::MAX];
     let mut compiled = 0;
     for _ in 0..40_000 {
-        let number = |rng: &mut Rng| if rng.one_in(4) { rng.next() >> rng.below(64) } else { rng.pick(&numbers) };
-        let mut policy = Policy::new(number(&mut rng), number(&mut rng)).with_kind(rng.pick(&Kind::ALL));
+        let number = |rng: &mut Rng| {
+            if rng.one_in(4) {
+                rng.next() >> rng.below(64)
+            } else {
+                rng.pick(&numbers)
+            }
+        };
+        let mut policy =
+            Policy::new(number(&mut rng), number(&mut rng)).with_kind(rng.pick(&Kind::ALL));
         match policy.kind {
             Kind::SlidingLog => policy = Policy { limit: policy.limit % 5_000, ..policy },
             Kind::SlidingWindow => policy.segments = rng.pick(&[1, 2, 3, 1024]),
             Kind::Pacer => policy.slack = number(&mut rng),
-            Kind::WarmUp => (policy.warm_up, policy.cold) = (number(&mut rng), rng.within(1, 1000) as u32),
+            Kind::WarmUp => {
+                (policy.warm_up, policy.cold) = (number(&mut rng), rng.within(1, 1000) as u32)
+            }
             Kind::Gcra => policy.borrow = rng.one_in(4),
             _ => {}
         }

@@ -1,5 +1,5 @@
-//! Classes of requests that share a limit: a request of a lower class passes only if its reserve is left after it.
-//! classes.rs has the classes of policies' texts.
+//! Classes of requests that share a limit: a request of a lower class passes only if its reserve is
+//! left after it. classes.rs has the classes of policies' texts.
 
 use crate::common::*;
 use crate::oracle::reserves::{model, TEXTS};
@@ -36,7 +36,11 @@ fn m5_standard_requests_stop_exactly_at_the_reserve() {
         for n in 0..80 {
             let left = limiter.check_leaving(1, 20).unwrap();
             assert_eq!((left.verdict, left.remaining), (Verdict::Allowed, 99 - n), "{text}");
-            assert_eq!(table.check_leaving_at(FIRST, b"key", HOUR, 1, 20).unwrap().verdict, Verdict::Allowed, "{text}");
+            assert_eq!(
+                table.check_leaving_at(FIRST, b"key", HOUR, 1, 20).unwrap().verdict,
+                Verdict::Allowed,
+                "{text}"
+            );
         }
         for _ in 0..3 {
             assert_eq!(limiter.check_leaving(1, 20).unwrap().verdict, Verdict::Denied, "{text}");
@@ -47,12 +51,16 @@ fn m5_standard_requests_stop_exactly_at_the_reserve() {
         assert_eq!(table.take_up_to_at(FIRST, b"key", HOUR, 100), 20, "{text}");
         assert_eq!(limiter.check_leaving(81, 20).unwrap().verdict, Verdict::Never, "{text}");
         assert_eq!(limiter.check_leaving(1, u64::MAX).unwrap().verdict, Verdict::Never, "{text}");
-        assert_eq!(limiter.check_leaving(0, 20).unwrap().verdict, Verdict::Allowed, "{text}: a question");
+        assert_eq!(
+            limiter.check_leaving(0, 20).unwrap().verdict,
+            Verdict::Allowed,
+            "{text}: a question"
+        );
     }
 }
 
-/// A limiter and a table's key give the oracle's answers to requests of several classes. The oracle is asked for the
-/// cost and the reserve together, and charges the cost.
+/// A limiter and a table's key give the oracle's answers to requests of several classes. The oracle
+/// is asked for the cost and the reserve together, and charges the cost.
 #[test]
 fn mixed_classes_get_what_the_oracle_says() {
     let mut rng = Rng(22);
@@ -70,7 +78,8 @@ fn mixed_classes_get_what_the_oracle_says() {
                 let reserve = if rng.one_in(3) { 0 } else { rng.below(policy.burst + 1) };
                 let needed = if cost == 0 { 0 } else { cost + reserve };
                 let verdict = model.verdict(now, needed, Side::Exact);
-                kept_back += u64::from(verdict == Verdict::Denied && model.fits(now, cost, Side::Exact));
+                kept_back +=
+                    u64::from(verdict == Verdict::Denied && model.fits(now, cost, Side::Exact));
                 if cost != 0 && verdict != Verdict::Never {
                     model.settle(now, cost, verdict == Verdict::Allowed);
                 }
@@ -97,8 +106,8 @@ fn mixed_classes_get_what_the_oracle_says() {
     }
 }
 
-/// Threads of both classes at one instant: together they get the burst, and the lower class never reaches into the
-/// reserve.
+/// Threads of both classes at one instant: together they get the burst, and the lower class never
+/// reaches into the reserve.
 #[test]
 fn threads_of_two_classes_share_a_bucket() {
     for text in ["4000/s", "4000/s algo fixed-window", "4000/forever"] {
@@ -122,7 +131,10 @@ fn threads_of_two_classes_share_a_bucket() {
             let (low, high) = (low.into_inner(), high.into_inner());
             assert!(low <= 3_000 && low + high <= 4_000, "{text}: {low} and {high}");
             assert_eq!(limiter.peek(1).remaining, 4_000 - low - high, "{text}");
-            assert!(limiter.peek(1).remaining <= 1_000, "{text}: the lower class takes all but its reserve");
+            assert!(
+                limiter.peek(1).remaining <= 1_000,
+                "{text}: the lower class takes all but its reserve"
+            );
         }
     }
 }
@@ -144,5 +156,8 @@ fn policies_that_lend_or_have_more_words_keep_no_reserve() {
     }
     let credit = Limiter::with_credit(&policy("1000000/s")).unwrap();
     assert_eq!(credit.check_leaving(1, 2), Err(PolicyError::OptionMismatch));
-    assert_eq!(table("10/s").check_leaving(PolicyId::new(7), b"key", 1, 2), Err(RequestError::NoSuchPolicy));
+    assert_eq!(
+        table("10/s").check_leaving(PolicyId::new(7), b"key", 1, 2),
+        Err(RequestError::NoSuchPolicy)
+    );
 }

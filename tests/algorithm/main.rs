@@ -1,5 +1,5 @@
-//! Tests of the algorithms: they decide as their definitions say, keep their bounds, and store the state words that
-//! docs/internals/state-word.md promises.
+//! Tests of the algorithms: they decide as their definitions say, keep their bounds, and store the
+//! state words that docs/internals/state-word.md promises.
 
 mod ban;
 mod buckets;

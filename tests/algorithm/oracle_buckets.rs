@@ -1,5 +1,5 @@
-//! Token bucket, lending bucket, pacer, interval refill and warm-up against exact rational arithmetic,
-//! decision by decision, on 10⁵ random traces each.
+//! Token bucket, lending bucket, pacer, interval refill and warm-up against exact rational
+//! arithmetic, decision by decision, on 10⁵ random traces each.
 
 use crate::common::policy;
 use crate::oracle::bans::Ban;
@@ -25,9 +25,13 @@ fn unit(policy: &Policy) -> Q {
     Q::new(policy.period.into(), policy.limit.into()) / q(grid(policy).per_permit().get())
 }
 
-/// Policies whose clock is not rounded are compared exactly at any time. The others are compared exactly at
-/// multiples of the grid's exact step, and elsewhere up to one unit.
-fn compare_rates(traces: u64, texts: &[&str], make: impl Fn(&Policy, Q) -> Box<dyn crate::oracle::Model>) {
+/// Policies whose clock is not rounded are compared exactly at any time. The others are compared
+/// exactly at multiples of the grid's exact step, and elsewhere up to one unit.
+fn compare_rates(
+    traces: u64,
+    texts: &[&str],
+    make: impl Fn(&Policy, Q) -> Box<dyn crate::oracle::Model>,
+) {
     let each = traces / texts.len() as u64 + 1;
     for text in texts {
         let step = grid(&policy(text)).exact_step();
@@ -42,8 +46,15 @@ fn compare_rates(traces: u64, texts: &[&str], make: impl Fn(&Policy, Q) -> Box<d
 
 #[test]
 fn gcra() {
-    let exact =
-        ["10/s", "3/s burst 5", "7/s burst 1", "3/min", "1/5s burst 4", "5/7ns burst 9", "700000000/s burst 12"];
+    let exact = [
+        "10/s",
+        "3/s burst 5",
+        "7/s burst 1",
+        "3/min",
+        "1/5s burst 4",
+        "5/7ns burst 9",
+        "700000000/s burst 12",
+    ];
     for text in exact {
         assert_eq!(grid(&policy(text)).exact_step(), 1, "{text}");
     }
@@ -52,13 +63,24 @@ fn gcra() {
 
 #[test]
 fn gcra_that_starts_short() {
-    let texts = ["10/s burst 6 init 0", "3/s burst 5 init 2", "11/s burst 3 init 1", "1000000/s burst 4 init 3"];
+    let texts = [
+        "10/s burst 6 init 0",
+        "3/s burst 5 init 2",
+        "11/s burst 3 init 1",
+        "1000000/s burst 4 init 3",
+    ];
     compare_rates(30_000, &texts, |policy, unit| Box::new(Bucket::new(policy, unit)));
 }
 
 #[test]
 fn gcra_at_rates_whose_clock_is_rounded() {
-    let texts = ["11/s", "999983/s burst 6", "44100/s burst 7", "44100/s burst 7 init 0", "13/999999937ns burst 3"];
+    let texts = [
+        "11/s",
+        "999983/s burst 6",
+        "44100/s burst 7",
+        "44100/s burst 7 init 0",
+        "13/999999937ns burst 3",
+    ];
     for text in texts {
         assert_ne!(grid(&policy(text)).exact_step(), 1, "{text}");
     }
@@ -81,7 +103,12 @@ fn gcra_that_bans() {
 
 #[test]
 fn gcra_that_lends() {
-    let texts = ["5/s borrow", "7/s burst 3 borrow init 3", "3/min burst 2 borrow init 1", "44100/s burst 4 borrow"];
+    let texts = [
+        "5/s borrow",
+        "7/s burst 3 borrow init 3",
+        "3/min burst 2 borrow init 1",
+        "44100/s burst 4 borrow",
+    ];
     compare_rates(40_000, &texts, |policy, unit| Box::new(Departures::new(policy, unit)));
 }
 

@@ -1,5 +1,5 @@
-//! Windows under times in any order, and the weighted window where its counter is coarse: bounds that need a
-//! model of the admissions.
+//! Windows under times in any order, and the weighted window where its counter is coarse: bounds
+//! that need a model of the admissions.
 
 use crate::common::{policy, state, Rng, MS, SEC};
 use std::collections::HashMap;
@@ -17,11 +17,13 @@ fn about(rng: &mut Rng, period: u64, at: u64) -> u64 {
     }
 }
 
-/// A request whose clock went back is decided in the window of the newest admission. So each window of the clock
-/// holds at most the limit, in whatever order the times come.
+/// A request whose clock went back is decided in the window of the newest admission. So each window
+/// of the clock holds at most the limit, in whatever order the times come.
 #[test]
 fn invariant_6_windows_hold_the_limit_in_any_order() {
-    for (text, most) in [("5/s algo fixed-window", 5), ("5/s algo interval", 5), ("5/s algo weighted-window", 5)] {
+    for (text, most) in
+        [("5/s algo fixed-window", 5), ("5/s algo interval", 5), ("5/s algo weighted-window", 5)]
+    {
         let mut rng = Rng(6);
         let mut reached = 0;
         for _ in 0..2_000 {
@@ -43,8 +45,9 @@ fn invariant_6_windows_hold_the_limit_in_any_order() {
     }
 }
 
-/// Above 65,535 per second the previous window's count is rounded up. The limiter may refuse a request that the exact
-/// count would admit, if that rounding is the cause, and never admits a request that the exact count would refuse.
+/// Above 65,535 per second the previous window's count is rounded up. The limiter may refuse a
+/// request that the exact count would admit, if that rounding is the cause, and never admits a
+/// request that the exact count would refuse.
 #[test]
 fn s04_a_coarse_weighted_window_errs_by_its_rounding_and_to_the_safe_side() {
     let policy = policy("1000000/s algo weighted-window");
@@ -63,13 +66,21 @@ fn s04_a_coarse_weighted_window_errs_by_its_rounding_and_to_the_safe_side() {
             let (window, elapsed) = (now / SEC, u128::from(now % SEC));
             let count = |window: u64| counts.get(&window).copied().unwrap_or(0);
             let previous = window.checked_sub(1).map_or(0, count);
-            let weight = |previous: u128| previous * (period - elapsed) + (count(window) + u128::from(cost)) * period;
+            let weight = |previous: u128| {
+                previous * (period - elapsed) + (count(window) + u128::from(cost)) * period
+            };
             let allowed = cell.admit_at(now, cost) == Verdict::Allowed;
             if allowed {
-                assert!(weight(previous) <= limit * period, "more than the exact count allows, at {now}");
+                assert!(
+                    weight(previous) <= limit * period,
+                    "more than the exact count allows, at {now}"
+                );
                 *counts.entry(window).or_default() += u128::from(cost);
             } else {
-                assert!(weight(previous + grain) > limit * period, "less than the rounding explains, at {now}");
+                assert!(
+                    weight(previous + grain) > limit * period,
+                    "less than the rounding explains, at {now}"
+                );
                 differing += u32::from(weight(previous) <= limit * period);
             }
         }

@@ -37,7 +37,10 @@ fn s08_pacing_waits_its_turn() {
         assert!(pacer.wait(1, SEC).is_allowed());
         pacer.clock().now()
     });
-    assert_eq!(departures.collect::<Vec<u64>>(), (0..20).map(|i| (7 + i * 10) * MS).collect::<Vec<u64>>());
+    assert_eq!(
+        departures.collect::<Vec<u64>>(),
+        (0..20).map(|i| (7 + i * 10) * MS).collect::<Vec<u64>>()
+    );
 }
 
 #[test]
@@ -73,20 +76,26 @@ impl Clock for Late {
     }
 }
 
-/// A sleeper that wakes late delays itself and no sleeper behind it: the n-th departure is n intervals after
-/// the first, plus the delay of its own sleep. No departure is early.
+/// A sleeper that wakes late delays itself and no sleeper behind it: the n-th departure is n
+/// intervals after the first, plus the delay of its own sleep. No departure is early.
 #[test]
 fn s08_pacing_with_late_sleepers() {
-    for (text, interval) in [("100/s algo pacer", 10 * MS), ("100/s burst 1", 10 * MS), ("7/s algo pacer", 142_857_143)]
+    for (text, interval) in
+        [("100/s algo pacer", 10 * MS), ("100/s burst 1", 10 * MS), ("7/s algo pacer", 142_857_143)]
     {
         for seed in 0..100 {
-            let clock =
-                Late { now: AtomicU64::new(SEC), rng: Mutex::new(Rng(seed)), most: interval, last: AtomicU64::new(0) };
+            let clock = Late {
+                now: AtomicU64::new(SEC),
+                rng: Mutex::new(Rng(seed)),
+                most: interval,
+                last: AtomicU64::new(0),
+            };
             let pacer = Limiter::with(state(text), &clock);
             for n in 0..200 {
                 assert!(pacer.wait(1, MIN).is_allowed());
                 let (after, late) = (clock.now() - SEC, clock.last.load(Relaxed));
-                // 7/s: the exact departure is a fraction of a nanosecond before n rounded intervals.
+                // 7/s: the exact departure is a fraction of a nanosecond before n rounded
+                // intervals.
                 let due = if text.starts_with('7') { (n * SEC).div_ceil(7) } else { n * interval };
                 assert_eq!(after, due + late, "{text}, seed {seed}, departure {n}");
             }
@@ -94,10 +103,10 @@ fn s08_pacing_with_late_sleepers() {
     }
 }
 
-/// The real clock shows the one thing that virtual time cannot: that the system sleeps as long as it is asked
-/// to. It never sleeps shorter. It sleeps longer on a busy machine, so each run is compared with as many plain sleeps
-/// beside it, and one run of many is enough. A pacer that sleeps for twice the time would fail in each of them on an
-/// idle machine.
+/// The real clock shows the one thing that virtual time cannot: that the system sleeps as long as
+/// it is asked to. It never sleeps shorter. It sleeps longer on a busy machine, so each run is
+/// compared with as many plain sleeps beside it, and one run of many is enough. A pacer that sleeps
+/// for twice the time would fail in each of them on an idle machine.
 #[test]
 fn s08_pacing_on_the_real_clock() {
     const DEPARTURES: u32 = 10;
@@ -193,7 +202,8 @@ fn s14_warm_up_at_slow_rates() {
         ("1/s algo warm-up warm 500ms", SEC),
         ("2/s algo warm-up warm 500ms", SEC / 2),
     ] {
-        // The first request passes. Polled at exactly its rate, the limiter comes to admit each time.
+        // The first request passes. Polled at exactly its rate, the limiter comes to admit each
+        // time.
         assert_eq!(state(text).admit_at(0, 1), Verdict::Allowed, "{text}");
         let before = warms(text, interval, 1_000);
         assert!(before.is_some_and(|n| n < 100), "{text}: {before:?}");

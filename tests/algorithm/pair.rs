@@ -1,4 +1,5 @@
-//! Two token buckets in one word, "10/s; 1000/day", against two exact buckets in rational arithmetic.
+//! Two token buckets in one word, "10/s; 1000/day", against two exact buckets in rational
+//! arithmetic.
 
 use crate::common::*;
 use crate::oracle::pairs::Two;
@@ -36,8 +37,10 @@ fn lists() -> impl Iterator<Item = (&'static str, Policy, Pair)> {
 /// A trace on the scale of the faster of the two, with costs that both can admit.
 fn shape(policy: &Policy, rng: &mut Rng) -> Shape {
     let second = policy.second.expect("a list");
-    let (first, second) = (Policy::new(policy.limit, policy.period), Policy::new(second.limit, second.period));
-    let fast = if first.period / first.limit <= second.period / second.limit { first } else { second };
+    let (first, second) =
+        (Policy::new(policy.limit, policy.period), Policy::new(second.limit, second.period));
+    let fast =
+        if first.period / first.limit <= second.period / second.limit { first } else { second };
     Shape::new(&fast.with_burst(policy.burst.min(policy.second.expect("a list").burst)), rng)
 }
 
@@ -53,9 +56,9 @@ fn each_decision_is_that_of_two_buckets_that_start_in_whole_steps() {
     }
 }
 
-/// The pair refuses every request that two exact buckets refuse. The fast bucket is full less than a step later than
-/// the exact one, and the slow bucket less than two steps or than the steps at whose multiples it starts. At whole
-/// ones of these all decisions are exact.
+/// The pair refuses every request that two exact buckets refuse. The fast bucket is full less than
+/// a step later than the exact one, and the slow bucket less than two steps or than the steps at
+/// whose multiples it starts. At whole ones of these all decisions are exact.
 #[test]
 fn a_pair_admits_no_more_than_two_exact_buckets_and_lags_by_less_than_a_step() {
     for (list, policy, pair) in lists() {
@@ -71,8 +74,8 @@ fn a_pair_admits_no_more_than_two_exact_buckets_and_lags_by_less_than_a_step() {
                 let (now, cost) = (shape.now / nanos * nanos, shape.cost(&mut rng).max(1));
                 let done = pair.step(state, now, cost);
                 let passed = done.verdict == Verdict::Allowed;
-                // If the clock goes back to an earlier time of an admission's step, the word cannot tell. Then the
-                // request counts at that admission's time.
+                // If the clock goes back to an earlier time of an admission's step, the word cannot
+                // tell. Then the request counts at that admission's time.
                 let newest: &mut u64 = newest.entry((q(now) / &fast).ceil()).or_default();
                 let at = now.max(*newest);
                 *newest = if passed { at } else { *newest };
@@ -87,7 +90,11 @@ fn a_pair_admits_no_more_than_two_exact_buckets_and_lags_by_less_than_a_step() {
                 rounded.settle(now, cost, passed);
                 state = done.next.unwrap_or(state);
                 for (n, (at, late)) in exact.full().iter().zip(rounded.full()).enumerate() {
-                    let most = if n == rounded.slow() { slow.clone().max(&fast * q(2)) } else { fast.clone() };
+                    let most = if n == rounded.slow() {
+                        slow.clone().max(&fast * q(2))
+                    } else {
+                        fast.clone()
+                    };
                     assert!(at <= late && late - at < most, "{list}: full at {at}, and {late}");
                 }
                 shape.advance(
@@ -131,7 +138,8 @@ fn the_answer_says_which_of_the_two_bound() {
     }
 }
 
-/// A booking departs when both buckets have its permits, and then no interval has more than either bucket's bound.
+/// A booking departs when both buckets have its permits, and then no interval has more than either
+/// bucket's bound.
 #[test]
 fn bookings_keep_both_bounds() {
     for (list, policy, pair) in lists() {
@@ -153,7 +161,8 @@ fn bookings_keep_both_bounds() {
                     assert!(exact.fits(at, cost, Side::Exact), "{list}: {cost} departs at {at}");
                     exact.settle(at, cost, true);
                     booked += u64::from(at > now);
-                    // Every request between now and then departs later, so the trace stays in the order of departures.
+                    // Every request between now and then departs later, so the trace stays in the
+                    // order of departures.
                     departed = at;
                     assert!(pair.expires_at(next) >= pair.expires_at(state), "{list}");
                     state = next;
@@ -170,7 +179,11 @@ fn bookings_keep_both_bounds() {
 fn the_edges_of_the_clock_and_of_costs() {
     for (list, policy, pair) in lists() {
         let most = policy.burst.min(policy.second.expect("a list").burst);
-        let edges = (0..64).flat_map(|n| [(1_u64 << n) - 1, 1 << n, (1 << n) + 1]).chain([0, u64::MAX - 1, u64::MAX]);
+        let edges = (0..64).flat_map(|n| [(1_u64 << n) - 1, 1 << n, (1 << n) + 1]).chain([
+            0,
+            u64::MAX - 1,
+            u64::MAX,
+        ]);
         for now in edges.clone() {
             for cost in edges.clone() {
                 let step = pair.step(0, now, cost);
@@ -189,17 +202,31 @@ fn the_edges_of_the_clock_and_of_costs() {
                 let charged = pair.charge(next, now, u64::MAX);
                 assert!(charged.next.is_some(), "{list}: {cost} at {now}");
                 let debt = charged.next.unwrap_or(next);
-                assert_eq!(pair.step(debt, now, 1).verdict, Verdict::Denied, "{list}: {cost} at {now}");
+                assert_eq!(
+                    pair.step(debt, now, 1).verdict,
+                    Verdict::Denied,
+                    "{list}: {cost} at {now}"
+                );
             }
         }
         // No word, not even a damaged one, makes a call fail or admits a cost above the burst.
         let mut rng = Rng(9);
         for _ in 0..rounds(20_000) {
-            let (word, now, cost) =
-                (rng.next() >> rng.below(64), rng.next() >> rng.below(64), rng.next() >> rng.below(64));
+            let (word, now, cost) = (
+                rng.next() >> rng.below(64),
+                rng.next() >> rng.below(64),
+                rng.next() >> rng.below(64),
+            );
             let step = pair.step(word, now, cost);
-            assert!(step.verdict != Verdict::Allowed || cost <= most, "{list}: {cost} of {word:#x} at {now}");
-            let _ = (pair.describe(step.verdict, word, now, cost), pair.charge(word, now, cost), pair.expires_at(word));
+            assert!(
+                step.verdict != Verdict::Allowed || cost <= most,
+                "{list}: {cost} of {word:#x} at {now}"
+            );
+            let _ = (
+                pair.describe(step.verdict, word, now, cost),
+                pair.charge(word, now, cost),
+                pair.expires_at(word),
+            );
             let _ = (pair.reserve(word, now, cost), pair.owing(now), pair.available(word, now));
         }
     }
@@ -214,7 +241,8 @@ fn a_change_keeps_what_each_bucket_has_left() {
     for n in 0..50 {
         state = old.step(state, DAY + n * SEC, 10).next.expect("room");
     }
-    // 500 permits of the day are left, and half a permit has come back. The second's bucket is full again.
+    // 500 permits of the day are left, and half a permit has come back. The second's bucket is full
+    // again.
     let now = DAY + 50 * SEC;
     assert_eq!(old.available(state, now), 10);
     let kept = new.convert(&old, state, now);
@@ -230,7 +258,8 @@ fn a_change_keeps_what_each_bucket_has_left() {
     // In a copy each bucket lacks as many permits as before.
     let state = old.step(0, now, 10).next.expect("room");
     assert_eq!(new.available(new.carry(&old, state, now, DAY), DAY), 10);
-    // With `Keep::Time` the day's bucket is full at the same time as before, and the second's is full at once.
+    // With `Keep::Time` the day's bucket is full at the same time as before, and the second's is
+    // full at once.
     let timed = new.adopt(&old, kept);
     assert!(new.expires_at(timed) >= old.expires_at(kept));
     assert_eq!(new.step(timed, now, 20).verdict, Verdict::Allowed);
@@ -287,7 +316,10 @@ fn texts_of_lists() {
     assert_eq!(refused("10/s; 1000/day burst 0"), (Fault::Policy(PolicyError::BurstZero), 16));
     // Steps that divide both times are too fine for the word.
     let text = b"100/s; 1000000/day";
-    assert_eq!(text::parse_checked(text, &State::validate).map_err(|why| (why.fault, why.column)), Err((list, 8)),);
+    assert_eq!(
+        text::parse_checked(text, &State::validate).map_err(|why| (why.fault, why.column)),
+        Err((list, 8)),
+    );
     assert_eq!(policy("10/s; 1000/day").last_time(), Ok(tollbar::units::LAST));
     let state = State::new(&policy("10/s; 1000/day")).expect("a pair");
     assert!((0..100).all(|n| state.check_at(DAY + n * SEC, 10).is_allowed()));
@@ -299,7 +331,8 @@ fn texts_of_lists() {
 /// The steps that docs/algorithms.md names.
 #[test]
 fn the_steps_of_the_documents() {
-    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/algorithms.md")).expect("the page");
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/algorithms.md"))
+        .expect("the page");
     for list in ["10/s; 1000/day", "5/min; 100/h", "50/s; 3000/h", "1000/s; 10000/min"] {
         let pair = Pair::new(&policy(list)).expect(list);
         let (nanos, per) = pair.step_length();

@@ -1,4 +1,5 @@
-//! E7: what a list refuses though two exact buckets would admit it, and what it admits though they would not.
+//! E7: what a list refuses though two exact buckets would admit it, and what it admits though they
+//! would not.
 
 use crate::common::*;
 use crate::oracle::pairs::Two;
@@ -45,7 +46,8 @@ fn instant(rng: &mut Rng) -> u64 {
     53_800_000_000_000_000 + rng.next() % 1_000_000_000_000_000
 }
 
-/// A fresh list gives its burst one by one, and in any other parts, at every instant. Each answer counts what is left.
+/// A fresh list gives its burst one by one, and in any other parts, at every instant. Each answer
+/// counts what is left.
 #[test]
 fn e7_a_fresh_list_gives_its_burst_one_by_one() {
     let (mut refused, mut too_much, mut of) = (0, 0, 0);
@@ -71,10 +73,10 @@ fn e7_a_fresh_list_gives_its_burst_one_by_one() {
     assert_eq!((refused, too_much), (0, 0));
 }
 
-/// A client that comes again and again: a burst in parts within one step, then a rest. The fast bucket is full at
-/// each burst, and the slow one mostly owes. No permit that is there waits, except the last permit of the burst in
-/// the lists that tell both starts only. The last permit of the slow bucket, which has come back, may wait for the
-/// end of a step of the slow bucket.
+/// A client that comes again and again: a burst in parts within one step, then a rest. The fast
+/// bucket is full at each burst, and the slow one mostly owes. No permit that is there waits,
+/// except the last permit of the burst in the lists that tell both starts only. The last permit of
+/// the slow bucket, which has come back, may wait for the end of a step of the slow bucket.
 #[test]
 fn e7_an_idle_list_gives_its_burst_one_by_one() {
     let (mut back, mut last, mut too_much, mut of) = (0, 0, 0, 0);
@@ -82,7 +84,8 @@ fn e7_an_idle_list_gives_its_burst_one_by_one() {
         let known = KNOWN.contains(&list);
         assert_eq!(pair.slow_steps() > 1, known, "{list}");
         let (nanos, per) = pair.step_length();
-        let (fast, burst) = (fast_refill(&policy), policy.burst.min(policy.second.expect("a list").burst));
+        let (fast, burst) =
+            (fast_refill(&policy), policy.burst.min(policy.second.expect("a list").burst));
         let mut rng = Rng(70 + list.len() as u64);
         for _ in 0..rounds(300) {
             let (mut state, mut exact) = (0, Two::exact(&policy));
@@ -92,15 +95,22 @@ fn e7_an_idle_list_gives_its_burst_one_by_one() {
                 while left != 0 {
                     let cost = 1 + rng.below(left);
                     let done = pair.step(state, at, cost);
-                    let (fits, passed) = (exact.fits(at, cost, Side::Exact), done.verdict == Verdict::Allowed);
+                    let (fits, passed) =
+                        (exact.fits(at, cost, Side::Exact), done.verdict == Verdict::Allowed);
                     of += 1;
                     too_much += u32::from(passed && !fits);
                     if fits && !passed {
                         let waits = pair.admits_at(state, at, cost) - at;
                         let of_slow = exact.left(exact.slow(), at) == cost;
                         let most = if of_slow { pair.slow_steps().max(2) } else { 1 };
-                        assert!(waits <= most * (nanos / per + 1), "{list}: {cost} at {at} waits {waits} ns");
-                        assert!(of_slow || (!known && cost == left), "{list}: {cost} at {at} of {left}");
+                        assert!(
+                            waits <= most * (nanos / per + 1),
+                            "{list}: {cost} at {at} waits {waits} ns"
+                        );
+                        assert!(
+                            of_slow || (!known && cost == left),
+                            "{list}: {cost} at {at} of {left}"
+                        );
                         *(if of_slow { &mut back } else { &mut last }) += 1;
                     }
                     exact.settle(at, cost, passed);
@@ -110,7 +120,10 @@ fn e7_an_idle_list_gives_its_burst_one_by_one() {
                     at += rng.next() % (nanos / per + 1) * rng.below(2);
                 }
                 // The fast bucket is full again, with a step to spare.
-                now = at + (burst + rng.below(3)) * fast + (2 + rng.below(9)) * (nanos / per + 1) + rng.below(100);
+                now = at
+                    + (burst + rng.below(3)) * fast
+                    + (2 + rng.below(9)) * (nanos / per + 1)
+                    + rng.below(100);
             }
         }
     }

@@ -4,8 +4,15 @@ use crate::common::*;
 use tollbar::{Kind, Policy, Shared, State, NEVER};
 
 /// limit and period of: 1 per year, 3, 7, 3·10⁶, 3·10⁸, 7·10⁸ and 10¹⁰ per second.
-const RATES: [(u64, u64); 7] =
-    [(1, YEAR), (3, SEC), (7, SEC), (3_000_000, SEC), (300_000_000, SEC), (700_000_000, SEC), (10_000_000_000, SEC)];
+const RATES: [(u64, u64); 7] = [
+    (1, YEAR),
+    (3, SEC),
+    (7, SEC),
+    (3_000_000, SEC),
+    (300_000_000, SEC),
+    (700_000_000, SEC),
+    (10_000_000_000, SEC),
+];
 
 const LONG: u64 = 1_000_000_000 * SEC;
 
@@ -13,7 +20,8 @@ fn earned(limit: u64, period: u64, time: u64) -> u128 {
     u128::from(time) * u128::from(limit) / u128::from(period)
 }
 
-/// A bucket that is emptied again and again for 10⁹ s gives its burst and the rate's refill, to the permit.
+/// A bucket that is emptied again and again for 10⁹ s gives its burst and the rate's refill, to the
+/// permit.
 #[test]
 fn invariant_2_a_bucket_is_exact_over_a_billion_seconds() {
     for (limit, period) in RATES {
@@ -26,14 +34,16 @@ fn invariant_2_a_bucket_is_exact_over_a_billion_seconds() {
         while now <= LONG {
             taken += u128::from(bucket.take_up_to_at(now, NEVER));
             visits += 1;
-            now = if now == LONG { LONG + 1 } else { (now + rng.within(1, 2 * HOUR - 1)).min(LONG) };
+            now =
+                if now == LONG { LONG + 1 } else { (now + rng.within(1, 2 * HOUR - 1)).min(LONG) };
         }
         assert!(visits > 100_000);
         assert_eq!(taken, u128::from(burst) + earned(limit, period, LONG), "{policy}");
     }
 }
 
-/// 10⁵ takes that are booked ahead depart at exact times. Together they cost all permits that the rate gives in 10⁹ s.
+/// 10⁵ takes that are booked ahead depart at exact times. Together they cost all permits that the
+/// rate gives in 10⁹ s.
 #[test]
 fn invariant_2_departures_are_exact_over_a_billion_seconds() {
     for (limit, period) in RATES {
@@ -42,7 +52,8 @@ fn invariant_2_departures_are_exact_over_a_billion_seconds() {
             let takes = all.min(100_000) as u64;
             let mut cost = (all / u128::from(takes)) as u64;
             if kind == Kind::WarmUp {
-                // The store and the clock of a warm-up share a word, which leaves no room for such takes.
+                // The store and the clock of a warm-up share a word, which leaves no room for such
+                // takes.
                 if limit > 7 {
                     continue;
                 }
@@ -60,7 +71,8 @@ fn invariant_2_departures_are_exact_over_a_billion_seconds() {
                     first = at;
                 }
                 if k >= warm {
-                    let want = (u128::from((k - warm) * cost) * u128::from(period)).div_ceil(u128::from(limit)) as u64;
+                    let want = (u128::from((k - warm) * cost) * u128::from(period))
+                        .div_ceil(u128::from(limit)) as u64;
                     // The warm-up's own first departure lies between two nanoseconds.
                     let off = (at - first).abs_diff(want);
                     assert!(off <= u64::from(kind == Kind::WarmUp), "{policy}: take {k} at {at}");
@@ -74,7 +86,9 @@ fn invariant_2_departures_are_exact_over_a_billion_seconds() {
 #[test]
 fn invariant_2_windows_are_exact_over_a_billion_seconds() {
     let day = 86_400;
-    for algorithm in ["interval", "fixed-window", "weighted-window", "sliding-window mode n", "sliding-log"] {
+    for algorithm in
+        ["interval", "fixed-window", "weighted-window", "sliding-window mode n", "sliding-log"]
+    {
         let window = state(&format!("{day}/day algo {algorithm}"));
         let days = LONG / DAY;
         let taken: u64 = (0..days).map(|d| window.take_up_to_at(d * DAY, NEVER)).sum();
@@ -125,7 +139,10 @@ fn invariant_2_the_start_of_the_clock_does_not_matter() {
             for _ in 0..40 {
                 let cost = rng.within(0, policy.burst.min(4));
                 let answers = [0, 1, 2, 3].map(|i| states[i].check_at(starts[i] + since, cost));
-                assert!(answers.iter().all(|answer| *answer == answers[0]), "{text} after {since}: {answers:#?}");
+                assert!(
+                    answers.iter().all(|answer| *answer == answers[0]),
+                    "{text} after {since}: {answers:#?}"
+                );
                 since += match rng.below(4) {
                     0 => 0,
                     1 if answers[0].retry_after != NEVER => answers[0].retry_after,

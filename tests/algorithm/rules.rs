@@ -1,4 +1,5 @@
-//! Rules: bookings up to the largest cost, the permits that a state lacks, and states that a changed policy keeps.
+//! Rules: bookings up to the largest cost, the permits that a state lacks, and states that a
+//! changed policy keeps.
 
 use crate::common::*;
 use tollbar::algorithm::{Algorithm, Rule};
@@ -19,9 +20,12 @@ fn used(rule: &Rule, cost: u64) -> u64 {
 
 #[test]
 fn the_largest_cost_can_be_booked() {
-    for text in
-        ["10/s burst 4", "10/s burst 4 algo pacer", "2/s burst 4 algo interval", "10/s burst 4 algo warm-up warm 2s"]
-    {
+    for text in [
+        "10/s burst 4",
+        "10/s burst 4 algo pacer",
+        "2/s burst 4 algo interval",
+        "10/s burst 4 algo warm-up warm 2s",
+    ] {
         let rule = rule(text);
         assert!(rule.books_ahead());
         let first = rule.reserve(0, NOW, 4).unwrap_or_else(|| panic!("{text}"));
@@ -32,16 +36,27 @@ fn the_largest_cost_can_be_booked() {
         assert_eq!((rule.reserve(0, NOW, 5), rule.admits_at(0, NOW, 5)), (None, NEVER), "{text}");
         assert_eq!(rule.admits_at(first.next, NOW, 0), NOW, "{text}");
     }
-    for text in ["10/s algo fixed-window", "10/s algo weighted-window", "10/s algo interval anchor first", "0/s"] {
+    for text in [
+        "10/s algo fixed-window",
+        "10/s algo weighted-window",
+        "10/s algo interval anchor first",
+        "0/s",
+    ] {
         let rule = rule(text);
         assert!(!rule.books_ahead() && rule.reserve(0, NOW, 1).is_none(), "{text}");
     }
 }
 
-/// A permit takes 100 ms under each of these policies, and the permits that a state lacks are rounded up.
+/// A permit takes 100 ms under each of these policies, and the permits that a state lacks are
+/// rounded up.
 #[test]
 fn permits_that_a_state_lacks() {
-    for text in ["10/s burst 5", "10/s burst 5 init 5 borrow", "10/s burst 5 borrow", "10/s burst 5 algo pacer"] {
+    for text in [
+        "10/s burst 5",
+        "10/s burst 5 init 5 borrow",
+        "10/s burst 5 borrow",
+        "10/s burst 5 algo pacer",
+    ] {
         let rule = rule(text);
         assert_eq!((rule.owed(0, NOW), rule.charged(0, NOW)), (0, 0), "{text}");
         for permits in 1..=5 {
@@ -53,7 +68,8 @@ fn permits_that_a_state_lacks() {
             assert_eq!(rule.owed(state, NOW + 100 * MS + 1), permits - 1, "{text}");
             assert_eq!(rule.owed(state, NOW + permits * 100 * MS), 0, "{text}");
         }
-        // A token bucket may have a debt of one burst below empty, as after a charge without asking.
+        // A token bucket may have a debt of one burst below empty, as after a charge without
+        // asking.
         let most = if text == "10/s burst 5" { 10 } else { 5 };
         for more in [most + 1, 1000, NEVER] {
             assert_eq!(rule.charged(more, NOW), rule.charged(most, NOW), "{text}: {more}");
@@ -78,7 +94,8 @@ fn permits_that_a_state_lacks() {
     }
 }
 
-/// A warm-up lacks a take's permits until the take is paid for, and one permit from then until it is cold again.
+/// A warm-up lacks a take's permits until the take is paid for, and one permit from then until it
+/// is cold again.
 #[test]
 fn permits_that_a_warm_up_lacks() {
     let rule = rule("10/s burst 5 algo warm-up warm 2s cold 1");
@@ -97,8 +114,8 @@ fn permits_that_a_warm_up_lacks() {
     assert_eq!(rule.charged(6, NOW), rule.charged(5, NOW));
 }
 
-/// If the old and the new policy count in the same units and windows, a change keeps the number of used permits, also
-/// when their limits or bursts differ.
+/// If the old and the new policy count in the same units and windows, a change keeps the number of
+/// used permits, also when their limits or bursts differ.
 #[test]
 fn permits_used_stay_used_where_both_count_alike() {
     for (old, new) in [
@@ -112,7 +129,11 @@ fn permits_used_stay_used_where_both_count_alike() {
         for cost in [1, 2, 5] {
             let state = used(&old, cost);
             for kept in [new.adopt(&old, state), new.convert(&old, state, NOW)] {
-                assert_eq!((new.available(kept, NOW), new.owed(kept, NOW)), (7 - cost, cost), "{new:?}");
+                assert_eq!(
+                    (new.available(kept, NOW), new.owed(kept, NOW)),
+                    (7 - cost, cost),
+                    "{new:?}"
+                );
             }
         }
         assert_eq!((new.adopt(&old, 0), new.convert(&old, 0, NOW)), (0, 0));
@@ -139,7 +160,8 @@ fn other_pairs_keep_permits_or_time() {
         let kept = new.convert(&old, old.charged(owed, NOW), NOW);
         assert_eq!(new.owed(kept, NOW), owed);
     }
-    let (old, new) = (rule("10/s burst 5 algo warm-up warm 2s cold 1"), rule("2/s burst 8 algo pacer"));
+    let (old, new) =
+        (rule("10/s burst 5 algo warm-up warm 2s cold 1"), rule("2/s burst 8 algo pacer"));
     for owed in 1..=5 {
         let kept = new.convert(&old, old.charged(owed, NOW), NOW);
         assert_eq!(new.owed(kept, NOW), owed);

@@ -1,5 +1,5 @@
-//! A second implementation, written from docs/internals/state-word.md alone. Its words must equal the library's, bit
-//! for bit, because other languages rely on that page.
+//! A second implementation, written from docs/internals/state-word.md alone. Its words must equal
+//! the library's, bit for bit, because other languages rely on that page.
 
 use crate::common::{scale, Rng, DAY};
 use num_bigint::BigUint;
@@ -33,9 +33,11 @@ impl Grid {
         Grid::of(policy, span, u64::MAX)
     }
 
-    /// The section "gcra": one bit less if units a nanosecond are not whole and the last time stays what it is.
+    /// The section "gcra": one bit less if units a nanosecond are not whole and the last time stays
+    /// what it is.
     fn gcra(policy: &Policy) -> Grid {
-        let (wide, narrow) = (Grid::new(policy, policy.burst), Grid::of(policy, policy.burst, u64::MAX >> 1));
+        let (wide, narrow) =
+            (Grid::new(policy, policy.burst), Grid::of(policy, policy.burst, u64::MAX >> 1));
         let whole = wide.s * u128::from(policy.limit) % u128::from(policy.period) == 0;
         let most = narrow.units((H - 1) as u64) + 2 * u128::from(policy.burst) * narrow.s;
         match !whole && most < u128::from(u64::MAX >> 1) {
@@ -68,7 +70,8 @@ impl Grid {
 
 fn gcra(policy: &Policy, word: u128, now: u64, cost: u128) -> Stepped {
     let grid = Grid::gcra(policy);
-    let (tolerance, lacking) = (u128::from(policy.burst) * grid.s, u128::from(policy.burst - policy.init) * grid.s);
+    let (tolerance, lacking) =
+        (u128::from(policy.burst) * grid.s, u128::from(policy.burst - policy.init) * grid.s);
     let clock = grid.units(now);
     let base = if word == 0 { clock + lacking } else { word.max(clock) };
     let next = base + cost * grid.s;
@@ -82,7 +85,8 @@ fn gcra(policy: &Policy, word: u128, now: u64, cost: u128) -> Stepped {
 fn ban(policy: &Policy, word: u128, now: u64, cost: u128) -> Stepped {
     let after = u128::from(policy.ban_after);
     let b = 32 - policy.ban_after.leading_zeros();
-    let banned = (u128::from(policy.ban) * u128::from(policy.limit)).div_ceil(u128::from(policy.period));
+    let banned =
+        (u128::from(policy.ban) * u128::from(policy.limit)).div_ceil(u128::from(policy.period));
     let grid = Grid::of(policy, policy.burst + (banned / 2) as u64 + 1, u64::MAX >> b);
     let tolerance = u128::from(policy.burst) * grid.s;
     let clock = grid.units(now);
@@ -163,7 +167,8 @@ fn fixed_window(policy: &Policy, limit: u64, word: u128, now: u64, cost: u128) -
 /// For limits whose two counters fit without rounding.
 fn weighted_window(policy: &Policy, word: u128, now: u64, cost: u128) -> Stepped {
     let bits = 64 - policy.limit.leading_zeros();
-    let (limit, period, now) = (u128::from(policy.limit), u128::from(policy.period), u128::from(now));
+    let (limit, period, now) =
+        (u128::from(policy.limit), u128::from(policy.period), u128::from(now));
     let mask = (1 << bits) - 1;
     let (stored, old, new) = (word >> (2 * bits), word >> bits & mask, word & mask);
     let window = (now / period).max(stored);
@@ -195,7 +200,8 @@ fn calendar(policy: &Policy, word: u128, now: u64, cost: u128) -> Stepped {
     let days = now / DAY;
     let window = if policy.period == DAY { days } else { (days + 3) / 7 };
     let (stored, used) = (word / (limit + 1), word % (limit + 1));
-    let (window, used) = if stored < u128::from(window) + 3 { (u128::from(window) + 3, 0) } else { (stored, used) };
+    let (window, used) =
+        if stored < u128::from(window) + 3 { (u128::from(window) + 3, 0) } else { (stored, used) };
     match used + cost <= limit {
         true => (Verdict::Allowed, window * (limit + 1) + used + cost),
         false => (Verdict::Denied, word),
@@ -271,7 +277,11 @@ fn the_words_are_those_of_the_documentation() {
                 let (verdict, next) = step(&policy, word, now, cost);
                 let before = word;
                 word = next;
-                assert_eq!(cell.admit_at(now, cost), verdict, "{text}: {cost} at {now}, word {before}");
+                assert_eq!(
+                    cell.admit_at(now, cost),
+                    verdict,
+                    "{text}: {cost} at {now}, word {before}"
+                );
                 assert_eq!(u128::from(cell.word()), word, "{text}: {cost} at {now}, word {before}");
                 now = match rng.below(6) {
                     0 => now,

@@ -16,8 +16,9 @@ fn on_threads(threads: u64, work: impl Fn(u64) -> u64 + Sync) -> u64 {
     })
 }
 
-/// Threads that carry slightly older times make its `last` go back: 34 times the bound. The clock here
-/// is a counter that all threads move, so that the test does not depend on the machine's speed.
+/// Threads that carry slightly older times make its `last` go back: 34 times the bound. The clock
+/// here is a counter that all threads move, so that the test does not depend on the machine's
+/// speed.
 #[test]
 fn x_time_rate_stale_now_admits_more() {
     for text in ["100000/s", "100000/s burst 1000 algo pacer", "100000/s algo sliding-log"] {
@@ -44,8 +45,8 @@ fn x_time_rate_stale_now_admits_more() {
     }
 }
 
-/// folly and Envoy keep time in floating point, so their rates drift the longer a machine is up. tollbar's rate stays
-/// exact. (tests/algorithm/rates.rs tests this for all algorithms.)
+/// folly and Envoy keep time in floating point, so their rates drift the longer a machine is up.
+/// tollbar's rate stays exact. (tests/algorithm/rates.rs tests this for all algorithms.)
 #[test]
 fn folly_and_envoy_drift_with_uptime() {
     for rate in [10_000_000u64, 100_000_000, 1_000_000_000] {
@@ -79,7 +80,8 @@ fn guava_counts_in_microseconds() {
     }
 }
 
-/// Polled every 120 ms at 10/s it cooled as fast as it warmed, and refused half of the requests without end.
+/// Polled every 120 ms at 10/s it cooled as fast as it warmed, and refused half of the requests
+/// without end.
 #[test]
 fn guava_never_warms() {
     let curve = state("10/s algo warm-up warm 500ms");
@@ -87,7 +89,8 @@ fn guava_never_warms() {
     assert!(late.is_some_and(|last| last < 20), "{late:?}");
 }
 
-/// `tryAcquire(1000)` at 1/s passes and blocks all callers for 1,000 s. Here that takes the option `borrow`.
+/// `tryAcquire(1000)` at 1/s passes and blocks all callers for 1,000 s. Here that takes the option
+/// `borrow`.
 #[test]
 fn guava_passes_any_cost() {
     assert_eq!(state("1/s").admit_at(SEC, 1000), Verdict::Never);
@@ -117,7 +120,15 @@ fn resilience4j_wakes_all_at_once() {
 /// A denial with a timeout slept the whole timeout.
 #[test]
 fn resilience4j_sleeps_to_deny() {
-    for algorithm in ["gcra", "interval", "fixed-window", "weighted-window", "sliding-window", "sliding-log", "pacer"] {
+    for algorithm in [
+        "gcra",
+        "interval",
+        "fixed-window",
+        "weighted-window",
+        "sliding-window",
+        "sliding-log",
+        "pacer",
+    ] {
         let limiter = Limiter::with(state(&format!("1/s algo {algorithm}")), Manual::new(0));
         assert!(limiter.wait(1, 0).is_allowed());
         assert_eq!(limiter.wait(1, 999 * MS).verdict, Verdict::Denied, "{algorithm}");
@@ -125,13 +136,15 @@ fn resilience4j_sleeps_to_deny() {
     }
 }
 
-/// A cap on compare-and-swap retries became an error to the caller: here contention is never a refusal.
+/// A cap on compare-and-swap retries became an error to the caller: here contention is never a
+/// refusal.
 #[test]
 fn throttled_gives_up_under_contention() {
     for algorithm in ["gcra", "fixed-window", "weighted-window", "sliding-window", "sliding-log"] {
         let limiter = state(&format!("160000/day algo {algorithm}"));
-        let refused =
-            on_threads(16, |_| (0..10_000).filter(|_| limiter.admit_at(SEC, 1) != Verdict::Allowed).count() as u64);
+        let refused = on_threads(16, |_| {
+            (0..10_000).filter(|_| limiter.admit_at(SEC, 1) != Verdict::Allowed).count() as u64
+        });
         assert_eq!(refused, 0, "{algorithm}");
     }
 }
@@ -141,7 +154,8 @@ fn throttled_gives_up_under_contention() {
 fn sentinel_checks_before_it_adds() {
     let window = state("1000/s algo sliding-window segments 2 mode strict");
     let admitted = on_threads(16, |i| {
-        (0..10_000).filter(|k| window.admit_at(SEC + k * 100 + i, 1) == Verdict::Allowed).count() as u64
+        (0..10_000).filter(|k| window.admit_at(SEC + k * 100 + i, 1) == Verdict::Allowed).count()
+            as u64
     });
     assert_eq!(admitted, 1_000);
 }
@@ -164,13 +178,17 @@ fn hedzr_rate_polled_too_fast_never_leaks() {
     assert_eq!(passed, 101);
 }
 
-/// A store of 0 over a concurrent addition lost permits. Here the missing permits equal the admitted ones.
+/// A store of 0 over a concurrent addition lost permits. Here the missing permits equal the
+/// admitted ones.
 #[test]
 fn hedzr_rate_loses_concurrent_updates() {
     let bucket = state("1/day burst 100000");
     let taken = on_threads(8, |i| {
         let mut rng = Rng(i);
-        (0..2_000).map(|_| rng.within(1, 3)).filter(|cost| bucket.admit_at(SEC, *cost) == Verdict::Allowed).sum()
+        (0..2_000)
+            .map(|_| rng.within(1, 3))
+            .filter(|cost| bucket.admit_at(SEC, *cost) == Verdict::Allowed)
+            .sum()
     });
     assert_eq!(bucket.peek_at(SEC, 0).remaining, 100_000 - taken);
 }
@@ -178,16 +196,20 @@ fn hedzr_rate_loses_concurrent_updates() {
 /// Sixteen threads over many window edges: it panicked, opened extra windows and lost counts.
 #[test]
 fn pingora_limits_loses_counts_at_edges() {
-    for (algorithm, per_window) in [("fixed-window", 50), ("interval", 50), ("sliding-window segments 1", 50)] {
+    for (algorithm, per_window) in
+        [("fixed-window", 50), ("interval", 50), ("sliding-window segments 1", 50)]
+    {
         let window = state(&format!("50/us algo {algorithm}"));
         let admitted: Vec<AtomicU64> = (0..200).map(|_| AtomicU64::new(0)).collect();
-        // All threads go from window to window together: no thread leaves a window before all have finished there.
+        // All threads go from window to window together: no thread leaves a window before all have
+        // finished there.
         let barrier = std::sync::Barrier::new(16);
         on_threads(16, |i| {
             for (k, count) in (0u64..).zip(&admitted) {
                 barrier.wait();
                 for n in 0..20 {
-                    let passed = window.admit_at(k * US + (i * 31 + n * 47) % US, 1) == Verdict::Allowed;
+                    let passed =
+                        window.admit_at(k * US + (i * 31 + n * 47) % US, 1) == Verdict::Allowed;
                     count.fetch_add(u64::from(passed), Relaxed);
                 }
             }
@@ -199,7 +221,8 @@ fn pingora_limits_loses_counts_at_edges() {
     }
 }
 
-/// Denied calls counted, so a client that hammers starved. Here they count only if the policy says so.
+/// Denied calls counted, so a client that hammers starved. Here they count only if the policy says
+/// so.
 #[test]
 fn mennanov_counts_denied_calls() {
     let hammer = |text: &str| {
@@ -213,8 +236,9 @@ fn mennanov_counts_denied_calls() {
     assert_eq!(hammer("10/s"), 109);
 }
 
-/// The clock set back 5 s made the next call sleep 5 s more than it must. A state that knows a later
-/// time waits until then (that is what "never grants extra" means), and not an interval longer.
+/// The clock set back 5 s made the next call sleep 5 s more than it must. A state that knows a
+/// later time waits until then (that is what "never grants extra" means), and not an interval
+/// longer.
 #[test]
 fn uber_sleeps_when_the_clock_is_set_back() {
     let pacer = state("100/s algo pacer");
@@ -272,7 +296,15 @@ fn haproxy_two_windows() {
 /// A cost above the limit returned true; a weighted count was floored.
 #[test]
 fn limits_py_edges() {
-    for algorithm in ["gcra", "interval", "fixed-window", "weighted-window", "sliding-window", "sliding-log", "pacer"] {
+    for algorithm in [
+        "gcra",
+        "interval",
+        "fixed-window",
+        "weighted-window",
+        "sliding-window",
+        "sliding-log",
+        "pacer",
+    ] {
         let limiter = state(&format!("5/s algo {algorithm}"));
         assert_eq!(limiter.admit_at(SEC, 6), Verdict::Never, "{algorithm}");
     }
@@ -280,7 +312,10 @@ fn limits_py_edges() {
     let window = state("5/min algo weighted-window");
     assert!(window.check_at(0, 5).is_allowed());
     let answer = window.check_at(MIN + 18 * SEC, 2);
-    assert_eq!((answer.verdict, answer.remaining, answer.retry_after), (Verdict::Denied, 1, 6 * SEC));
+    assert_eq!(
+        (answer.verdict, answer.remaining, answer.retry_after),
+        (Verdict::Denied, 1, 6 * SEC)
+    );
 }
 
 #[test]

@@ -36,7 +36,8 @@ impl Case {
         Grid::new(self.limit, self.period, self.span, self.bits)
     }
 
-    /// `units` in nanoseconds is `units · this / units_in(this)`: the length of a unit as a fraction.
+    /// `units` in nanoseconds is `units · this / units_in(this)`: the length of a unit as a
+    /// fraction.
     fn length(&self, grid: &Grid) -> (BigUint, BigUint) {
         (big(self.period.get()), big(self.limit.get()) * grid.per_permit().get())
     }
@@ -53,10 +54,11 @@ impl Case {
         (big(units) * period + &in_period - 1u32) / in_period
     }
 
-    /// Whether a word has room for the span twice and a part of the clock's range (all of it, or half) at
-    /// `per_permit` units a permit.
+    /// Whether a word has room for the span twice and a part of the clock's range (all of it, or
+    /// half) at `per_permit` units a permit.
     fn fits(&self, per_permit: impl Into<BigUint>, part: u32) -> bool {
-        let permits = (big(HORIZON) * self.limit.get() + self.period.get() - 1u32) / self.period.get() / part;
+        let permits =
+            (big(HORIZON) * self.limit.get() + self.period.get() - 1u32) / self.period.get() / part;
         per_permit.into() * (permits + big(self.span) * 2u32) < big(1u32) << self.bits
     }
 }
@@ -87,7 +89,8 @@ fn gcd(a: u64, b: u64) -> u64 {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2_000, max_global_rejects: 100_000, ..ProptestConfig::default() })]
 
-    /// The clock in units is the exact product, rounded down, up to the last reading whose units fit the word.
+    /// The clock in units is the exact product, rounded down, up to the last reading whose units
+    /// fit the word.
     #[test]
     fn the_clock_is_rounded_down(case in cases(), times in prop::collection::vec(any::<u64>(), 8)) {
         let grid = case.grid();
@@ -109,7 +112,8 @@ proptest! {
         }
     }
 
-    /// A time is the first at which its units are over; the fast estimate is that or a little later, and never falls.
+    /// A time is the first at which its units are over; the fast estimate is that or a little
+    /// later, and never falls.
     #[test]
     fn times_are_rounded_up(case in cases(), targets in prop::collection::vec(any::<u64>(), 8)) {
         let grid = case.grid();
@@ -138,7 +142,8 @@ proptest! {
         }
     }
 
-    /// The units of a permit are as many as the word has room for, in the finest steps of time that are exact.
+    /// The units of a permit are as many as the word has room for, in the finest steps of time that
+    /// are exact.
     #[test]
     fn units_are_as_fine_as_fits(case in cases()) {
         let part = if case.fits(1u32, ALL) { ALL } else { HALF };

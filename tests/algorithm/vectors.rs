@@ -1,9 +1,10 @@
 //! The golden vectors: decisions of the oracle that every face of the library must repeat.
 //!
-//! `ffi-tests/vectors/decisions.json` is an array with an object a line: `policy` is the policy's text, and `steps` are
-//! requests to one fresh limiter on the wall clock in their order, `[now, cost, verdict, remaining, retry_after]`.
-//! Times are nanoseconds. `verdict` is the C face's number: 0 allowed, 1 denied, 2 never. `retry_after` is 2^64 - 1
-//! where no wait helps. `VECTORS=write cargo test --test algorithm vectors` writes the file again.
+//! `ffi-tests/vectors/decisions.json` is an array with an object a line: `policy` is the policy's
+//! text, and `steps` are requests to one fresh limiter on the wall clock in their order,
+//! `[now, cost, verdict, remaining, retry_after]`. Times are nanoseconds. `verdict` is the C face's
+//! number: 0 allowed, 1 denied, 2 never. `retry_after` is 2^64 - 1 where no wait helps.
+//! `VECTORS=write cargo test --test algorithm vectors` writes the file again.
 
 use crate::common::{has_each, policy, Rng, Shape};
 use crate::oracle::bans::Ban;
@@ -23,8 +24,8 @@ use tollbar::{Kind, Limiter, Policy, Shared, State, Verdict, NEVER};
 
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/ffi-tests/vectors/decisions.json");
 
-/// Policies that limiters and tables take and whose decisions have one right answer to the nanosecond, two or more
-/// for each algorithm.
+/// Policies that limiters and tables take and whose decisions have one right answer to the
+/// nanosecond, two or more for each algorithm.
 const POLICIES: [&str; 51] = [
     "10/s",
     "3/s burst 5",
@@ -124,7 +125,8 @@ fn wait(at: u64, now: u64) -> u64 {
     }
 }
 
-/// 64 random requests: with costs near the permits left, at the edges of windows, and with clocks that go back.
+/// 64 random requests: with costs near the permits left, at the edges of windows, and with clocks
+/// that go back.
 fn steps(text: &str) -> Vec<Step> {
     let policy = policy(text);
     let mut rng = Rng(text.bytes().fold(11, |seed, byte| seed * 31 % 1_000_003 + u64::from(byte)));
@@ -144,7 +146,13 @@ fn steps(text: &str) -> Vec<Step> {
             Verdict::Never => NEVER,
             Verdict::Denied => wait(model.admits_at(now, cost, Side::Exact), now),
         };
-        steps.push(Step { now, cost, verdict, remaining: model.remaining(now, Side::Exact), retry_after });
+        steps.push(Step {
+            now,
+            cost,
+            verdict,
+            remaining: model.remaining(now, Side::Exact),
+            retry_after,
+        });
         shape.advance(&mut rng, retry_after);
     }
     steps
@@ -155,10 +163,16 @@ fn all() -> String {
     for (n, policy) in POLICIES.iter().enumerate() {
         let steps: Vec<String> = steps(policy)
             .iter()
-            .map(|s| format!("[{},{},{},{},{}]", s.now, s.cost, s.verdict as u32, s.remaining, s.retry_after))
+            .map(|s| {
+                format!(
+                    "[{},{},{},{},{}]",
+                    s.now, s.cost, s.verdict as u32, s.remaining, s.retry_after
+                )
+            })
             .collect();
         let end = if n + 1 == POLICIES.len() { "" } else { "," };
-        writeln!(text, "{{\"policy\": \"{policy}\", \"steps\": [{}]}}{end}", steps.join(",")).expect("a string grows");
+        writeln!(text, "{{\"policy\": \"{policy}\", \"steps\": [{}]}}{end}", steps.join(","))
+            .expect("a string grows");
     }
     text.push_str("]\n");
     text
@@ -169,8 +183,12 @@ fn the_file_is_what_the_oracle_says() {
     if std::env::var("VECTORS").as_deref() == Ok("write") {
         std::fs::write(FILE, all()).expect("ffi-tests/vectors can be written");
     }
-    let committed = std::fs::read_to_string(FILE).expect("ffi-tests/vectors/decisions.json is there");
-    assert!(committed == all(), "the oracle says something else: VECTORS=write cargo test --test algorithm vectors");
+    let committed =
+        std::fs::read_to_string(FILE).expect("ffi-tests/vectors/decisions.json is there");
+    assert!(
+        committed == all(),
+        "the oracle says something else: VECTORS=write cargo test --test algorithm vectors"
+    );
 }
 
 #[test]
@@ -184,9 +202,15 @@ fn the_vectors_have_every_verdict_of_every_policy() {
             if verdict == Verdict::Never && lends {
                 continue;
             }
-            assert!(steps.iter().any(|step| step.verdict == verdict), "{text}: no step is {verdict:?}");
+            assert!(
+                steps.iter().any(|step| step.verdict == verdict),
+                "{text}: no step is {verdict:?}"
+            );
         }
-        assert!(steps.windows(2).any(|pair| pair[1].now < pair[0].now), "{text}: the clock never goes back");
+        assert!(
+            steps.windows(2).any(|pair| pair[1].now < pair[0].now),
+            "{text}: the clock never goes back"
+        );
     }
 }
 
@@ -196,7 +220,9 @@ fn rust_repeats_them() {
         let policy = policy(text);
         let limiter = Limiter::with(State::new(&policy).expect(text), Wall);
         let state = State::new(&policy).expect(text);
-        let table = Table::private(&Options { clock: Source::Wall, ..Options::new(100) }, &[policy]).expect(text);
+        let table =
+            Table::private(&Options { clock: Source::Wall, ..Options::new(100) }, &[policy])
+                .expect(text);
         for (n, step) in steps(text).into_iter().enumerate() {
             let answers = [
                 ("limiter", limiter.check_at(step.now, step.cost)),
@@ -204,7 +230,12 @@ fn rust_repeats_them() {
                 ("table", table.check_at(PolicyId::FIRST, b"key", step.now, step.cost)),
             ];
             for (face, got) in answers {
-                let got = Step { verdict: got.verdict, remaining: got.remaining, retry_after: got.retry_after, ..step };
+                let got = Step {
+                    verdict: got.verdict,
+                    remaining: got.remaining,
+                    retry_after: got.retry_after,
+                    ..step
+                };
                 assert_eq!(got, step, "{text}: the {face} at step {n}");
             }
         }

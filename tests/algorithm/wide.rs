@@ -1,5 +1,5 @@
-//! Sliding windows and logs of a table's keys: their side words, their limits, and the time at which a state word has
-//! expired. Tests of slots that change hands are in src/limiter/state_word.
+//! Sliding windows and logs of a table's keys: their side words, their limits, and the time at
+//! which a state word has expired. Tests of slots that change hands are in src/limiter/state_word.
 
 use tollbar::algorithm::sliding_log::KeyedLog;
 use tollbar::algorithm::sliding_window::{Mark, SlidingWindow};
@@ -29,7 +29,8 @@ const WINDOWS: [&str; 6] = [
     "3/40ns algo sliding-window segments 20 mode interpolated",
 ];
 
-/// The first instant at which a ring with one admission, in the word's segment, is as good as fresh.
+/// The first instant at which a ring with one admission, in the word's segment, is as good as
+/// fresh.
 #[test]
 fn a_window_expires_when_its_ring_is_fresh() {
     for text in WINDOWS {
@@ -62,8 +63,9 @@ fn expiry_does_not_fall_with_the_segment() {
         let window = window(text);
         let mut before = 0;
         let last = window.unpack(u64::MAX).segment;
-        for segment in
-            (0..2_000).chain((11..64).map(|n| 1 << n).filter(|n| *n < last - 5_000)).chain(last - 5_000..=last)
+        for segment in (0..2_000)
+            .chain((11..64).map(|n| 1 << n).filter(|n| *n < last - 5_000))
+            .chain(last - 5_000..=last)
         {
             let expires = window.expires_at(window.pack(Mark { segment, count: 1 }));
             assert!(expires >= before, "{text}, {segment}");
@@ -93,10 +95,14 @@ fn side_words() {
 
 #[test]
 fn a_log_has_as_many_entries_as_its_period_allows() {
-    for (period, most) in [(0, 0), (1, 0), (2, 1), (10, 7), (4_096, 4_095), (8_191, 4_095), (8_192, 8_191)] {
+    for (period, most) in
+        [(0, 0), (1, 0), (2, 1), (10, 7), (4_096, 4_095), (8_191, 4_095), (8_192, 8_191)]
+    {
         assert_eq!(KeyedLog::most(period), most, "{period}");
     }
-    for period in [1, 2, 3, 9, 10, 4_096, 8_192, 1_000_000, 1_000_000_000, 86_400_000_000_000, u64::MAX] {
+    for period in
+        [1, 2, 3, 9, 10, 4_096, 8_192, 1_000_000, 1_000_000_000, 86_400_000_000_000, u64::MAX]
+    {
         let most = KeyedLog::most(period).min(LOG_MOST);
         assert_eq!(log(most + 1, period), Err(PolicyError::LogTooLarge), "{period}");
         if most > 0 {
@@ -109,11 +115,13 @@ fn a_log_has_as_many_entries_as_its_period_allows() {
     assert_eq!(log(1, 0), Err(PolicyError::PeriodZero));
 }
 
-/// A log expires a period after the end of its newest entry's grain: at most a sixteenth of the period late, if
-/// the limit leaves room for that.
+/// A log expires a period after the end of its newest entry's grain: at most a sixteenth of the
+/// period late, if the limit leaves room for that.
 #[test]
 fn a_log_expires_with_its_newest_entry() {
-    for (limit, period) in [(1, 1_000), (100, 1_000_000), (4_096, 1_000_000_000), (5, 60_000_000_000)] {
+    for (limit, period) in
+        [(1, 1_000), (100, 1_000_000), (4_096, 1_000_000_000), (5, 60_000_000_000)]
+    {
         let keyed = log(limit, period).unwrap();
         let mut before = 0;
         let mut steps = 0;

@@ -30,7 +30,9 @@ fn s01_fixed_window_admits_twice_the_limit_around_an_edge() {
 #[test]
 fn s01_fixed_window_counts_rejected_requests_if_the_policy_says_so() {
     // A refused request for 3 leaves 2 permits; when it counts, it leaves none.
-    for (text, left) in [("10/s algo fixed-window", 2), ("10/s algo fixed-window count rejected", 0)] {
+    for (text, left) in
+        [("10/s algo fixed-window", 2), ("10/s algo fixed-window count rejected", 0)]
+    {
         let window = state(text);
         assert_eq!(window.admit_at(0, 8), Verdict::Allowed);
         assert_eq!(window.admit_at(1, 3), Verdict::Denied);
@@ -46,7 +48,8 @@ fn s02_sliding_log() {
     assert_eq!(answers(&state("2/min algo sliding-log count rejected"), &times), "TTFTF");
 
     let all = admitted(&state("120/min algo sliding-log"), &t1());
-    let per_half: Vec<usize> = (0..4).map(|i| within(&all, i * 30 * SEC..(i + 1) * 30 * SEC)).collect();
+    let per_half: Vec<usize> =
+        (0..4).map(|i| within(&all, i * 30 * SEC..(i + 1) * 30 * SEC)).collect();
     assert_eq!(per_half, [20, 100, 20, 20]);
     assert_eq!(admitted(&state("120/min algo sliding-log count rejected"), &t1()).len(), 121);
 }
@@ -56,7 +59,10 @@ fn s02_sliding_log_counts_two_hits_at_one_instant() {
     let log = state("2/s algo sliding-log");
     assert_eq!(answers(&log, &[5 * US, 5 * US, 5 * US]), "TTF");
     // The window is (t − W, t]: a whole second later both have left.
-    assert_eq!(answers(&log, &[SEC + 5 * US - 1, SEC + 5 * US, SEC + 5 * US, SEC + 5 * US]), "FTTF");
+    assert_eq!(
+        answers(&log, &[SEC + 5 * US - 1, SEC + 5 * US, SEC + 5 * US, SEC + 5 * US]),
+        "FTTF"
+    );
 }
 
 #[test]
@@ -81,7 +87,8 @@ fn s03_sliding_window() {
     ];
     for (trace, segments, want) in rows {
         let got = modes.map(|mode| {
-            let window = state(&format!("120/min algo sliding-window segments {segments} mode {mode}"));
+            let window =
+                state(&format!("120/min algo sliding-window segments {segments} mode {mode}"));
             admitted(&window, &trace).len()
         });
         assert_eq!(got, want, "{segments} segments");

@@ -1,5 +1,5 @@
-//! Code that the integration tests share: names for times, the golden traces, and a generator of pseudo-random
-//! numbers that are the same in every run.
+//! Code that the integration tests share: names for times, the golden traces, and a generator of
+//! pseudo-random numbers that are the same in every run.
 #![allow(dead_code)] // each test program uses a part of it
 
 mod bound;
@@ -27,12 +27,14 @@ pub const YEAR: u64 = 365 * DAY;
 /// A reading of the Unix clock in nanoseconds: late 2026.
 pub const UNIX_NOW: u64 = 1_795_000_000_000_000_000;
 
-/// Waits until no window or interval of that many nanoseconds ends within ten seconds, if it is aligned to a clock of
-/// UTC: for a test that takes permits of an aligned policy by a real clock and must not see them come back. The zero
-/// of tables' times is a full day of UTC.
+/// Waits until no window or interval of that many nanoseconds ends within ten seconds, if it is
+/// aligned to a clock of UTC: for a test that takes permits of an aligned policy by a real clock
+/// and must not see them come back. The zero of tables' times is a full day of UTC.
 pub fn away_from_edges(period: u64) {
     let left = || {
-        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("a time after 1970");
+        let now = std::time::SystemTime::now()
+            .duration_since(std::time::UNIX_EPOCH)
+            .expect("a time after 1970");
         period - (now.as_nanos() % u128::from(period)) as u64
     };
     while left() < 10 * SEC {
@@ -45,7 +47,8 @@ pub fn policy(text: &str) -> Policy {
     text.parse().unwrap_or_else(|why| panic!("{text:?}: {why}"))
 }
 
-/// Fails unless each of the algorithms has a policy among these texts, so that no test passes a new one over.
+/// Fails unless each of the algorithms has a policy among these texts, so that no test passes a new
+/// one over.
 pub fn has_each(algorithms: impl IntoIterator<Item = Kind>, texts: &[&str]) {
     for kind in algorithms {
         let name = kind.name();
@@ -56,8 +59,8 @@ pub fn has_each(algorithms: impl IntoIterator<Item = Kind>, texts: &[&str]) {
     }
 }
 
-/// The texts, and a short one for each of the algorithms that they do not have. For tests in which every policy gets
-/// the same requests.
+/// The texts, and a short one for each of the algorithms that they do not have. For tests in which
+/// every policy gets the same requests.
 pub fn with_each(algorithms: impl IntoIterator<Item = Kind>, texts: &[&str]) -> Vec<String> {
     let mut all: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
     for kind in algorithms {
@@ -204,7 +207,9 @@ impl Shape {
         let around = |at: u64, rng: &mut Rng| (at + rng.below(3)).saturating_sub(1);
         self.now = match rng.below(16) {
             0..=3 => self.now,
-            4..=6 if retry_after != NEVER && retry_after != 0 => around(self.now + retry_after, rng),
+            4..=6 if retry_after != NEVER && retry_after != 0 => {
+                around(self.now + retry_after, rng)
+            }
             4 => around(self.now + rng.within(1, 3) * self.interval, rng),
             5 | 6 => self.now + rng.within(1, self.burst + 1) * self.interval,
             7 => around((self.now / self.period + rng.within(1, 2)) * self.period, rng),

@@ -25,7 +25,9 @@ impl Watchdog {
             while let Some(watched) = watched.upgrade() {
                 let (round, context) = watched.lock().unwrap().clone();
                 if last.replace(round) == Some(round) {
-                    eprintln!("a call has not returned for {PATIENCE:?}: round {round}, after {context}");
+                    eprintln!(
+                        "a call has not returned for {PATIENCE:?}: round {round}, after {context}"
+                    );
                     std::process::abort();
                 }
                 drop(watched);
@@ -56,11 +58,13 @@ impl Memory {
         // SAFETY: the layout has at least the guards' bytes.
         let block = NonNull::new(unsafe { std::alloc::alloc(layout) }).unwrap();
         let memory = Memory { block, layout, words: bytes / 8 };
-        (0..memory.words + 2 * GUARD).for_each(|n| memory.at(n).store(UNTOUCHED, Ordering::Relaxed));
+        (0..memory.words + 2 * GUARD)
+            .for_each(|n| memory.at(n).store(UNTOUCHED, Ordering::Relaxed));
         memory
     }
 
-    /// The first byte between the guards. It is aligned to a cache line: 8 KB from the block's start.
+    /// The first byte between the guards. It is aligned to a cache line: 8 KB from the block's
+    /// start.
     pub fn start(&self) -> NonNull<u8> {
         // SAFETY: within the block.
         unsafe { self.block.add(GUARD * 8) }
@@ -82,7 +86,10 @@ impl Memory {
     }
 
     pub fn restore(&self, image: &[u64]) {
-        image.iter().enumerate().for_each(|(n, word)| self.word(n as u64).store(*word, Ordering::Relaxed));
+        image
+            .iter()
+            .enumerate()
+            .for_each(|(n, word)| self.word(n as u64).store(*word, Ordering::Relaxed));
     }
 
     pub fn guards_are_whole(&self) -> bool {

@@ -1,12 +1,14 @@
-//! Bookings that are cancelled before they depart (A2), of every algorithm that books ahead. Each test counts both
-//! sides: permits above the bound, and permits that nobody could use although all who waited had left.
+//! Bookings that are cancelled before they depart (A2), of every algorithm that books ahead. Each
+//! test counts both sides: permits above the bound, and permits that nobody could use although all
+//! who waited had left.
 
 use crate::common::{assert_near, has_each, rounds, Rng, SEC};
 use tollbar::algorithm::Charge;
 use tollbar::{Kind, Policy, Shared, State};
 
 const NOW: u64 = 1_000 * SEC;
-/// Among them rates without whole units a nanosecond (11/s), and a list whose steps are not whole nanoseconds.
+/// Among them rates without whole units a nanosecond (11/s), and a list whose steps are not whole
+/// nanoseconds.
 const POLICIES: [&str; 14] = [
     "10/s burst 1",
     "10/s burst 5",
@@ -49,10 +51,10 @@ fn every_algorithm_that_books_ahead_is_here() {
     }
 }
 
-/// 20 callers book and leave, in random orders. Afterwards the next permit comes as early as if they had never come,
-/// and so do those after it. The word of a warm-up does not tell how much was stored before a booking that found it
-/// warm. There a booking given back leaves it colder, and so later permits may come later, by less than the warm-up
-/// time.
+/// 20 callers book and leave, in random orders. Afterwards the next permit comes as early as if
+/// they had never come, and so do those after it. The word of a warm-up does not tell how much was
+/// stored before a booking that found it warm. There a booking given back leaves it colder, and so
+/// later permits may come later, by less than the warm-up time.
 #[test]
 fn when_all_have_left_all_permits_are_back() {
     let mut rng = Rng(0xA2);
@@ -139,7 +141,8 @@ fn a_gap_goes_to_the_next_caller() {
     let booked: Vec<Charge> = [1, 2, 1, 3, 1].map(|cost| book(&state, NOW, cost)).to_vec();
     assert_eq!(state.give_back(booked[2], 1, || NOW), 0);
     assert_eq!(state.give_back(booked[1], 2, || NOW), 0);
-    // A caller of one permit takes the gap of one permit, and the next one departs after all others.
+    // A caller of one permit takes the gap of one permit, and the next one departs after all
+    // others.
     assert_eq!(book(&state, NOW, 1).at, booked[2].at);
     assert!(book(&state, NOW, 1).at > booked[4].at);
     // A gap that has passed is no use, nor one that comes too late.
@@ -147,20 +150,24 @@ fn a_gap_goes_to_the_next_caller() {
     assert!(book(&state, booked[1].at + 1, 2).at > booked[4].at);
 }
 
-/// After a change of policy a booking of the former one is no reason to give back what others will use.
+/// After a change of policy a booking of the former one is no reason to give back what others will
+/// use.
 #[test]
 fn a_change_of_policy_remembers_that_permits_were_booked() {
     use tollbar::clock::Manual;
     use tollbar::policy::Keep;
     let limiter = tollbar::Limiter::with(state("1/s burst 1"), Manual::new(NOW));
-    let booked: Vec<Charge> =
-        (0..4).map(|_| limiter.reserve_at(NOW, 1, u64::MAX - 1).unwrap()).map(|at| Charge { at, cost: 1 }).collect();
+    let booked: Vec<Charge> = (0..4)
+        .map(|_| limiter.reserve_at(NOW, 1, u64::MAX - 1).unwrap())
+        .map(|at| Charge { at, cost: 1 })
+        .collect();
     limiter.set_policy(&"1/s burst 2".parse().unwrap(), Keep::Count).unwrap();
     // In the middle of the others, so nothing comes back, or their departures would have company.
     assert_eq!(limiter.give_back_at(NOW, booked[1], 1), 0);
 }
 
-/// Random takes, bookings, cancellations and pauses. No interval has more than its bound, and some have exactly that.
+/// Random takes, bookings, cancellations and pauses. No interval has more than its bound, and some
+/// have exactly that.
 #[test]
 fn no_interval_exceeds_its_bound() {
     for (text, bound) in BOUNDS {
@@ -194,7 +201,9 @@ type Bound = fn(u64, u64) -> u64;
 const BOUNDS: [(&str, Bound); 7] = [
     ("10/s burst 3", |from, to| 3 + (to - from) / (SEC / 10)),
     ("11/s burst 2", |from, to| 2 + (11 * (to - from)).div_ceil(SEC)),
-    ("10/s burst 4; 5/s burst 3", |from, to| (4 + (to - from) / (SEC / 10)).min(3 + (to - from) / (SEC / 5))),
+    ("10/s burst 4; 5/s burst 3", |from, to| {
+        (4 + (to - from) / (SEC / 10)).min(3 + (to - from) / (SEC / 5))
+    }),
     ("10/s algo pacer burst 3", |from, to| 3 + (to - from) / (SEC / 10)),
     ("10/s burst 3 borrow", |from, to| 3 + 3 + (to - from) / (SEC / 10)),
     ("3/s algo interval", |from, to| 3 + 3 * (to / SEC - from / SEC)),
@@ -210,11 +219,15 @@ fn trace(text: &str, rng: &mut Rng) -> Vec<Charge> {
     for _ in 0..10 + rng.below(50) {
         let cost = 1 + rng.below(3);
         match rng.below(10) {
-            0 | 1 => kept
-                .extend(state.admit_at(now, cost).eq(&tollbar::Verdict::Allowed).then_some(Charge { at: now, cost })),
-            2..=4 => {
-                charges.extend(state.reserve_at(now, cost, now + rng.below(3 * SEC)).map(|at| Charge { at, cost }))
-            }
+            0 | 1 => kept.extend(
+                state
+                    .admit_at(now, cost)
+                    .eq(&tollbar::Verdict::Allowed)
+                    .then_some(Charge { at: now, cost }),
+            ),
+            2..=4 => charges.extend(
+                state.reserve_at(now, cost, now + rng.below(3 * SEC)).map(|at| Charge { at, cost }),
+            ),
             5..=7 => {
                 let Some(last) = charges.len().checked_sub(1) else { continue };
                 let n = if rng.below(2) == 0 { last } else { rng.below(last as u64 + 1) as usize };
@@ -222,7 +235,8 @@ fn trace(text: &str, rng: &mut Rng) -> Vec<Charge> {
                 if charge.at <= now {
                     continue;
                 }
-                // A gap gives nothing back, and its departure may go to another caller, or to nobody.
+                // A gap gives nothing back, and its departure may go to another caller, or to
+                // nobody.
                 charges.swap_remove(n);
                 let back = state.give_back(charge, charge.cost, || now);
                 if back != 0 && back != charge.cost {

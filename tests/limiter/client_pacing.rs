@@ -2,18 +2,21 @@
 
 use crate::common::{rounds, Rng, MS, SEC};
 use tollbar::http::Seen;
-use tollbar::pacing::{Algorithm, Answer, Hosts, Options, SendingRate, Ticket, HOSTS_MOST, MOST, PER_SECOND};
+use tollbar::pacing::{
+    Algorithm, Answer, Hosts, Options, SendingRate, Ticket, HOSTS_MOST, MOST, PER_SECOND,
+};
 
 const HOST: &[u8] = b"https://api.example";
-const NOTHING: Seen = Seen { limit: None, window: None, remaining: None, more_after: None, retry_after: None };
+const NOTHING: Seen =
+    Seen { limit: None, window: None, remaining: None, more_after: None, retry_after: None };
 
 /// The defaults, which are cubic.
 fn defaults() -> Options {
     Options::new()
 }
 
-/// Table "base" of TestAdaptiveRateLimit_Update in aws-sdk-go-v2, aws/retry/adaptive_ratelimit_test.go: throttled,
-/// milliseconds, measured rate, rate.
+/// Table "base" of TestAdaptiveRateLimit_Update in aws-sdk-go-v2,
+/// aws/retry/adaptive_ratelimit_test.go: throttled, milliseconds, measured rate, rate.
 const TABLE: [(bool, u64, f64, f64); 17] = [
     (false, 200, 0.0, 0.5),
     (false, 400, 0.0, 0.5),
@@ -47,7 +50,10 @@ fn the_rate_has_the_published_trace() {
             true => rate.throttled(&defaults(), at * MS),
             false => rate.answered(&defaults(), at * MS),
         }
-        assert!(equals(rate.measured(), measured) && equals(rate.computed(), wanted), "at {at} ms: {rate:?}");
+        assert!(
+            equals(rate.measured(), measured) && equals(rate.computed(), wanted),
+            "at {at} ms: {rate:?}"
+        );
     }
 }
 
@@ -133,7 +139,9 @@ fn a_host_is_paced_by_its_ceiling_and_its_burst() {
     let options = Options { most: 10 * PER_SECOND, burst: 3, ..defaults() };
     let mut hosts = Hosts::new(&options, 1).unwrap();
     let tickets: Vec<Ticket> = (0..6).map(|_| hosts.acquire(HOST, 0)).collect();
-    let waits = |hosts: &mut Hosts, of: &[Ticket], now| of.iter().map(|one| hosts.wait(*one, now)).collect::<Vec<_>>();
+    let waits = |hosts: &mut Hosts, of: &[Ticket], now| {
+        of.iter().map(|one| hosts.wait(*one, now)).collect::<Vec<_>>()
+    };
     assert_eq!(waits(&mut hosts, &tickets, 0), [0, 0, 0, 100 * MS, 200 * MS, 300 * MS]);
     assert_eq!(waits(&mut hosts, &tickets[3..], 150 * MS), [0, 50 * MS, 150 * MS]);
     // A caller that gives its turn up lets the next one move up.
@@ -150,8 +158,8 @@ fn respond(hosts: &mut Hosts, ticket: Ticket, now: u64, status: u16, header: &st
     hosts.respond(ticket, now, Answer::of(status, &seen), &seen);
 }
 
-/// Callers that wait already, and callers that come during the pause: nobody sends before its end, and one sends at
-/// its end to the nanosecond.
+/// Callers that wait already, and callers that come during the pause: nobody sends before its end,
+/// and one sends at its end to the nanosecond.
 #[test]
 fn all_callers_wait_until_the_instant_of_a_retry_after() {
     let mut hosts = Hosts::new(&Options { most: 10 * PER_SECOND, ..defaults() }, 4).unwrap();
@@ -174,8 +182,8 @@ fn all_callers_wait_until_the_instant_of_a_retry_after() {
     assert_eq!(hosts.wait(other, end), 0);
 }
 
-/// The minute of a pause is no time without refusals: the first answer after it finds the rate where the cut has left
-/// it.
+/// The minute of a pause is no time without refusals: the first answer after it finds the rate
+/// where the cut has left it.
 #[test]
 fn a_pause_does_not_raise_the_rate() {
     let mut hosts = Hosts::new(&defaults(), 1).unwrap();
@@ -192,7 +200,8 @@ fn a_pause_does_not_raise_the_rate() {
     assert!(after.abs_diff(cut) * 100 < cut, "{cut} {after}");
 }
 
-/// Sixteen requests were under way when the rate was cut, and all of them are refused: the rate is cut once.
+/// Sixteen requests were under way when the rate was cut, and all of them are refused: the rate is
+/// cut once.
 #[test]
 fn the_refusals_of_one_moment_cut_the_rate_once() {
     let mut hosts = Hosts::new(&Options { burst: 40, ..defaults() }, 1).unwrap();
@@ -222,11 +231,14 @@ fn statuses_and_fields_say_who_is_throttled() {
     assert_eq!(answer(503, ""), Answer::Answered);
     assert_eq!(answer(403, "X-RateLimit-Remaining: 0\n"), Answer::Throttled);
     assert_eq!(answer(403, ""), Answer::Answered);
-    assert_eq!((answer(200, "Retry-After: 3\n"), answer(404, "")), (Answer::Answered, Answer::Answered));
+    assert_eq!(
+        (answer(200, "Retry-After: 3\n"), answer(404, "")),
+        (Answer::Answered, Answer::Answered)
+    );
 }
 
-/// An admitted request whose answer says that no permit is left: the client stays away until the reset, unless that
-/// may be a second that the server has rounded up.
+/// An admitted request whose answer says that no permit is left: the client stays away until the
+/// reset, unless that may be a second that the server has rounded up.
 #[test]
 fn a_spent_quota_pauses() {
     let paused = |status: u16, header: &str| {
@@ -242,7 +254,8 @@ fn a_spent_quota_pauses() {
     assert_eq!(paused(403, "X-RateLimit-Remaining: 0\nX-RateLimit-Reset: 30\n"), 30 * SEC);
 }
 
-/// Whatever a server says, its host sends again after the longest pause and one interval of the lowest rate.
+/// Whatever a server says, its host sends again after the longest pause and one interval of the
+/// lowest rate.
 #[test]
 fn a_lying_server_is_bounded() {
     let lies = [
@@ -264,7 +277,9 @@ fn a_lying_server_is_bounded() {
         "RateLimit-Policy: \"a\";q=1;w=0\nRateLimit: \"a\";r=0;t=0\n",
     ];
     let options = Options { pause_most: 90 * SEC, ..defaults() };
-    for (lie, status) in lies.iter().flat_map(|lie| [200, 403, 429, 503].map(|status| (lie, status))) {
+    for (lie, status) in
+        lies.iter().flat_map(|lie| [200, 403, 429, 503].map(|status| (lie, status)))
+    {
         let seen = Seen::read(lie.as_bytes(), 1_795_000_000 * SEC);
         let mut hosts = Hosts::new(&options, 1).unwrap();
         let first = hosts.acquire(HOST, 0);
@@ -286,7 +301,8 @@ fn a_lying_server_is_bounded() {
     }
 }
 
-/// Random answers, times and options: the rate stays in its bounds, a pause too, and no arithmetic overflows.
+/// Random answers, times and options: the rate stays in its bounds, a pause too, and no arithmetic
+/// overflows.
 #[test]
 fn no_answer_leaves_the_bounds() {
     let mut random = Rng(7);
@@ -297,7 +313,13 @@ fn no_answer_leaves_the_bounds() {
             false => Algorithm::Aimd { increase: random.next() >> random.below(64) },
         };
         let (least, burst) = (random.within(1, most), random.within(1, u32::MAX.into()) as u32);
-        let options = Options { algorithm, least, most, burst, pause_most: random.next() >> random.below(64) };
+        let options = Options {
+            algorithm,
+            least,
+            most,
+            burst,
+            pause_most: random.next() >> random.below(64),
+        };
         let mut hosts = Hosts::new(&options, 2).unwrap();
         let mut now = random.next() >> random.below(64);
         for _ in 0..40 {
@@ -308,7 +330,8 @@ fn no_answer_leaves_the_bounds() {
             };
             let name = random.pick(&[&b"a"[..], b"b", b"c"]);
             let ticket = hosts.acquire(name, now);
-            let some = |random: &mut Rng| random.one_in(2).then(|| random.next() >> random.below(64));
+            let some =
+                |random: &mut Rng| random.one_in(2).then(|| random.next() >> random.below(64));
             let seen = Seen {
                 limit: some(&mut random),
                 window: some(&mut random),
@@ -323,7 +346,10 @@ fn no_answer_leaves_the_bounds() {
                 _ => hosts.respond(ticket, now, Answer::Answered, &seen),
             }
             let state = hosts.read(name, now).unwrap();
-            assert!((least..=most).contains(&state.rate) && hosts.len() <= 2, "{options:?} {state:?}");
+            assert!(
+                (least..=most).contains(&state.rate) && hosts.len() <= 2,
+                "{options:?} {state:?}"
+            );
         }
     }
 }
@@ -339,11 +365,14 @@ fn a_full_list_forgets_the_host_that_is_idle_the_longest() {
     }
     let _ = hosts.acquire(b"another", 3 * SEC);
     // The pause lasts until 100 s, so its host is not idle though its last call is the oldest.
-    let known = [&b"paused"[..], b"old", b"new", b"another"].map(|name| hosts.read(name, 3 * SEC).is_some());
+    let known = [&b"paused"[..], b"old", b"new", b"another"]
+        .map(|name| hosts.read(name, 3 * SEC).is_some());
     assert_eq!((known, hosts.len()), ([true, false, true, true], 3));
-    // A ticket of a forgotten host does not wait, and its answer is counted for a new host of that name.
+    // A ticket of a forgotten host does not wait, and its answer is counted for a new host of that
+    // name.
     let old = hosts.acquire(b"old", 4 * SEC);
-    let names: Vec<Ticket> = (0..3).map(|n| hosts.acquire(format!("{n}").as_bytes(), 200 * SEC)).collect();
+    let names: Vec<Ticket> =
+        (0..3).map(|n| hosts.acquire(format!("{n}").as_bytes(), 200 * SEC)).collect();
     assert_eq!((hosts.wait(old, 200 * SEC), hosts.wait(names[0], 200 * SEC)), (0, 0));
     hosts.leave(old, 200 * SEC);
     assert_eq!(hosts.read(b"old", 200 * SEC), None);
@@ -368,6 +397,8 @@ fn options_that_do_not_fit_are_refused() {
     assert!(fails(Options { least: 2, most: 1, ..defaults() }));
     assert!(fails(Options { most: MOST + 1, ..defaults() }));
     assert!(fails(Options { burst: 0, ..defaults() }));
-    assert!(Hosts::new(&defaults(), 0).is_none() && Hosts::new(&defaults(), HOSTS_MOST + 1).is_none());
+    assert!(
+        Hosts::new(&defaults(), 0).is_none() && Hosts::new(&defaults(), HOSTS_MOST + 1).is_none()
+    );
     assert!(Hosts::new(&defaults(), HOSTS_MOST).is_some_and(|hosts| hosts.is_empty()));
 }

@@ -63,7 +63,8 @@ enum Step {
 /// Clients of 16 workers each send as often as their pace allows.
 fn run(clients: &[Options], server: &mut Server<'_>, until: u64) -> Vec<Sent> {
     const WORKERS: usize = 16;
-    let mut pace: Vec<Hosts> = clients.iter().map(|options| Hosts::new(options, 4).unwrap()).collect();
+    let mut pace: Vec<Hosts> =
+        clients.iter().map(|options| Hosts::new(options, 4).unwrap()).collect();
     let mut answers: Vec<(u16, Seen)> = vec![(0, Seen::default()); clients.len() * WORKERS];
     let mut steps: BinaryHeap<Reverse<(u64, u64, Step)>> = BinaryHeap::new();
     let mut sent = Vec::new();
@@ -82,12 +83,17 @@ fn run(clients: &[Options], server: &mut Server<'_>, until: u64) -> Vec<Sent> {
         match step {
             Step::Ask(worker, held) => {
                 let hosts = &mut pace[worker / WORKERS];
-                let ticket = held.map_or_else(|| hosts.acquire(HOST, now), |(host, turn)| Ticket { host, turn });
+                let ticket = held
+                    .map_or_else(|| hosts.acquire(HOST, now), |(host, turn)| Ticket { host, turn });
                 let held = (ticket.host, ticket.turn);
                 match hosts.wait(ticket, now) {
                     0 => {
                         answers[worker] = server.answer(now);
-                        sent.push(Sent { at: now, client: worker / WORKERS, accepted: answers[worker].0 == 200 });
+                        sent.push(Sent {
+                            at: now,
+                            client: worker / WORKERS,
+                            accepted: answers[worker].0 == 200,
+                        });
                         then(&mut steps, now + ROUND_TRIP, Step::Answered(worker, held));
                     }
                     wait => then(&mut steps, now + wait, Step::Ask(worker, Some(held))),
@@ -106,7 +112,9 @@ fn run(clients: &[Options], server: &mut Server<'_>, until: u64) -> Vec<Sent> {
 
 /// Requests per second between two times, in hundredths: all of them, and the accepted ones.
 fn rates(sent: &[Sent], from: u64, to: u64) -> (u64, u64) {
-    let count = |of: &dyn Fn(&Sent) -> bool| sent.iter().filter(|one| (from..to).contains(&one.at) && of(one)).count();
+    let count = |of: &dyn Fn(&Sent) -> bool| {
+        sent.iter().filter(|one| (from..to).contains(&one.at) && of(one)).count()
+    };
     let rate = |count: usize| count as u64 * 100 * SEC / (to - from);
     (rate(count(&|_| true)), rate(count(&|one| one.accepted)))
 }
@@ -117,56 +125,65 @@ fn near(rate: u64, wanted: u64) -> bool {
     rate.abs_diff(wanted) * 20 <= wanted
 }
 
-/// How many seconds after `from` the rate is settled: from then on, and for `seconds` seconds in all, what the client
-/// sends and what the server accepts in each ten seconds is within 5 % of `wanted`.
+/// How many seconds after `from` the rate is settled: from then on, and for `seconds` seconds in
+/// all, what the client sends and what the server accepts in each ten seconds is within 5 % of
+/// `wanted`.
 fn settles(sent: &[Sent], from: u64, seconds: u64, wanted: u64) -> Option<u64> {
     let good = |second: u64| {
         let (all, accepted) = rates(sent, second * SEC, (second + 10) * SEC);
         near(all, wanted) && near(accepted, wanted)
     };
-    (from..from + seconds).find(|first| (*first..from + seconds).all(good)).map(|first| first - from)
+    (from..from + seconds)
+        .find(|first| (*first..from + seconds).all(good))
+        .map(|first| first - from)
 }
 
-/// The requests of a client against a server that admits 50/s, then 25/s from the second 60 to the second 120, then
-/// 50/s again.
+/// The requests of a client against a server that admits 50/s, then 25/s from the second 60 to the
+/// second 120, then 50/s again.
 fn halved(algorithm: Algorithm, fields: Fields) -> Vec<Sent> {
-    let policies = [(0, "50/s burst 10"), (60 * SEC, "25/s burst 10"), (120 * SEC, "50/s burst 10")];
+    let policies =
+        [(0, "50/s burst 10"), (60 * SEC, "25/s burst 10"), (120 * SEC, "50/s burst 10")];
     run(&[client(algorithm)], &mut Server::new(&policies, fields), 190 * SEC)
 }
 
-/// The client has a ceiling of 100/s. Its rate settles within 6 s at the beginning, after the server's rate has
-/// halved, and after it has come back.
+/// The client has a ceiling of 100/s. Its rate settles within 6 s at the beginning, after the
+/// server's rate has halved, and after it has come back.
 #[test]
 fn a_rate_settles_when_the_server_halves_and_comes_back() {
     for algorithm in [Algorithm::Cubic, AIMD] {
-        for fields in [BARE, BARE.with_draft(Draft::Eleven), Fields::new().with_draft(Draft::Seven)] {
+        for fields in [BARE, BARE.with_draft(Draft::Eleven), Fields::new().with_draft(Draft::Seven)]
+        {
             let sent = halved(algorithm, fields);
             for (from, seconds, wanted) in [(0, 50, 5000), (60, 50, 2500), (120, 60, 5000)] {
                 let settled = settles(&sent, from, seconds, wanted);
                 println!("{algorithm:?} {fields:?} from {from} s: settled after {settled:?} s");
-                assert!(settled.is_some_and(|after| after <= 6), "{algorithm:?} {fields:?} from {from} s: {settled:?}");
+                assert!(
+                    settled.is_some_and(|after| after <= 6),
+                    "{algorithm:?} {fields:?} from {from} s: {settled:?}"
+                );
             }
         }
     }
 }
 
-/// Without pacing, half of the requests of a 100/s client are refused. With it, in the steady state fewer than one of
-/// 50 are.
+/// Without pacing, half of the requests of a 100/s client are refused. With it, in the steady state
+/// fewer than one of 50 are.
 #[test]
 fn few_requests_are_refused() {
     for algorithm in [Algorithm::Cubic, AIMD] {
         let sent = halved(algorithm, BARE);
         let (all, accepted) = rates(&sent, 10 * SEC, 60 * SEC);
         assert!((all - accepted) * 50 < all, "{algorithm:?}: {all} {accepted}");
-        // A server that sends its limit and its window is never asked for more, once it has refused.
+        // A server that sends its limit and its window is never asked for more, once it has
+        // refused.
         let sent = halved(algorithm, BARE.with_draft(Draft::Eleven));
         let (all, accepted) = rates(&sent, 10 * SEC, 60 * SEC);
         assert_eq!(all, accepted, "{algorithm:?}");
     }
 }
 
-/// Each refusal asks for a whole second, which is what a server with whole seconds can say, and the client waits that
-/// long.
+/// Each refusal asks for a whole second, which is what a server with whole seconds can say, and the
+/// client waits that long.
 #[test]
 fn a_retry_after_of_a_second_is_kept_and_the_mean_stays_near() {
     let mut server = Server::new(&[(0, "50/s")], Fields::new());
@@ -181,12 +198,13 @@ fn a_retry_after_of_a_second_is_kept_and_the_mean_stays_near() {
     }
 }
 
-/// C7: the mean rate at which a server with a small burst accepts the requests of a paced client. Each refusal tells
-/// the client to wait for a second. While it waits, the server's bucket fills up, and further permits are lost.
-/// docs/algorithms.md has these figures.
+/// C7: the mean rate at which a server with a small burst accepts the requests of a paced client.
+/// Each refusal tells the client to wait for a second. While it waits, the server's bucket fills
+/// up, and further permits are lost. docs/algorithms.md has these figures.
 ///
-/// After a wait the client's callers send one after the other, at the limit's rate. If all of them sent at once, a
-/// server with a burst of 1 would refuse all but one, and would accept 17 requests a second in this simulation.
+/// After a wait the client's callers send one after the other, at the limit's rate. If all of them
+/// sent at once, a server with a burst of 1 would refuse all but one, and would accept 17 requests
+/// a second in this simulation.
 #[test]
 fn c7_a_retry_after_of_a_second_lowers_the_mean_at_small_bursts() {
     for (policy, mean) in [("50/s burst 10", 4_089), ("50/s burst 1", 3_719)] {
@@ -203,7 +221,8 @@ fn c7_a_retry_after_of_a_second_lowers_the_mean_at_small_bursts() {
 fn two_clients_share_fairly() {
     for algorithm in [Algorithm::Cubic, AIMD] {
         let options = client(algorithm);
-        let sent = run(&[options, options], &mut Server::new(&[(0, "50/s burst 10")], BARE), 300 * SEC);
+        let sent =
+            run(&[options, options], &mut Server::new(&[(0, "50/s burst 10")], BARE), 300 * SEC);
         let of = |client: usize| {
             let own: Vec<Sent> = sent.iter().filter(|one| one.client == client).copied().collect();
             rates(&own, 60 * SEC, 300 * SEC).1
@@ -211,6 +230,9 @@ fn two_clients_share_fairly() {
         let (first, second) = (of(0), of(1));
         assert!(near(first + second, 5000), "{algorithm:?}: {first} {second}");
         // Each has at least 45 % of what both have.
-        assert!(first.min(second) * 100 >= (first + second) * 45, "{algorithm:?}: {first} {second}");
+        assert!(
+            first.min(second) * 100 >= (first + second) * 45,
+            "{algorithm:?}: {first} {second}"
+        );
     }
 }

@@ -21,7 +21,8 @@ fn table(capacity: u64, texts: &[&str]) -> Table {
     Table::private(&Options::new(capacity), &policies).unwrap()
 }
 
-/// Takes 5 of 10 permits, and 7 more two seconds later. Of the 5, only 3 come back, so a request for 5 does not pass.
+/// Takes 5 of 10 permits, and 7 more two seconds later. Of the 5, only 3 come back, so a request
+/// for 5 does not pass.
 #[test]
 fn a_refund_leaves_out_what_time_has_brought_back() {
     let limiter = limiter("1/s burst 10");
@@ -38,8 +39,8 @@ fn a_refund_leaves_out_what_time_has_brought_back() {
     assert_eq!(key(NOW + 2 * SECOND, 3), Verdict::Allowed);
 }
 
-/// Each policy of a limiter's list takes back the permits that it has not refilled since the charge. In a table the
-/// slower policy keeps its charge.
+/// Each policy of a limiter's list takes back the permits that it has not refilled since the
+/// charge. In a table the slower policy keeps its charge.
 #[test]
 fn a_list_takes_back_what_each_policy_has_not_refilled() {
     let list = "10/s; 1000/day";
@@ -53,8 +54,12 @@ fn a_list_takes_back_what_each_policy_has_not_refilled() {
     assert_eq!(limiter.give_back_at(NOW + 700_000_000, charge, 8), 7);
     assert_eq!(limiter.admit_at(NOW + 700_000_000, 10), Verdict::Allowed);
     let later = NOW + 100 * SECOND;
-    let left = (0..100).filter(|n| limiter.admit_at(later + n * SECOND, 10) == Verdict::Allowed).count();
-    assert_eq!(left, 99, "of the day's 1000 the limiter has taken 10 and not 26, and refilled 2 meanwhile");
+    let left =
+        (0..100).filter(|n| limiter.admit_at(later + n * SECOND, 10) == Verdict::Allowed).count();
+    assert_eq!(
+        left, 99,
+        "of the day's 1000 the limiter has taken 10 and not 26, and refilled 2 meanwhile"
+    );
 
     let table = table(100, &[list]);
     let key = |now, cost| table.admit_at(PolicyId::FIRST, KEY, now, cost);
@@ -88,7 +93,10 @@ fn nothing_comes_back_where_that_is_not_possible() {
     assert_eq!(table.admit_at(PolicyId::new(2), KEY, NOW, 1), Verdict::Allowed);
     assert_eq!(table.give_back_at(PolicyId::new(2), KEY, NOW, charge, 1), Ok(0));
     let sevens = limiter("7/s");
-    assert_eq!((sevens.admit_at(NOW, 1), sevens.give_back_at(NOW, charge, 1)), (Verdict::Allowed, 1));
+    assert_eq!(
+        (sevens.admit_at(NOW, 1), sevens.give_back_at(NOW, charge, 1)),
+        (Verdict::Allowed, 1)
+    );
     assert_eq!(table.give_back_at(PolicyId::FIRST, KEY, NOW, charge, 1), Ok(0), "no such key");
     assert!(table.give_back_at(PolicyId::new(9), KEY, NOW, charge, 1).is_err());
     // No permits come back under a policy of which a thread has had credit.
@@ -102,8 +110,8 @@ fn nothing_comes_back_where_that_is_not_possible() {
     assert_eq!(table.give_back_at(PolicyId::FIRST, KEY, NOW, charge, 1), Ok(1));
 }
 
-/// Windows give back charges in the window of the charge. A weighted window also gives back in the next one, as far
-/// as the permits have not faded.
+/// Windows give back charges in the window of the charge. A weighted window also gives back in the
+/// next one, as far as the permits have not faded.
 #[test]
 fn windows_give_back_what_they_count() {
     for text in [
@@ -142,7 +150,11 @@ fn a_key_of_a_window_keeps_its_slot() {
         // New keys, until no slot is left.
         while table.admit_at(PolicyId::FIRST, &keys.to_le_bytes(), NOW, 1) == Verdict::Allowed {
             let charge = Charge { at: NOW, cost: 1 };
-            assert_eq!(table.give_back_at(PolicyId::FIRST, &keys.to_le_bytes(), NOW, charge, 1), Ok(1), "{text}");
+            assert_eq!(
+                table.give_back_at(PolicyId::FIRST, &keys.to_le_bytes(), NOW, charge, 1),
+                Ok(1),
+                "{text}"
+            );
             keys += 1;
         }
         let new = |now| table.admit_at(PolicyId::FIRST, &keys.to_le_bytes(), now, 1);
@@ -151,8 +163,8 @@ fn a_key_of_a_window_keeps_its_slot() {
     }
 }
 
-/// A booking that later ones follow gives back only permits that no later booking waits behind. The latest one comes
-/// back whole.
+/// A booking that later ones follow gives back only permits that no later booking waits behind. The
+/// latest one comes back whole.
 #[test]
 fn a_cancelled_booking_in_the_middle_gives_nothing_back() {
     let table = table(100, &["1/s burst 1"]);
@@ -180,14 +192,15 @@ fn a_refused_booking_begins_an_empty_bucket() {
     assert_eq!((ours, theirs), (9, 9));
 }
 
-/// Many keys in a small table, with every kind of call: a key that got permits back is found and keeps its slot, and
-/// no key gets more than its bound.
+/// Many keys in a small table, with every kind of call: a key that got permits back is found and
+/// keeps its slot, and no key gets more than its bound.
 #[test]
 fn keys_of_a_full_table_keep_their_bounds() {
     let (burst, keys, mut rng) = (4, 30, Rng(17));
     let table = table(32, &["1/s burst 4"]);
     let mut now = NOW;
-    // For each key the time and the permits of each charge, and then the permits that it kept of the charge.
+    // For each key the time and the permits of each charge, and then the permits that it kept of
+    // the charge.
     let mut taken: Vec<Vec<(u64, u64)>> = vec![Vec::new(); keys];
     let mut kept = taken.clone();
     let (mut back, mut refused) = (0, 0);
@@ -202,7 +215,9 @@ fn keys_of_a_full_table_keep_their_bounds() {
             2 => {
                 // A charge is given back once.
                 let Some((at, cost)) = taken[n].pop() else { continue };
-                let came = table.give_back_at(PolicyId::FIRST, &key, now, Charge { at, cost }, cost).unwrap();
+                let came = table
+                    .give_back_at(PolicyId::FIRST, &key, now, Charge { at, cost }, cost)
+                    .unwrap();
                 back += came;
                 kept[n].push((at, cost - came));
             }
@@ -212,7 +227,12 @@ fn keys_of_a_full_table_keep_their_bounds() {
         let used = || taken[n].iter().chain(&kept[n]);
         for &(from, _) in used() {
             let permits: u64 = used().filter(|&&(at, _)| at >= from).map(|&(_, cost)| cost).sum();
-            assert!(permits <= burst + (now - from) / SECOND, "{n}: {:?}, {:?} until {now}", taken[n], kept[n]);
+            assert!(
+                permits <= burst + (now - from) / SECOND,
+                "{n}: {:?}, {:?} until {now}",
+                taken[n],
+                kept[n]
+            );
         }
         taken[n].retain(|&(at, _)| at + 20 * SECOND > now);
         kept[n].retain(|&(at, _)| at + 20 * SECOND > now);
@@ -227,16 +247,16 @@ fn keys_of_a_full_table_keep_their_bounds() {
 struct AfterAChange {
     /// Admissions after the change: time and cost.
     admitted: Vec<(u64, u64)>,
-    /// The permits that came back although the former policy had refilled them, in the time that the slower policy
-    /// takes to refill them.
+    /// The permits that came back although the former policy had refilled them, in the time that
+    /// the slower policy takes to refill them.
     refilled: u64,
     /// The permits kept under both policies.
     kept: u64,
 }
 
 impl AfterAChange {
-    /// The most permits above the bound of `burst` and a permit each `permit` nanoseconds, in any interval after the
-    /// change, in the same time.
+    /// The most permits above the bound of `burst` and a permit each `permit` nanoseconds, in any
+    /// interval after the change, in the same time.
     fn excess(&self, burst: u64, permit: u64) -> u64 {
         let mut most = 0;
         for (first, (start, _)) in self.admitted.iter().enumerate() {
@@ -250,9 +270,9 @@ impl AfterAChange {
     }
 }
 
-/// If a policy changes to a slower one between a charge and its return, a limiter or key may be admitted more than
-/// the slower policy's bound: by at most the permits of the charge that the former policy had refilled. Both policies
-/// together still bound what is kept.
+/// If a policy changes to a slower one between a charge and its return, a limiter or key may be
+/// admitted more than the slower policy's bound: by at most the permits of the charge that the
+/// former policy had refilled. Both policies together still bound what is kept.
 #[test]
 fn a_change_to_a_slower_policy_may_return_what_the_former_one_refilled() {
     let (old, new) = ((10, SECOND / 10), (10, 2 * SECOND));
@@ -283,13 +303,15 @@ fn a_change_to_a_slower_policy_may_return_what_the_former_one_refilled() {
             if let (true, false) = (rng.below(3) == 0, charges.is_empty()) {
                 let charge = charges.swap_remove(rng.below(charges.len() as u64) as usize);
                 let back = match in_table {
-                    true => table.give_back_at(PolicyId::FIRST, KEY, now, charge, charge.cost).unwrap(),
+                    true => {
+                        table.give_back_at(PolicyId::FIRST, KEY, now, charge, charge.cost).unwrap()
+                    }
                     false => limiter.give_back_at(now, charge, charge.cost),
                 };
                 seen.kept -= back;
-                // `returned` is the part of the charge, as time under the new policy, that the call may give back.
-                // The former, faster policy had already refilled some of it before the change: `refilled` counts
-                // these permits, which the key has twice.
+                // `returned` is the part of the charge, as time under the new policy, that the call
+                // may give back. The former, faster policy had already refilled some of it before
+                // the change: `refilled` counts these permits, which the key has twice.
                 let returned = (charge.cost * new.1).saturating_sub(now - charge.at);
                 seen.refilled += returned.min((changed - charge.at).div_ceil(old.1) * new.1);
             } else if admit(now, cost) == Verdict::Allowed {
@@ -299,7 +321,11 @@ fn a_change_to_a_slower_policy_may_return_what_the_former_one_refilled() {
             now += rng.below(SECOND / 2);
         }
         let excess = seen.excess(new.0, new.1);
-        assert!(excess <= seen.refilled, "{excess} ns above the bound, {} ns refilled", seen.refilled);
+        assert!(
+            excess <= seen.refilled,
+            "{excess} ns above the bound, {} ns refilled",
+            seen.refilled
+        );
         let both = old.0 + (changed - NOW) / old.1 + new.0 + (now - changed) / new.1;
         assert!(seen.kept <= both, "{} kept of {both}", seen.kept);
         above[usize::from(in_table)] += u32::from(excess != 0);
@@ -312,9 +338,10 @@ fn a_change_to_a_slower_policy_may_return_what_the_former_one_refilled() {
     assert!(above.iter().all(|n| *n > 10), "{above:?}");
 }
 
-/// E10: between the read and the swap of one return, another return and a request bring the word back to the value
-/// that was read. The clock's closure is called between the two, so the test needs no second thread. When the swap
-/// compared the word alone, four permits passed at one instant.
+/// E10: between the read and the swap of one return, another return and a request bring the word
+/// back to the value that was read. The clock's closure is called between the two, so the test
+/// needs no second thread. When the swap compared the word alone, four permits passed at one
+/// instant.
 #[test]
 fn a_word_that_came_back_gives_nothing_twice() {
     for text in ["1/s burst 3", "1/s burst 4; 1/s burst 3"] {

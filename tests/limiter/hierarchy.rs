@@ -1,5 +1,5 @@
-//! Classes with guaranteed rates and ceilings, in virtual time, beside a model in 128-bit numbers that shares no code
-//! with the library.
+//! Classes with guaranteed rates and ceilings, in virtual time, beside a model in 128-bit numbers
+//! that shares no code with the library.
 
 use crate::common::{rounds, Rng, MIN, MS, SEC};
 use std::collections::HashMap;
@@ -26,7 +26,8 @@ struct Class {
     height: i128,
 }
 
-/// The definition: each node owes nanoseconds, and a permit costs it more if the node above owes more.
+/// The definition: each node owes nanoseconds, and a permit costs it more if the node above owes
+/// more.
 struct Model {
     burst: i128,
     classes: Vec<Class>,
@@ -44,7 +45,8 @@ struct Answer {
 
 impl Model {
     fn ceiling(&self, class: usize) -> i128 {
-        let own = self.classes[class].ceiling.map_or(0, |(limit, period)| (period + limit - 1) / limit);
+        let own =
+            self.classes[class].ceiling.map_or(0, |(limit, period)| (period + limit - 1) / limit);
         own.max(self.classes[class].parent.map_or(0, |parent| self.ceiling(parent)))
     }
 
@@ -61,17 +63,20 @@ impl Model {
             let interval = match above {
                 None => ceiling,
                 Some((interval, debt)) => {
-                    let guaranteed = self.classes[class].guaranteed.map(|(limit, period)| period / limit);
+                    let guaranteed =
+                        self.classes[class].guaranteed.map(|(limit, period)| period / limit);
                     let step = 4 * self.burst / 16;
                     let borrowed = (debt <= 4 * self.burst).then(|| {
                         let part = (debt % step) * 65_536 / step;
-                        (interval + interval * part / 65_536) * 2_i128.pow(u32::try_from(debt / step).expect("small"))
+                        (interval + interval * part / 65_536)
+                            * 2_i128.pow(u32::try_from(debt / step).expect("small"))
                     });
                     let least = guaranteed.into_iter().chain(borrowed).min().unwrap_or(1 << 39);
                     least.max(ceiling).min(1 << 39)
                 }
             };
-            let is_kept = way.get(place + 1).is_some_and(|&child| self.classes[child].guaranteed.is_some());
+            let is_kept =
+                way.get(place + 1).is_some_and(|&child| self.classes[child].guaranteed.is_some());
             let most = match self.classes[class].height {
                 0 => self.burst,
                 height if is_kept => self.burst * (1 + 4 * height),
@@ -102,7 +107,12 @@ fn random_tree(rng: &mut Rng) -> (Hierarchy, Model, Vec<(ClassId, bool)>) {
     // At least twenty permits.
     let burst = rng.pick(&[MS, 7_777_777, 250 * MS, 3 * SEC]).max(20 * (SEC / limit + 1));
     let mut tree = hierarchy(&format!("{limit}/s"), burst);
-    let root = Class { parent: None, guaranteed: None, ceiling: Some((i128::from(limit), 1_000_000_000)), height: 0 };
+    let root = Class {
+        parent: None,
+        guaranteed: None,
+        ceiling: Some((i128::from(limit), 1_000_000_000)),
+        height: 0,
+    };
     let mut model = Model { burst: i128::from(burst), classes: vec![root], paid: HashMap::new() };
     let mut keyed = vec![false];
     for n in 1..=rng.within(1, 12) {
@@ -111,12 +121,22 @@ fn random_tree(rng: &mut Rng) -> (Hierarchy, Model, Vec<(ClassId, bool)>) {
         let ceiling = if rng.one_in(2) { 0 } else { rng.within(guaranteed.max(1), 2_000) };
         let text = |rate| if rate == 0 { String::new() } else { format!("{rate}/s") };
         let keys = if rng.one_in(3) { 2 } else { 1 };
-        let added =
-            tree.add(ClassId::new(parent as u32), format!("c{n}").as_bytes(), &text(guaranteed), &text(ceiling), keys);
+        let added = tree.add(
+            ClassId::new(parent as u32),
+            format!("c{n}").as_bytes(),
+            &text(guaranteed),
+            &text(ceiling),
+            keys,
+        );
         let Ok(id) = added else { continue };
         let rate = |rate: u64| (rate != 0).then_some((i128::from(rate), 1_000_000_000));
         assert_eq!(id.number() as usize, model.classes.len());
-        let class = Class { parent: Some(parent), guaranteed: rate(guaranteed), ceiling: rate(ceiling), height: 0 };
+        let class = Class {
+            parent: Some(parent),
+            guaranteed: rate(guaranteed),
+            ceiling: rate(ceiling),
+            height: 0,
+        };
         model.classes.push(class);
         keyed.push(keys > 1);
         let (mut at, mut height) = (Some(parent), 1);
@@ -160,15 +180,24 @@ fn every_answer_is_that_of_the_model() {
             refused += 1;
             // The wait is exact, to the nanosecond.
             let due = now + share.decision.retry_after;
-            assert!(!tree.take_at(&table, leaf, key, due - 1, 0).expect("an answer").decision.is_allowed());
-            assert!(tree.take_at(&table, leaf, key, due, 0).expect("an answer").decision.is_allowed());
+            assert!(!tree
+                .take_at(&table, leaf, key, due - 1, 0)
+                .expect("an answer")
+                .decision
+                .is_allowed());
+            assert!(tree
+                .take_at(&table, leaf, key, due, 0)
+                .expect("an answer")
+                .decision
+                .is_allowed());
         }
     }
     println!("{admitted} admitted, {refused} refused");
     assert!(admitted > rounds(10_000) && refused > rounds(10_000));
 }
 
-/// `remaining` is the number of requests that pass at this instant, as long as their interval does not grow.
+/// `remaining` is the number of requests that pass at this instant, as long as their interval does
+/// not grow.
 #[test]
 fn remaining_is_what_a_leaf_can_take_at_its_interval() {
     let table = table();
@@ -181,7 +210,10 @@ fn remaining_is_what_a_leaf_can_take_at_its_interval() {
         assert_eq!((share.interval, share.bound), (20 * MS, leaf));
     }
     let refused = tree.take_at(&table, leaf, b"", START, 1).expect("an answer");
-    assert_eq!((refused.decision.verdict, refused.decision.reason), (Verdict::Denied, Reason::Rate));
+    assert_eq!(
+        (refused.decision.verdict, refused.decision.reason),
+        (Verdict::Denied, Reason::Rate)
+    );
     assert_eq!((refused.decision.retry_after, refused.bound), (20 * MS, leaf));
     assert_eq!(tree.burst_of(leaf), Some(5));
 }
@@ -192,15 +224,16 @@ fn one_leaf_borrows_all_that_is_idle() {
     let mut tree = hierarchy("1000/s", 20 * MS);
     let acme = tree.add(ClassId::ROOT, b"acme", "10/s", "", 1).expect("a class");
     let users = tree.add(acme, b"users", "1/s", "", 10).expect("a class");
-    let passed = (0..10 * SEC)
-        .step_by(100_000)
-        .filter(|at| tree.take_at(&table, users, b"ann", START + at, 1).expect("an answer").decision.is_allowed());
+    let passed = (0..10 * SEC).step_by(100_000).filter(|at| {
+        tree.take_at(&table, users, b"ann", START + at, 1).expect("an answer").decision.is_allowed()
+    });
     let passed = passed.count() as u64;
     // 1000/s for 10 s. A leaf's slack is 20 ms, and the root's is 180 ms.
     assert!((9_990..=10_181).contains(&passed), "{passed}");
 }
 
-/// Borrowers take the whole rate. From the moment at which a guaranteed leaf asks, it gets its rate, without a wait.
+/// Borrowers take the whole rate. From the moment at which a guaranteed leaf asks, it gets its
+/// rate, without a wait.
 #[test]
 fn a_guarantee_holds_beside_borrowers_at_once() {
     let options = Options { on_full: OnFull::Deny, ..Options::new(40_000) };
@@ -212,8 +245,9 @@ fn a_guarantee_holds_beside_borrowers_at_once() {
         tree.take_at(&table, class, key, START + at, 1).expect("an answer").decision.is_allowed()
     };
     // 100 times the rate, each request by a new borrower, who has borrowed nothing yet.
-    let borrow =
-        |from: u64, to: u64| (from..to).step_by(10_000).filter(|at| ask(greedy, &at.to_be_bytes(), *at)).count() as u64;
+    let borrow = |from: u64, to: u64| {
+        (from..to).step_by(10_000).filter(|at| ask(greedy, &at.to_be_bytes(), *at)).count() as u64
+    };
     let alone = borrow(0, 2 * SEC);
     assert!((2_000..=2_500).contains(&alone), "{alone}");
     let mut granted = 0;
@@ -227,7 +261,8 @@ fn a_guarantee_holds_beside_borrowers_at_once() {
     assert!(granted >= 1_499, "{granted}");
 }
 
-/// Every interval, every node: no more than the ceiling for the interval and the slack, and one request.
+/// Every interval, every node: no more than the ceiling for the interval and the slack, and one
+/// request.
 #[test]
 fn no_interval_admits_more_than_the_ceiling() {
     let mut rng = Rng(53);
@@ -243,7 +278,12 @@ fn no_interval_admits_more_than_the_ceiling() {
             let user = rng.below(12);
             let class = if user < 6 { users } else { other };
             let cost = rng.within(1, 3);
-            if tree.take_at(&table, class, &[user as u8], now, cost).expect("an answer").decision.is_allowed() {
+            if tree
+                .take_at(&table, class, &[user as u8], now, cost)
+                .expect("an answer")
+                .decision
+                .is_allowed()
+            {
                 admitted.push((now, user, cost));
             }
         }
@@ -277,7 +317,9 @@ fn processes_find_the_same_nodes_by_name() {
     let (first, [a, _]) = tree("1000/s", [b"a", b"b"]);
     // Another order, and another rate of the root.
     let (second, [b, again]) = tree("2000/s", [b"b", b"a"]);
-    let ask = |tree: &Hierarchy, id| tree.take_at(&table, id, b"", START, 1).expect("an answer").decision.is_allowed();
+    let ask = |tree: &Hierarchy, id| {
+        tree.take_at(&table, id, b"", START, 1).expect("an answer").decision.is_allowed()
+    };
     assert!((0..3).all(|_| ask(&first, a)) && !ask(&first, a));
     assert!(!ask(&second, again));
     assert!(ask(&second, b));
@@ -286,8 +328,11 @@ fn processes_find_the_same_nodes_by_name() {
 #[test]
 fn a_class_that_cannot_be_is_refused() {
     let table = table();
-    let new = |rate, burst, classes| Hierarchy::new(PolicyId::FIRST, rate, burst, classes).map(|_| ());
-    for rate in ["", "0/s", "1000001/s", "1/h", "10/s burst 3", "10/s algo pacer", "10/s; 100/min", "many"] {
+    let new =
+        |rate, burst, classes| Hierarchy::new(PolicyId::FIRST, rate, burst, classes).map(|_| ());
+    for rate in
+        ["", "0/s", "1000001/s", "1/h", "10/s burst 3", "10/s algo pacer", "10/s; 100/min", "many"]
+    {
         assert_eq!(new(rate, SEC, 4), Err(HierarchyError::Rate), "{rate}");
     }
     assert_eq!(new("10/s", MS - 1, 4), Err(HierarchyError::Burst));
@@ -298,7 +343,9 @@ fn a_class_that_cannot_be_is_refused() {
 
     let mut tree = Hierarchy::new(PolicyId::FIRST, "100/s", SEC, 4).expect("a hierarchy");
     let a = tree.add(ClassId::ROOT, b"a", "60/s", "80/s", 1).expect("a class");
-    let mut add = |parent, name: &[u8], guaranteed, ceiling, keys| tree.add(parent, name, guaranteed, ceiling, keys);
+    let mut add = |parent, name: &[u8], guaranteed, ceiling, keys| {
+        tree.add(parent, name, guaranteed, ceiling, keys)
+    };
     assert_eq!(add(ClassId::ROOT, b"b", "41/s", "", 1), Err(HierarchyError::Guarantee));
     assert_eq!(add(ClassId::ROOT, b"b", "21/s", "", 2), Err(HierarchyError::Guarantee));
     assert_eq!(add(ClassId::ROOT, b"b", "", "", 0), Err(HierarchyError::Keys), "E9");
@@ -323,21 +370,33 @@ fn a_class_that_cannot_be_is_refused() {
     assert_eq!((never.verdict, never.retry_after), (Verdict::Never, NEVER));
     assert!(ask(b, 1).expect("an answer").decision.is_allowed(), "the refusal charged nothing");
 
-    let plain = Table::private(&Options::new(1_000), &["10/s".parse::<Policy>().expect("a policy")]).expect("a table");
+    let plain =
+        Table::private(&Options::new(1_000), &["10/s".parse::<Policy>().expect("a policy")])
+            .expect("a table");
     assert_eq!(tree.take_at(&plain, b, b"k", START, 1), Err(HierarchyError::Policy));
-    let levels = |tree: &mut Hierarchy, id, n: usize| tree.add(id, format!("{n}").as_bytes(), "", "", 1);
+    let levels =
+        |tree: &mut Hierarchy, id, n: usize| tree.add(id, format!("{n}").as_bytes(), "", "", 1);
     let mut deep = hierarchy("10/s", 2 * SEC);
-    let last = (1..LEVELS_MOST).fold(ClassId::ROOT, |id, n| levels(&mut deep, id, n).expect("a level"));
+    let last =
+        (1..LEVELS_MOST).fold(ClassId::ROOT, |id, n| levels(&mut deep, id, n).expect("a level"));
     assert_eq!(levels(&mut deep, last, 99), Err(HierarchyError::Levels));
     assert!(deep.take_at(&table, last, b"", START, 1).expect("an answer").decision.is_allowed());
-    assert_eq!(deep.take_at(&table, last, b"", START + MIN, 1).expect("an answer").interval, 100 * MS);
+    assert_eq!(
+        deep.take_at(&table, last, b"", START + MIN, 1).expect("an answer").interval,
+        100 * MS
+    );
 }
 
 #[test]
 fn the_root_alone_takes_requests() {
     let table = table();
     let tree = hierarchy("10/s", 2 * SEC);
-    let ask = |at| tree.take_at(&table, ClassId::ROOT, b"", START + at, 1).expect("an answer").decision.is_allowed();
+    let ask = |at| {
+        tree.take_at(&table, ClassId::ROOT, b"", START + at, 1)
+            .expect("an answer")
+            .decision
+            .is_allowed()
+    };
     assert!((0..21).all(|_| ask(0)) && !ask(0) && !ask(100 * MS - 1) && ask(100 * MS));
 }
 
@@ -345,20 +404,34 @@ fn the_root_alone_takes_requests() {
 #[test]
 fn a_full_table_refuses_and_charges_nothing() {
     let options = Options { on_full: OnFull::Deny, ..Options::new(1) };
-    let table = Table::private(&options, &[Hierarchy::policy(), "1/day".parse().expect("a policy")]).expect("a table");
+    let table =
+        Table::private(&options, &[Hierarchy::policy(), "1/day".parse().expect("a policy")])
+            .expect("a table");
     let mut tree = hierarchy("1000/s", 100 * MS);
     let users = tree.add(ClassId::ROOT, b"users", "", "", 100_000).expect("a class");
-    assert!(tree.take_at(&table, users, b"first", START, 1).expect("an answer").decision.is_allowed());
+    assert!(tree
+        .take_at(&table, users, b"first", START, 1)
+        .expect("an answer")
+        .decision
+        .is_allowed());
     let day = PolicyId::new(1);
-    let stored = (0..20_000_u64).filter(|key| table.check_at(day, &key.to_be_bytes(), START, 1).is_allowed()).count();
+    let stored = (0..20_000_u64)
+        .filter(|key| table.check_at(day, &key.to_be_bytes(), START, 1).is_allowed())
+        .count();
     assert!(stored > 4_000, "{stored}");
     let at = START + 10 * MS;
-    let ask = |key: u64| tree.take_at(&table, users, &key.to_be_bytes(), at, 1).expect("an answer").decision;
+    let ask = |key: u64| {
+        tree.take_at(&table, users, &key.to_be_bytes(), at, 1).expect("an answer").decision
+    };
     let (admitted, refused): (Vec<_>, Vec<_>) = (0..200).map(ask).partition(Decision::is_allowed);
     // Under some seeds a few of the 200 keys find a slot.
-    assert!(refused.len() > 190 && refused.iter().all(|decision| decision.reason == Reason::TableFull), "{refused:?}");
-    // The first key's debt is paid. A request for no permits returns what the root owes: a millisecond for each
-    // admitted request.
-    let root = tree.take_at(&table, users, b"first", at, 0).expect("an answer").decision.reset_after;
+    assert!(
+        refused.len() > 190 && refused.iter().all(|decision| decision.reason == Reason::TableFull),
+        "{refused:?}"
+    );
+    // The first key's debt is paid. A request for no permits returns what the root owes: a
+    // millisecond for each admitted request.
+    let root =
+        tree.take_at(&table, users, b"first", at, 0).expect("an answer").decision.reset_after;
     assert_eq!(root, admitted.len() as u64 * MS, "the root was charged for a refused request");
 }

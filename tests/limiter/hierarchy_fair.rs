@@ -1,5 +1,5 @@
-//! Shares of tenants that are idle and backlogged by turns, beside the max-min fair shares of the requests that they
-//! made. Time is virtual.
+//! Shares of tenants that are idle and backlogged by turns, beside the max-min fair shares of the
+//! requests that they made. Time is virtual.
 
 use crate::common::{is_short, Rng, MS, SEC};
 use std::cmp::Reverse;
@@ -43,11 +43,13 @@ impl Simulation {
     fn new(rate: u64, burst: u64, tenants: u64, rates: impl Fn(u64) -> (u64, u64)) -> Simulation {
         let options = Options { on_full: OnFull::Deny, ..Options::new(5_000) };
         let table = Table::private(&options, &[Hierarchy::policy()]).expect("a table");
-        let mut tree = Hierarchy::new(PolicyId::FIRST, &format!("{rate}/s"), burst, 2_000).expect("a hierarchy");
+        let mut tree = Hierarchy::new(PolicyId::FIRST, &format!("{rate}/s"), burst, 2_000)
+            .expect("a hierarchy");
         let text = |rate: u64| if rate == 0 { String::new() } else { format!("{rate}/s") };
         let mut add = |n: u64| {
             let (guaranteed, ceiling) = rates(n);
-            let class = tree.add(ClassId::ROOT, &n.to_be_bytes(), &text(guaranteed), &text(ceiling), 1);
+            let class =
+                tree.add(ClassId::ROOT, &n.to_be_bytes(), &text(guaranteed), &text(ceiling), 1);
             let ceiling = if ceiling == 0 { rate } else { ceiling };
             Tenant {
                 class: class.expect("a class"),
@@ -66,12 +68,20 @@ impl Simulation {
     /// Runs a phase, whose first `settling` nanoseconds do not count.
     fn run(&mut self, arrivals: Arrivals, settling: u64, length: u64) {
         let shop = self.shop.clone();
-        let ask = |class, time| shop.1.take_at(&shop.0, class, b"", time, 1).expect("an answer").decision.is_allowed();
+        let ask = |class, time| {
+            shop.1.take_at(&shop.0, class, b"", time, 1).expect("an answer").decision.is_allowed()
+        };
         self.run_with(arrivals, settling, length, &ask);
     }
 
     /// [`Simulation::run`] with another limiter.
-    fn run_with(&mut self, arrivals: Arrivals, settling: u64, length: u64, ask: &dyn Fn(ClassId, u64) -> bool) {
+    fn run_with(
+        &mut self,
+        arrivals: Arrivals,
+        settling: u64,
+        length: u64,
+        ask: &dyn Fn(ClassId, u64) -> bool,
+    ) {
         let (from, to) = (self.now, self.now + settling + length);
         let mut events = BinaryHeap::new();
         for (n, tenant) in self.tenants.iter_mut().enumerate() {
@@ -99,11 +109,12 @@ impl Simulation {
         self.now = to;
     }
 
-    /// The max-min fair rates of the requests that were made: `min(asked, ceiling, max(guaranteed, fair))`, where
-    /// `fair` uses up the rate.
+    /// The max-min fair rates of the requests that were made:
+    /// `min(asked, ceiling, max(guaranteed, fair))`, where `fair` uses up the rate.
     fn fair(&self, seconds: f64) -> Vec<f64> {
         let shares = |fair: f64| -> Vec<f64> {
-            let share = |t: &Tenant| fair.max(t.guaranteed).min(t.ceiling).min(t.asked as f64 / seconds);
+            let share =
+                |t: &Tenant| fair.max(t.guaranteed).min(t.ceiling).min(t.asked as f64 / seconds);
             self.tenants.iter().map(share).collect()
         };
         let (mut low, mut high) = (0.0, self.rate);
@@ -118,8 +129,8 @@ impl Simulation {
         shares(low)
     }
 
-    /// The largest relative distance of a tenant's rate from its fair one, and the sum of all distances relative to
-    /// the sum of rates.
+    /// The largest relative distance of a tenant's rate from its fair one, and the sum of all
+    /// distances relative to the sum of rates.
     fn distance(&self, length: u64) -> (f64, f64) {
         let seconds = length as f64 / SEC as f64;
         let fair = self.fair(seconds);
@@ -130,8 +141,8 @@ impl Simulation {
     }
 }
 
-/// 1,000 tenants share 10,000 permits a second. A tenth of them has a guarantee of 20/s, four tenths one of 2/s, and
-/// some have a ceiling of 15/s or 50/s.
+/// 1,000 tenants share 10,000 permits a second. A tenth of them has a guarantee of 20/s, four
+/// tenths one of 2/s, and some have a ceiling of 15/s or 50/s.
 fn thousand(burst: u64) -> Simulation {
     Simulation::new(10_000, burst, 1_000, |n| {
         let guaranteed = if n % 10 == 0 { 20 } else { 2 * u64::from(n % 10 < 5) };
@@ -170,7 +181,11 @@ fn worst_of(burst: u64, arrivals: Arrivals, settling: u64) -> (f64, f64) {
         begin(&mut simulation, phase);
         simulation.run(arrivals, settling, length);
         let (one, all) = simulation.distance(length);
-        println!("{arrivals:?} burst {burst} phase {phase}: worst {:.3} %, all {:.3} %", one * 100.0, all * 100.0);
+        println!(
+            "{arrivals:?} burst {burst} phase {phase}: worst {:.3} %, all {:.3} %",
+            one * 100.0,
+            all * 100.0
+        );
         (worst, most) = (worst.max(one), most.max(all));
     }
     (worst, most)
@@ -183,8 +198,8 @@ fn a_thousand_tenants_get_max_min_fair_shares() {
     assert!(all < 0.002, "{:.2} %", all * 100.0);
 }
 
-/// The hardest case: everyone asks on one tick, in one order, so those who come later in a tick always find a greater
-/// debt.
+/// The hardest case: everyone asks on one tick, in one order, so those who come later in a tick
+/// always find a greater debt.
 #[test]
 fn tenants_on_one_tick_are_near_their_fair_shares() {
     let (worst, all) = worst_of(SEC, Arrivals::Ticks, 5 * SEC);
@@ -194,22 +209,24 @@ fn tenants_on_one_tick_are_near_their_fair_shares() {
     assert!(all < 0.005, "{:.2} %", all * 100.0);
 }
 
-/// The measure notices an unfair limiter: a bucket that all tenants share gives each of them a part in proportion to
-/// its requests.
+/// The measure notices an unfair limiter: a bucket that all tenants share gives each of them a part
+/// in proportion to its requests.
 #[test]
 fn a_shared_bucket_is_not_fair() {
     let mut simulation = thousand(SEC / 2);
     let bucket = Limiter::new(&"10000/s".parse().expect("a policy")).expect("a limiter");
     begin(&mut simulation, 0);
     let length = 20 * SEC;
-    simulation.run_with(Arrivals::Even, 5 * SEC, length, &|_, time| bucket.check_at(time, 1).is_allowed());
+    simulation.run_with(Arrivals::Even, 5 * SEC, length, &|_, time| {
+        bucket.check_at(time, 1).is_allowed()
+    });
     let (worst, all) = simulation.distance(length);
     println!("a shared bucket: worst {:.0} %, all {:.0} %", worst * 100.0, all * 100.0);
     assert!(worst > 1.0 && all > 0.5);
 }
 
-/// Tenants share the root, and users their tenant: a tenant with more users gets no more than another, and its users
-/// share what it gets.
+/// Tenants share the root, and users their tenant: a tenant with more users gets no more than
+/// another, and its users share what it gets.
 #[test]
 fn users_share_what_their_tenant_gets() {
     let options = Options { on_full: OnFull::Deny, ..Options::new(5_000) };
@@ -219,7 +236,8 @@ fn users_share_what_their_tenant_gets() {
     let kinds = [(1_u64, "", 1_250.0), (5, "", 250.0), (50, "", 25.0), (10, "250/s", 25.0)];
     let mut users = Vec::new();
     for (n, (count, ceiling, fair)) in kinds.into_iter().enumerate() {
-        let tenant = tree.add(ClassId::ROOT, &[n as u8 + 1], "100/s", ceiling, 1).expect("a tenant");
+        let tenant =
+            tree.add(ClassId::ROOT, &[n as u8 + 1], "100/s", ceiling, 1).expect("a tenant");
         let class = tree.add(tenant, b"users", "1/s", "", 50).expect("users");
         users.extend((0..count).map(|user| (class, user.to_be_bytes(), fair, 0_u32)));
     }
@@ -243,16 +261,25 @@ fn users_share_what_their_tenant_gets() {
 /// Few permits in a burst.
 #[test]
 fn slow_hierarchies_are_fair_too() {
-    for (rate, burst, tenants) in
-        [(10, 2 * SEC, 3), (100, SEC, 20), (50, 2 * SEC, 10), (1_000, 100 * MS, 50), (10, 2 * SEC, 9), (10, 2 * SEC, 1)]
-    {
+    for (rate, burst, tenants) in [
+        (10, 2 * SEC, 3),
+        (100, SEC, 20),
+        (50, 2 * SEC, 10),
+        (1_000, 100 * MS, 50),
+        (10, 2 * SEC, 9),
+        (10, 2 * SEC, 1),
+    ] {
         let mut simulation = Simulation::new(rate, burst, tenants, |_| (0, 0));
         for tenant in &mut simulation.tenants {
             tenant.asks = 200;
         }
         simulation.run(Arrivals::Even, 100 * SEC, 400 * SEC);
         let (worst, all) = simulation.distance(400 * SEC);
-        println!("{rate}/s burst {burst} for {tenants}: worst {:.3} %, all {:.3} %", worst * 100.0, all * 100.0);
+        println!(
+            "{rate}/s burst {burst} for {tenants}: worst {:.3} %, all {:.3} %",
+            worst * 100.0,
+            all * 100.0
+        );
         assert!(worst < 0.01, "{:.2} %", worst * 100.0);
     }
 }

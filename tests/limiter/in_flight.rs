@@ -20,8 +20,8 @@ fn a_window_of_four() {
     // A cumulative acknowledgement of two frees two.
     assert!(window.acknowledge(2));
     assert_eq!((window.read().usable(), window.acquire(2), window.acquire(1)), (2, Some(6), None));
-    // Two of four permits are released. Then a limit of 2 with 3 permits in flight refuses until two of them are
-    // acknowledged.
+    // Two of four permits are released. Then a limit of 2 with 3 permits in flight refuses until
+    // two of them are acknowledged.
     assert!(window.acknowledge(3));
     window.resize(2);
     assert_eq!((window.read().in_flight(), window.acquire(1)), (3, None));
@@ -52,8 +52,10 @@ fn a_window_equals_the_sequential_model() {
                     assert_eq!(window.acquire(n), fits.then_some(sent as u32 & 0x3f_ffff));
                 }
                 2 if random.one_in(2) => {
-                    // A number near those in flight: some of them are late, and some were never sent.
-                    let last = (acknowledged + random.below((sent - acknowledged) * 2 + 2)).saturating_sub(1);
+                    // A number near those in flight: some of them are late, and some were never
+                    // sent.
+                    let last = (acknowledged + random.below((sent - acknowledged) * 2 + 2))
+                        .saturating_sub(1);
                     let moves = last > acknowledged && last <= sent;
                     acknowledged = if moves { last } else { acknowledged };
                     assert_eq!(window.acknowledge(last as u32 & 0x3f_ffff), moves);
@@ -84,11 +86,13 @@ fn a_window_equals_the_sequential_model() {
 #[test]
 fn a_key_has_its_limit_and_no_more() {
     let table = table();
-    let tickets: Vec<Ticket> = (0..4).map(|_| table.acquire(b"user 7", 4).expect("below the limit")).collect();
+    let tickets: Vec<Ticket> =
+        (0..4).map(|_| table.acquire(b"user 7", 4).expect("below the limit")).collect();
     assert_eq!(table.acquire(b"user 7", 4), Err(Refusal::Limit));
     assert_eq!((table.count(b"user 7"), table.count(b"user 8")), (4, 0));
     assert!(table.release(tickets[1]));
-    // Each call gives its own limit. If more permits are in flight, the call refuses until enough of them are released.
+    // Each call gives its own limit. If more permits are in flight, the call refuses until enough
+    // of them are released.
     assert_eq!(table.acquire(b"user 7", 2), Err(Refusal::Limit));
     assert!(table.release(tickets[0]));
     assert_eq!(table.acquire(b"user 7", 2), Err(Refusal::Limit));
@@ -97,8 +101,12 @@ fn a_key_has_its_limit_and_no_more() {
     assert_eq!(table.acquire(b"user 7", 0), Err(Refusal::Limit));
     assert!(table.release(last) && table.release(tickets[3]));
     assert_eq!(table.count(b"user 7"), 0);
-    for gone in tickets.into_iter().chain([last, Ticket::default(), Ticket::from_bits(u64::MAX), Ticket::from_bits(1)])
-    {
+    for gone in tickets.into_iter().chain([
+        last,
+        Ticket::default(),
+        Ticket::from_bits(u64::MAX),
+        Ticket::from_bits(1),
+    ]) {
         assert!(!table.release(gone), "{gone:?}");
     }
 }
@@ -157,8 +165,12 @@ fn random_operations_equal_the_sequential_model() {
 #[test]
 fn more_permits_than_a_slot_counts() {
     let table = table();
-    let tickets: Vec<Ticket> = (0..200_000).map(|_| table.acquire(b"all", 200_000).expect("below")).collect();
-    assert_eq!((table.acquire(b"all", 200_000), table.count(b"all")), (Err(Refusal::Limit), 200_000));
+    let tickets: Vec<Ticket> =
+        (0..200_000).map(|_| table.acquire(b"all", 200_000).expect("below")).collect();
+    assert_eq!(
+        (table.acquire(b"all", 200_000), table.count(b"all")),
+        (Err(Refusal::Limit), 200_000)
+    );
     assert!(tickets.into_iter().all(|ticket| table.release(ticket)));
     assert_eq!(table.count(b"all"), 0);
 }
@@ -166,7 +178,8 @@ fn more_permits_than_a_slot_counts() {
 #[test]
 fn a_full_window_says_so() {
     let table = InFlight::private(&Options::new(1)).expect("a table");
-    let tickets: Vec<Ticket> = (0..100_u32).filter_map(|key| table.acquire(&key.to_le_bytes(), 1).ok()).collect();
+    let tickets: Vec<Ticket> =
+        (0..100_u32).filter_map(|key| table.acquire(&key.to_le_bytes(), 1).ok()).collect();
     // 2 slots and a window of 32, in whole lines.
     assert!((32..=40).contains(&tickets.len()), "{}", tickets.len());
     let new = |key: u32| table.acquire(&key.to_le_bytes(), 1).err();
@@ -211,7 +224,10 @@ fn two_handles_of_a_process_are_two_owners() {
     let length = (memory.len() - at) * 8;
     // SAFETY: the vector outlives both tables, and only they use it.
     let (first, second) = unsafe {
-        (InFlight::init_in(room, length, &options).expect("made"), InFlight::attach_in(room, length).expect("attached"))
+        (
+            InFlight::init_in(room, length, &options).expect("made"),
+            InFlight::attach_in(room, length).expect("attached"),
+        )
     };
     let ticket = first.acquire(b"k", 2).expect("one");
     let other = second.acquire(b"k", 2).expect("two");
@@ -270,7 +286,10 @@ fn damaged_memory_is_refused_or_stays_memory() {
                 assert!(
                     matches!(
                         why,
-                        TableError::NotATable | TableError::Version | TableError::Corrupt | TableError::Truncated
+                        TableError::NotATable
+                            | TableError::Version
+                            | TableError::Corrupt
+                            | TableError::Truncated
                     ),
                     "{why}"
                 );
@@ -329,10 +348,10 @@ fn throughput(time: std::time::Duration, pass: impl Fn() + Sync) -> u64 {
     passed.into_inner()
 }
 
-/// Compares two counts of one run, and takes the best ratio of at most 20. If no other program uses the cores, the
-/// ratio is 4 to 16. On a busy machine the 16 threads seldom run at the same time, so a mutex is seldom contended,
-/// and the ratio may be only 1.9. The test then requires less. A window that blocks has a ratio of 0.3 to 1, and
-/// still fails.
+/// Compares two counts of one run, and takes the best ratio of at most 20. If no other program uses
+/// the cores, the ratio is 4 to 16. On a busy machine the 16 threads seldom run at the same time,
+/// so a mutex is seldom contended, and the ratio may be only 1.9. The test then requires less. A
+/// window that blocks has a ratio of 0.3 to 1, and still fails.
 #[test]
 fn sixteen_threads_pass_a_window_more_often_than_a_mutex() {
     let time = std::time::Duration::from_millis(100);

@@ -60,28 +60,43 @@ fn gradient2_equals_the_reference_within_rounding() {
     for _ in 0..rounds(400) {
         let (least, most) = (random.within(1, 20) as u32, random.within(50, 1000) as u32);
         let mut limit = Gradient2::new(20, least, most);
-        let mut reference =
-            Reference { estimate: 20.0, least: least.into(), most: most.into(), long: 0.0, count: 0, sum: 0.0 };
+        let mut reference = Reference {
+            estimate: 20.0,
+            least: least.into(),
+            most: most.into(),
+            long: 0.0,
+            count: 0,
+            sum: 0.0,
+        };
         for _ in 0..100 {
-            // Never exactly half of the limit, because there a double and an integer may decide differently, and the
-            // traces then differ for good.
+            // Never exactly half of the limit, because there a double and an integer may decide
+            // differently, and the traces then differ for good.
             let all = limit.limit();
-            let in_flight = if random.one_in(4) { all / 4 } else { all / 2 + 1 + random.below(u64::from(all)) as u32 };
+            let in_flight = if random.one_in(4) {
+                all / 4
+            } else {
+                all / 2 + 1 + random.below(u64::from(all)) as u32
+            };
             let latency = random.within(MS, 40 * MS);
-            let (got, wanted) = (limit.sample(in_flight, latency), reference.sample(in_flight, latency));
+            let (got, wanted) =
+                (limit.sample(in_flight, latency), reference.sample(in_flight, latency));
             // A double may be just below a whole number when the integer equals it.
             assert!(got.abs_diff(wanted) <= 1, "{got} {wanted}");
             differ += u64::from(got != wanted);
         }
     }
-    // In at most one sample of 40 the double and the integer are on different sides of a whole number.
+    // In at most one sample of 40 the double and the integer are on different sides of a whole
+    // number.
     assert!(differ <= rounds(400) * 100 / 40, "{differ}");
 }
 
 #[test]
 fn aimd_adds_one_and_takes_a_tenth() {
     let mut limit = Aimd::new(20, 10, 25, 100 * MS);
-    assert_eq!((limit.sample(20, MS, false), limit.sample(10, MS, false), limit.sample(11, MS, false)), (21, 21, 22));
+    assert_eq!(
+        (limit.sample(20, MS, false), limit.sample(10, MS, false), limit.sample(11, MS, false)),
+        (21, 21, 22)
+    );
     // In turn: a dropped request, a latency above the timeout, the floor.
     assert_eq!((limit.sample(1, MS, true), limit.sample(1, 100 * MS + 1, false)), (19, 17));
     assert_eq!((0..20).map(|_| limit.sample(1, MS, true)).last(), Some(10));
@@ -97,15 +112,16 @@ fn no_sample_overflows_or_leaves_the_bounds() {
         let mut gradient = Gradient2::new(random.next() as u32, least, most);
         let mut aimd = Aimd::new(random.next() as u32, least, most, random.next());
         for _ in 0..50 {
-            let (in_flight, latency) = (random.skewed(u32::MAX.into()) as u32, random.next() >> random.below(64));
+            let (in_flight, latency) =
+                (random.skewed(u32::MAX.into()) as u32, random.next() >> random.below(64));
             assert!((least..=most).contains(&gradient.sample(in_flight, latency)));
             assert!((least..=most).contains(&aimd.sample(in_flight, latency, random.one_in(3))));
         }
     }
 }
 
-/// Acquires as many permits as the limit, and releases all with the given latency. Returns the limit after each
-/// release.
+/// Acquires as many permits as the limit, and releases all with the given latency. Returns the
+/// limit after each release.
 fn round(limit: &Adaptive, latency: u64) -> Vec<u32> {
     let tickets: Vec<AdaptiveTicket> = std::iter::from_fn(|| limit.acquire()).collect();
     assert_eq!(tickets.len() as u32, limit.limit());
@@ -116,13 +132,15 @@ fn round(limit: &Adaptive, latency: u64) -> Vec<u32> {
     tickets.into_iter().map(after).collect()
 }
 
-/// `Adaptive` gives the same limits for the same samples as `Gradient2` and `Aimd`, which follow the published trace.
+/// `Adaptive` gives the same limits for the same samples as `Gradient2` and `Aimd`, which follow
+/// the published trace.
 #[test]
 fn an_adaptive_limit_equals_its_algorithm() {
     let mut random = Rng(41);
     for _ in 0..rounds(200) {
         let (least, most) = (random.within(1, 20) as u32, random.within(50, 1000) as u32);
-        let (mut gradient2, mut aimd) = (Gradient2::new(20, least, most), Aimd::new(20, least, most, 30 * MS));
+        let (mut gradient2, mut aimd) =
+            (Gradient2::new(20, least, most), Aimd::new(20, least, most, 30 * MS));
         let shared = Adaptive::new(&AdaptiveOptions::gradient2(20, least, most));
         let other = Adaptive::new(&AdaptiveOptions::aimd(20, least, most, 30 * MS));
         for _ in 0..50 {
@@ -134,7 +152,12 @@ fn an_adaptive_limit_equals_its_algorithm() {
             let tickets: Vec<AdaptiveTicket> = (0..n).map(|_| shared.acquire().unwrap()).collect();
             assert!(shared.release_at(tickets[n as usize - 1], Outcome::Answered, latency, 0));
             assert_eq!(shared.limit(), gradient2.sample(n as u32, latency));
-            assert!(tickets[1..].iter().all(|ticket| shared.release_at(*ticket, Outcome::Ignored, latency, 0)));
+            assert!(tickets[1..].iter().all(|ticket| shared.release_at(
+                *ticket,
+                Outcome::Ignored,
+                latency,
+                0
+            )));
             let ticket = other.acquire().unwrap();
             assert!(other.release_at(ticket, outcome, latency, 0));
             assert_eq!(other.limit(), aimd.sample(1, latency, dropped));
@@ -143,8 +166,9 @@ fn an_adaptive_limit_equals_its_algorithm() {
     }
 }
 
-/// 10^5 releases at one latency, with the whole limit in flight: the limit only grows, up to its ceiling. (Netflix's
-/// first gradient algorithm lowers its limit to measure the latency of an idle server.)
+/// 10^5 releases at one latency, with the whole limit in flight: the limit only grows, up to its
+/// ceiling. (Netflix's first gradient algorithm lowers its limit to measure the latency of an idle
+/// server.)
 #[test]
 fn no_probe_drops_the_limit() {
     let limit = Adaptive::new(&AdaptiveOptions::gradient2(20, 5, 300));
@@ -170,16 +194,22 @@ fn a_permit_comes_back_once() {
     assert_eq!((limit.limit(), limit.read().in_flight), (1, 0));
 }
 
-/// All releases of a window are one sample: their mean latency, the most permits in flight, and whether a request was
-/// dropped. A window has at least ten releases.
+/// All releases of a window are one sample: their mean latency, the most permits in flight, and
+/// whether a request was dropped. A window has at least ten releases.
 #[test]
 fn a_window_is_one_sample() {
-    let options = AdaptiveOptions { window_ns: 100 * MS, ..AdaptiveOptions::aimd(20, 5, 100, 30 * MS) };
+    let options =
+        AdaptiveOptions { window_ns: 100 * MS, ..AdaptiveOptions::aimd(20, 5, 100, 30 * MS) };
     let limit = Adaptive::new(&options);
     let release = |outcome, latency, now| {
         let tickets: Vec<AdaptiveTicket> = (0..10).map(|_| limit.acquire().unwrap()).collect();
         assert!(limit.release_at(tickets[9], outcome, latency, now));
-        assert!(tickets[1..].iter().all(|ticket| limit.release_at(*ticket, Outcome::Ignored, latency, now)));
+        assert!(tickets[1..].iter().all(|ticket| limit.release_at(
+            *ticket,
+            Outcome::Ignored,
+            latency,
+            now
+        )));
         limit.limit()
     };
     // The first window ends with its tenth release, and the next one 100 ms later.
@@ -188,7 +218,8 @@ fn a_window_is_one_sample() {
     // The mean of nine short latencies and a long one is below the timeout.
     (0..9).for_each(|n| assert_eq!(release(Outcome::Answered, 10 * MS, n), 21));
     assert_eq!(release(Outcome::Answered, 90 * MS, 100 * MS - 1), 21);
-    // With 10 permits in flight of a limit of 21, less than half is in flight, so the sample changes nothing.
+    // With 10 permits in flight of a limit of 21, less than half is in flight, so the sample
+    // changes nothing.
     assert_eq!(release(Outcome::Answered, 10 * MS, 100 * MS), 21);
     (0..9).for_each(|_| assert_eq!(release(Outcome::Answered, 10 * MS, 300 * MS), 21));
     // One dropped request makes the window's sample a drop.
@@ -205,7 +236,13 @@ fn a_keys_limit_follows_the_latency() {
     assert_eq!((acquire(), limit.read().in_flight), (Err(Refusal::Limit), 0));
     assert!(limit.release_key(&flights, b"server", first, Outcome::Answered, MS));
     assert_eq!(limit.limit(), 3);
-    assert!(!limit.release_key(&flights, b"server", tollbar::in_flight::Ticket::default(), Outcome::Dropped, MS));
+    assert!(!limit.release_key(
+        &flights,
+        b"server",
+        tollbar::in_flight::Ticket::default(),
+        Outcome::Dropped,
+        MS
+    ));
     assert!(limit.release_key(&flights, b"server", second, Outcome::Dropped, MS));
     assert_eq!((limit.limit(), flights.count(b"server")), (2, 0));
 }
@@ -218,9 +255,12 @@ fn threads_lose_no_sample() {
         for _ in 0..8 {
             scope.spawn(|| {
                 for _ in 0..1000 {
-                    // The ticket says that as many permits as the limit are in flight, so the sample raises the limit
-                    // by 1.
-                    let full = limit.acquire().map(|_| AdaptiveTicket::from_bits(u32::MAX.into())).unwrap();
+                    // The ticket says that as many permits as the limit are in flight, so the
+                    // sample raises the limit by 1.
+                    let full = limit
+                        .acquire()
+                        .map(|_| AdaptiveTicket::from_bits(u32::MAX.into()))
+                        .unwrap();
                     assert!(limit.release(full, Outcome::Answered, 1));
                 }
             });

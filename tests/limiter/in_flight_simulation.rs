@@ -1,4 +1,5 @@
-//! Compares adaptive limits with static ones, on a virtual clock, for a server whose capacity halves for 20 seconds.
+//! Compares adaptive limits with static ones, on a virtual clock, for a server whose capacity
+//! halves for 20 seconds.
 
 use crate::common::MS;
 use crate::overload::{gradient2, run, Limiter, Static, PHASE, WINDOW};
@@ -13,7 +14,13 @@ impl Limiter for Key {
         self.0.acquire_key(&self.1, b"the server").ok()
     }
     fn release(&mut self, permit: Ticket, latency: u64, now: u64) {
-        assert!(self.0.release_key_at(&self.1, b"the server", permit, (Outcome::Answered, latency), now));
+        assert!(self.0.release_key_at(
+            &self.1,
+            b"the server",
+            permit,
+            (Outcome::Answered, latency),
+            now
+        ));
     }
 }
 
@@ -28,12 +35,14 @@ fn aimd(window_ns: u64) -> AdaptiveOptions {
     AdaptiveOptions { window_ns, ..AdaptiveOptions::aimd(20, 5, 1000, 30 * MS) }
 }
 
-/// In each phase the adaptive limits answer at least 90 % as many requests in time as that phase's best static limit.
-/// The static limits 30 and 150 do not do so in all phases, and the static limit 60 does.
+/// In each phase the adaptive limits answer at least 90 % as many requests in time as that phase's
+/// best static limit. The static limits 30 and 150 do not do so in all phases, and the static limit
+/// 60 does.
 #[test]
 fn adaptive_limits_are_near_the_best_static_one_while_the_capacity_halves() {
     let fixed: Vec<[u64; 3]> = (1..=40).map(|n| goodput(&mut Static(n * 5, 0))).collect();
-    let best: [u64; 3] = std::array::from_fn(|phase| fixed.iter().map(|one| one[phase]).max().unwrap());
+    let best: [u64; 3] =
+        std::array::from_fn(|phase| fixed.iter().map(|one| one[phase]).max().unwrap());
     let near = |one: [u64; 3]| one.iter().zip(best).all(|(&one, best)| one * 10 >= best * 9);
     assert!(!near(fixed[5]) && near(fixed[11]) && !near(fixed[29]), "{fixed:?}");
     let flights = || InFlight::private(&Options::new(10)).unwrap();
@@ -45,12 +54,15 @@ fn adaptive_limits_are_near_the_best_static_one_while_the_capacity_halves() {
     }
 }
 
-/// Gradient2 needs windows here. Without them each of 4,000 releases a second is a sample. Then its long-term
-/// latency, a mean over about 600 samples, follows the overload within a second, and the limit rises until no answer
-/// is in time.
+/// Gradient2 needs windows here. Without them each of 4,000 releases a second is a sample. Then its
+/// long-term latency, a mean over about 600 samples, follows the overload within a second, and the
+/// limit rises until no answer is in time.
 #[test]
 fn without_windows_gradient2_takes_an_overload_for_the_rule() {
     let [before, during, after] = goodput(&mut Adaptive::new(&gradient2(0)));
     let [windows, ..] = goodput(&mut Adaptive::new(&gradient2(WINDOW)));
-    assert!(before * 10 < windows && during == 0 && after == 0, "{before} {during} {after}, {windows}");
+    assert!(
+        before * 10 < windows && during == 0 && after == 0,
+        "{before} {during} {after}, {windows}"
+    );
 }

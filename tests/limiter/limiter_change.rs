@@ -1,5 +1,5 @@
-//! Changing a limiter's policy while it is in use: the state that it keeps, the policy that each call decides by, and
-//! how much it admits.
+//! Changing a limiter's policy while it is in use: the state that it keeps, the policy that each
+//! call decides by, and how much it admits.
 
 use crate::common::*;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -18,7 +18,8 @@ fn limiter(text: &str) -> Limiter<State, Manual> {
 fn what_is_kept() {
     for (keep, remaining, retry) in [
         (Keep::Count, 6, 0),
-        // Four permits of 6 s each: 24 s of debt. Those are 40 permits of 100 a minute, and some nanoseconds.
+        // Four permits of 6 s each: 24 s of debt. Those are 40 permits of 100 a minute, and some
+        // nanoseconds.
         (Keep::Time, 59, 0),
         (Keep::Reset, 100, 0),
     ] {
@@ -36,7 +37,10 @@ fn what_is_kept() {
         assert_eq!(limiter.admit_at(HOUR, 101), Verdict::Never);
         // A new permit comes each 600 ms, and not each 6 s.
         assert!(limiter.reserve(1, HOUR + 600 * MS).is_some_and(|at| at > HOUR), "{keep:?}");
-        assert!(limiter.wait(1, 1200 * MS).is_allowed() && limiter.now() >= HOUR + 600 * MS, "{keep:?}");
+        assert!(
+            limiter.wait(1, 1200 * MS).is_allowed() && limiter.now() >= HOUR + 600 * MS,
+            "{keep:?}"
+        );
     }
 }
 
@@ -76,17 +80,23 @@ fn a_limiter_keeps_what_a_key_keeps() {
         for (old, new) in texts.iter().flat_map(|old| texts.iter().map(move |new| (old, new))) {
             for _ in 0..rounds(10) {
                 let limiter = limiter(old);
-                let table = Table::private(&Options::new(100).with_seed(1), &[policy(old)]).unwrap();
+                let table =
+                    Table::private(&Options::new(100).with_seed(1), &[policy(old)]).unwrap();
                 let mut now = HOUR;
                 for _ in 0..rng.below(6) {
                     let cost = 1 + rng.below(3);
-                    assert_eq!(limiter.admit_at(now, cost), table.admit_at(FIRST, b"key", now, cost), "{old}");
+                    assert_eq!(
+                        limiter.admit_at(now, cost),
+                        table.admit_at(FIRST, b"key", now, cost),
+                        "{old}"
+                    );
                     now += rng.below(200 * MS);
                 }
                 limiter.set_policy_at(now, &policy(new), keep).unwrap();
                 table.set_policy_keeping(FIRST, &policy(new), keep).unwrap();
                 for _ in 0..3 {
-                    let decision = (limiter.check_at(now, 1), table.check_at(FIRST, b"key", now, 1));
+                    let decision =
+                        (limiter.check_at(now, 1), table.check_at(FIRST, b"key", now, 1));
                     assert_eq!(decision.0, decision.1, "{old} to {new}, {keep:?}");
                     now += rng.below(200 * MS);
                 }
@@ -98,12 +108,14 @@ fn a_limiter_keeps_what_a_key_keeps() {
 /// From and to windows and logs of many words.
 #[test]
 fn windows_and_logs_keep_permits_too() {
-    let texts = ["10/s", "20/s algo sliding-window", "15/s algo sliding-log", "12/s algo fixed-window"];
+    let texts =
+        ["10/s", "20/s algo sliding-window", "15/s algo sliding-log", "12/s algo fixed-window"];
     for (old, new) in texts.iter().flat_map(|old| texts.iter().map(move |new| (old, new))) {
         if policy(old) == policy(new) {
             continue;
         }
-        for (keep, least, most) in [(Keep::Count, 6, 6), (Keep::Reset, 10, 20), (Keep::Time, 0, 20)] {
+        for (keep, least, most) in [(Keep::Count, 6, 6), (Keep::Reset, 10, 20), (Keep::Time, 0, 20)]
+        {
             let limiter = limiter(old);
             let had = limiter.take_up_to(100) - 6;
             limiter.shared().reset();
@@ -150,8 +162,8 @@ trait Tap: Sized {
 }
 impl<T> Tap for T {}
 
-/// A policy that comes back needs no new state, so a limiter may change to and fro without end, and to 4,096 policies
-/// in its life.
+/// A policy that comes back needs no new state, so a limiter may change to and fro without end, and
+/// to 4,096 policies in its life.
 #[test]
 fn states_are_kept_to_a_bound() {
     let limiter = limiter("3/s");
@@ -169,8 +181,9 @@ fn states_are_kept_to_a_bound() {
     assert_eq!(limiter.take_up_to(1000), 100);
 }
 
-/// Threads take all permits while another thread changes the policy to and fro on a clock that stands still. Each
-/// policy gives its burst at most, and only permits that were taken during a change are given twice.
+/// Threads take all permits while another thread changes the policy to and fro on a clock that
+/// stands still. Each policy gives its burst at most, and only permits that were taken during a
+/// change are given twice.
 #[test]
 fn threads_take_while_the_policy_changes() {
     let mut stopped = 0;
@@ -194,15 +207,19 @@ fn threads_take_while_the_policy_changes() {
             }
             scope.spawn(|| limiter.set_policy(&policy("1500/h"), Keep::Count).unwrap());
         });
-        // A change keeps the permits left of the first policy's 1000. So without a call that overlaps a change the
-        // threads get 1000 in all.
+        // A change keeps the permits left of the first policy's 1000. So without a call that
+        // overlaps a change the threads get 1000 in all.
         let all = taken.into_inner() + limiter.take_up_to(u64::MAX);
-        // If the changing thread is stopped in the middle, more calls overlap the change. Then the threads get at
-        // most both bursts.
+        // If the changing thread is stopped in the middle, more calls overlap the change. Then the
+        // threads get at most both bursts.
         assert!((1000..=2500).contains(&all), "{all}");
         stopped += u64::from(all > 1000 + 6);
     }
-    assert!(stopped <= rounds(100) / 4, "{stopped} of {} changes were given more than once", rounds(100));
+    assert!(
+        stopped <= rounds(100) / 4,
+        "{stopped} of {} changes were given more than once",
+        rounds(100)
+    );
 }
 
 /// A change to the same policy with `Keep::Reset` forgives the debt.

@@ -61,14 +61,26 @@ fn each_call_counts_once_by_its_answer() {
             limiter.clock().advance(SEC / 20);
         }
         limiter.reset();
-        assert_eq!((limiter.counts(), limiter.snapshot().decisions), (expected, expected), "{text}");
-        assert!(expected.denied > 0 && (expected.allowed > 0 || text == "0/s"), "{text}: {expected:?}");
-        // An algorithm that lends admits any cost, and a limit of 0 has no burst, so neither returns `Never`.
-        assert!(expected.never > 0 || text == "0/s" || text.ends_with("borrow"), "{text}: {expected:?}");
+        assert_eq!(
+            (limiter.counts(), limiter.snapshot().decisions),
+            (expected, expected),
+            "{text}"
+        );
+        assert!(
+            expected.denied > 0 && (expected.allowed > 0 || text == "0/s"),
+            "{text}: {expected:?}"
+        );
+        // An algorithm that lends admits any cost, and a limit of 0 has no burst, so neither
+        // returns `Never`.
+        assert!(
+            expected.never > 0 || text == "0/s" || text.ends_with("borrow"),
+            "{text}: {expected:?}"
+        );
     }
 }
 
-/// More threads than there are lines make `calls` each, all at once: the counts equal the returned verdicts.
+/// More threads than there are lines make `calls` each, all at once: the counts equal the returned
+/// verdicts.
 fn together(call: impl Fn(u64) -> Verdict + Sync) -> Counts {
     const THREADS: usize = 40;
     let barrier = Barrier::new(THREADS);
@@ -78,11 +90,14 @@ fn together(call: impl Fn(u64) -> Verdict + Sync) -> Counts {
     };
     thread::scope(|scope| {
         let threads: Vec<_> = (0..THREADS).map(|_| scope.spawn(each)).collect();
-        threads.into_iter().map(|thread| thread.join().expect("ends")).fold(Counts::default(), |all, expected| Counts {
-            allowed: all.allowed + expected.allowed,
-            denied: all.denied + expected.denied,
-            never: all.never + expected.never,
-        })
+        threads.into_iter().map(|thread| thread.join().expect("ends")).fold(
+            Counts::default(),
+            |all, expected| Counts {
+                allowed: all.allowed + expected.allowed,
+                denied: all.denied + expected.denied,
+                never: all.never + expected.never,
+            },
+        )
     })
 }
 
@@ -105,7 +120,8 @@ fn counts_of_all_threads_are_exact() {
 fn a_limiter_with_credit_counts_exactly() {
     for text in ["1000000/s burst 200000", "1000/s burst 1000", "5/s burst 5"] {
         let policy: Policy = text.parse().expect("a policy");
-        let limiter = Limiter::with(State::with_credit(&policy).expect("compiles"), Manual::new(SEC));
+        let limiter =
+            Limiter::with(State::with_credit(&policy).expect("compiles"), Manual::new(SEC));
         let never = policy.burst + 1;
         let expected = together(|n| match n % 100 {
             99 => limiter.admit(never),
@@ -121,7 +137,8 @@ fn a_limiter_with_credit_counts_exactly() {
     }
 }
 
-/// A call that refuses because of a ban, a class's reserve or a full queue counts the verdict and the reason.
+/// A call that refuses because of a ban, a class's reserve or a full queue counts the verdict and
+/// the reason.
 #[test]
 fn c11_reasons() {
     let banning = || {
@@ -138,18 +155,27 @@ fn c11_reasons() {
         |limiter| limiter.take_up_to(1) != 0,
         |limiter| limiter.reserve(1, limiter.now() + SEC).is_some(),
         |limiter| limiter.wait(1, SEC).is_allowed(),
-        |limiter| take_many(&[Limit::Limiter(limiter, 1)]).expect("a limiter").decision.is_allowed(),
+        |limiter| {
+            take_many(&[Limit::Limiter(limiter, 1)]).expect("a limiter").decision.is_allowed()
+        },
     ];
     for (n, ask) in ways.into_iter().enumerate() {
         let limiter = banning();
         assert!(!ask(&limiter), "way {n}");
-        assert_eq!(limiter.snapshot().reasons, Reasons { banned: 2, ..Reasons::default() }, "way {n}");
+        assert_eq!(
+            limiter.snapshot().reasons,
+            Reasons { banned: 2, ..Reasons::default() },
+            "way {n}"
+        );
     }
     let classes = limiter("10/min reserve low 8 high 0");
     for _ in 0..3 {
         let _ = classes.check_class(1, "low").expect("a class");
     }
-    assert!(!take_many(&[Limit::Class("low", &Limit::Limiter(&classes, 1))]).expect("a class").decision.is_allowed());
+    assert!(!take_many(&[Limit::Class("low", &Limit::Limiter(&classes, 1))])
+        .expect("a class")
+        .decision
+        .is_allowed());
     assert_eq!(classes.snapshot().reasons, Reasons { reserve: 2, ..Reasons::default() });
     let full = limiter("1/min").with_waiters(0);
     assert!(full.wait(1, 0).is_allowed());

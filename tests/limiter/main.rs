@@ -1,5 +1,5 @@
-//! Tests of limiters, hierarchies, in-flight limits, queues and client pacing, and of the metrics and pictures that
-//! are made from their decisions.
+//! Tests of limiters, hierarchies, in-flight limits, queues and client pacing, and of the metrics
+//! and pictures that are made from their decisions.
 
 mod cancelled_bookings;
 mod client_pacing;

@@ -41,7 +41,8 @@ impl Ticks {
 
     /// Whether a tick is due at `now`, which then is over.
     fn due(&mut self, now: u64) -> bool {
-        let due = self.next * u128::from(self.rate.period) <= u128::from(now) * u128::from(self.rate.limit);
+        let due = self.next * u128::from(self.rate.period)
+            <= u128::from(now) * u128::from(self.rate.limit);
         self.next += u128::from(due);
         due
     }
@@ -56,9 +57,11 @@ enum Rfc {
 impl Rfc {
     fn new(meter: &Meter) -> Rfc {
         match *meter {
-            Meter::SingleRate(rate, excess) => {
-                Rfc::Single { ticks: Ticks::new(rate), c: Tokens::full(rate.burst), e: Tokens::full(excess) }
-            }
+            Meter::SingleRate(rate, excess) => Rfc::Single {
+                ticks: Ticks::new(rate),
+                c: Tokens::full(rate.burst),
+                e: Tokens::full(excess),
+            },
             Meter::TwoRates { committed, peak } => Rfc::Two {
                 committed: Ticks::new(committed),
                 c: Tokens::full(committed.burst),
@@ -72,8 +75,8 @@ impl Rfc {
         match self {
             Rfc::Single { ticks, c, e } => {
                 while ticks.due(now) {
-                    // "If Tc is less than CBS, Tc is incremented by one, else if Te is less than EBS, Te is
-                    // incremented by one."
+                    // "If Tc is less than CBS, Tc is incremented by one, else if Te is less than
+                    // EBS, Te is incremented by one."
                     let _ = c.add() || e.add();
                 }
                 if before == Color::Green && c.count >= bytes {
@@ -113,8 +116,8 @@ fn random_rate(rng: &mut Rng) -> Rate {
     Rate { limit: rng.below(period.min(500)) + 1, period, burst: rng.below(60) + 1 }
 }
 
-/// Every packet of random meters has the RFC's colour, with and without colours of an earlier meter, also between two
-/// ticks.
+/// Every packet of random meters has the RFC's colour, with and without colours of an earlier
+/// meter, also between two ticks.
 #[test]
 fn every_packet_has_the_color_of_the_rfc() {
     let mut rng = Rng(2697);
@@ -125,7 +128,10 @@ fn every_packet_has_the_color_of_the_rfc() {
         let meter = if single {
             Meter::single_rate(committed, rng.below(80)).unwrap()
         } else {
-            let peak = Rate { limit: committed.limit + rng.below(400.min(15 * committed.period)), ..committed };
+            let peak = Rate {
+                limit: committed.limit + rng.below(400.min(15 * committed.period)),
+                ..committed
+            };
             Meter::two_rates(committed, Rate { burst: rng.below(90) + 1, ..peak }).unwrap()
         };
         let (state, mut rfc) = (MeterState::new().unwrap(), Rfc::new(&meter));
@@ -144,17 +150,20 @@ fn every_packet_has_the_color_of_the_rfc() {
             // Up to 60 tokens, at a tick, just before one or between two.
             let tokens = rng.below(60);
             let wait = tokens * committed.period / committed.limit;
-            now += [wait, wait.saturating_sub(1), wait + 1, 0, rng.below(wait + 1)][rng.below(5) as usize];
+            now += [wait, wait.saturating_sub(1), wait + 1, 0, rng.below(wait + 1)]
+                [rng.below(5) as usize];
         }
     }
     assert!(seen.iter().flatten().all(|count| *count > 1_000), "{seen:?}");
 }
 
-/// The examples of each text: two packets of the committed burst, one of the excess burst, and a red one.
+/// The examples of each text: two packets of the committed burst, one of the excess burst, and a
+/// red one.
 #[test]
 fn bursts_and_refills() {
     let committed = Rate { limit: 1_000, period: SEC, burst: 3_000 };
-    let (single, state) = (Meter::single_rate(committed, 1_500).unwrap(), MeterState::new().unwrap());
+    let (single, state) =
+        (Meter::single_rate(committed, 1_500).unwrap(), MeterState::new().unwrap());
     let at = |now, bytes| single.color_at(&state, now, bytes, Color::Green);
     assert_eq!([at(0, 3_000), at(0, 1_500), at(0, 1)], [Color::Green, Color::Yellow, Color::Red]);
     // Three seconds fill C, and only then E gets tokens.
@@ -167,7 +176,10 @@ fn bursts_and_refills() {
     let (two, state) = (Meter::two_rates(committed, peak).unwrap(), MeterState::new().unwrap());
     let at = |now, bytes| two.color_at(&state, now, bytes, Color::Green);
     assert_eq!([at(0, 3_000), at(0, 1_000), at(0, 1)], [Color::Green, Color::Yellow, Color::Red]);
-    assert_eq!([at(SEC, 1_000), at(SEC, 1_000), at(SEC, 1)], [Color::Green, Color::Yellow, Color::Red]);
+    assert_eq!(
+        [at(SEC, 1_000), at(SEC, 1_000), at(SEC, 1)],
+        [Color::Green, Color::Yellow, Color::Red]
+    );
 }
 
 /// Threads at one instant: together they get the bursts, to the byte.
@@ -175,14 +187,17 @@ fn bursts_and_refills() {
 fn threads_share_the_bursts_exactly() {
     let committed = Rate { limit: 1_000, period: SEC, burst: 6_000 };
     let peak = Rate { limit: 2_000, period: SEC, burst: 9_000 };
-    for meter in [Meter::single_rate(committed, 3_000).unwrap(), Meter::two_rates(committed, peak).unwrap()] {
+    for meter in
+        [Meter::single_rate(committed, 3_000).unwrap(), Meter::two_rates(committed, peak).unwrap()]
+    {
         for _ in 0..rounds(20) {
             let (state, counts) = (MeterState::new().unwrap(), [const { AtomicU64::new(0) }; 3]);
             std::thread::scope(|scope| {
                 for _ in 0..4 {
                     scope.spawn(|| {
                         for _ in 0..3_000 {
-                            counts[meter.color_at(&state, 0, 1, Color::Green) as usize].fetch_add(1, Relaxed);
+                            counts[meter.color_at(&state, 0, 1, Color::Green) as usize]
+                                .fetch_add(1, Relaxed);
                         }
                     });
                 }
@@ -218,7 +233,8 @@ fn the_largest_numbers_overflow_nothing() {
     let mut rng = Rng(2698);
     let largest = [0, 1, 1 << 61, (1 << 61) - 2, (1 << 62) - 1, 1 << 62, u64::MAX - 1, u64::MAX];
     let fast = Rate { limit: 15, period: 1, burst: 1 << 62 };
-    for meter in [Meter::single_rate(fast, 1 << 62).unwrap(), Meter::two_rates(fast, fast).unwrap()] {
+    for meter in [Meter::single_rate(fast, 1 << 62).unwrap(), Meter::two_rates(fast, fast).unwrap()]
+    {
         for _ in 0..rounds(20_000) {
             let mut pick = || largest[rng.below(8) as usize];
             let (words, now, bytes) = ([pick(), pick()], pick(), pick());
@@ -227,8 +243,16 @@ fn the_largest_numbers_overflow_nothing() {
             meter.color_at(&state, now, bytes, Color::Green);
         }
         let state = MeterState::new().unwrap();
-        assert_eq!(meter.color_at(&state, u64::MAX, 1, Color::Green), Color::Red, "after the last time");
+        assert_eq!(
+            meter.color_at(&state, u64::MAX, 1, Color::Green),
+            Color::Red,
+            "after the last time"
+        );
         assert_eq!(meter.color_at(&state, 1 << 40, 1 << 62, Color::Green), Color::Green);
-        assert_ne!(meter.color_at(&state, 0, 1, Color::Green), Color::Green, "a late clock finds an empty bucket");
+        assert_ne!(
+            meter.color_at(&state, 0, 1, Color::Green),
+            Color::Green,
+            "a late clock finds an empty bucket"
+        );
     }
 }

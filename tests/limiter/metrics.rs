@@ -1,4 +1,5 @@
-//! The text for Prometheus: each series appears once, escapes, short buffers, and the series that a decision raises.
+//! The text for Prometheus: each series appears once, escapes, short buffers, and the series that a
+//! decision raises.
 
 use tollbar::metrics::{write, Format, Source};
 use tollbar::table::{OnFull, Options, PolicyId, Table};
@@ -28,11 +29,15 @@ fn series(text: &str) -> Vec<(&str, u64)> {
 #[test]
 fn ten_refusals_raise_one_series_by_ten() {
     let options = Options::new(1000).with_on_full(OnFull::Deny);
-    let table = Table::private(&options, &[policy("5/min"), policy("100/h burst 20")]).expect("a table");
+    let table =
+        Table::private(&options, &[policy("5/min"), policy("100/h burst 20")]).expect("a table");
     let once = policy("1/h");
     let limiter = Limiter::new(&once).expect("a limiter");
     let at = |table: &Table| {
-        text(&[Source::table("logins", table), Source::limiter("all", &once, &limiter.snapshot())], Format::Prometheus)
+        text(
+            &[Source::table("logins", table), Source::limiter("all", &once, &limiter.snapshot())],
+            Format::Prometheus,
+        )
     };
     for n in 0..5 {
         assert!(table.check_at(PolicyId::FIRST, b"k", n, 1).is_allowed());
@@ -42,8 +47,11 @@ fn ten_refusals_raise_one_series_by_ten() {
         assert!(!table.check_at(PolicyId::FIRST, b"k", n, 1).is_allowed());
     }
     let after = at(&table);
-    let changed: Vec<_> =
-        series(&before).into_iter().zip(series(&after)).filter(|(before, after)| before != after).collect();
+    let changed: Vec<_> = series(&before)
+        .into_iter()
+        .zip(series(&after))
+        .filter(|(before, after)| before != after)
+        .collect();
     let name = "tollbar_decisions_total{limit=\"logins\",policy=\"0\",verdict=\"denied\"}";
     assert_eq!(changed, [((name, 0), (name, 10))]);
     let mut names: Vec<_> = series(&after).into_iter().map(|(name, _)| name).collect();
@@ -52,10 +60,17 @@ fn ten_refusals_raise_one_series_by_ten() {
     names.dedup();
     assert_eq!(names.len(), all, "each series once");
     assert!(
-        after.contains("tollbar_policy_info{limit=\"logins\",policy=\"1\",text=\"100/h burst 20\"} 1\n"),
+        after.contains(
+            "tollbar_policy_info{limit=\"logins\",policy=\"1\",text=\"100/h burst 20\"} 1\n"
+        ),
         "{after}"
     );
-    assert!(after.contains("tollbar_decisions_total{limit=\"all\",policy=\"0\",verdict=\"allowed\"} 0\n"), "{after}");
+    assert!(
+        after.contains(
+            "tollbar_decisions_total{limit=\"all\",policy=\"0\",verdict=\"allowed\"} 0\n"
+        ),
+        "{after}"
+    );
     assert!(after.contains("tollbar_table_used_slots{limit=\"logins\"} 1\n"), "{after}");
     assert!(after.contains("tollbar_waiting{limit=\"all\"} 0\n"), "{after}");
     assert!(!after.contains("tollbar_waiting{limit=\"logins\"}"), "{after}");

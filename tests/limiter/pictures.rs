@@ -1,6 +1,7 @@
-//! The pictures of docs/algorithms.md: what the library admits over time under each policy, and what limits in
-//! flight, queues, meters and hierarchies do. The test draws them anew and compares.
-//! `TOLLBAR_WRITE_PICTURES=1 cargo test --package tollbar --test limiter pictures` writes them into the document.
+//! The pictures of docs/algorithms.md: what the library admits over time under each policy, and
+//! what limits in flight, queues, meters and hierarchies do. The test draws them anew and compares.
+//! `TOLLBAR_WRITE_PICTURES=1 cargo test --package tollbar --test limiter pictures` writes them into
+//! the document.
 
 use crate::common::{DAY, MIN, MS, SEC};
 use tollbar::clock::Manual;
@@ -17,10 +18,11 @@ use tollbar::{in_flight, Kind, Limiter, Policy, State};
 const MONDAY: u64 = 1_795_392_000 * SEC;
 /// The columns of a picture.
 const COLUMNS: u64 = 24;
-const WRITTEN: &str = "written by TOLLBAR_WRITE_PICTURES=1 cargo test --package tollbar --test limiter pictures";
+const WRITTEN: &str =
+    "written by TOLLBAR_WRITE_PICTURES=1 cargo test --package tollbar --test limiter pictures";
 
-/// A row: what one wants, the policy, and the time that a column has. The client asks for a permit each hundredth of
-/// a column, from column 2 to column 22, and stops for the columns 12 and 13.
+/// A row: what one wants, the policy, and the time that a column has. The client asks for a permit
+/// each hundredth of a column, from column 2 to column 22, and stops for the columns 12 and 13.
 const ROWS: [(&str, &str, u64); 20] = [
     ("a rate, and a burst after a rest", "100/min burst 20", MIN / 10),
     ("a large request now, and later ones that pay for it", "100/min burst 20 borrow", MIN / 10),
@@ -37,7 +39,11 @@ const ROWS: [(&str, &str, u64); 20] = [
     ("permits once and for all", "300/forever", MIN / 10),
     ("a budget of each minute, most of it early", "100/min curve ln", MIN / 10),
     ("a budget of each minute, a quarter at a time", "100/min curve step", MIN / 10),
-    ("a slower refill when the bucket is empty", "100/min burst 60 refill 0:25% 50%:100%", MIN / 10),
+    (
+        "a slower refill when the bucket is empty",
+        "100/min burst 60 refill 0:25% 50%:100%",
+        MIN / 10,
+    ),
     ("a quota of each day", "300/day algo calendar", DAY / 8),
     ("room for urgent requests: standard ones", "100/min reserve standard 60", MIN / 10),
     ("nothing at all", "0/min", MIN / 10),
@@ -93,8 +99,8 @@ enum Scale {
     OfPicture,
 }
 
-/// The open requests of eight clients, which begin one column after the other. Each client holds a permit for 1 s,
-/// which is four columns, and then asks for the next one.
+/// The open requests of eight clients, which begin one column after the other. Each client holds a
+/// permit for 1 s, which is four columns, and then asks for the next one.
 fn open_requests(limit: u32) -> Columns {
     let flights = InFlight::private(&in_flight::Options::new(10)).expect("a table");
     let mut held: [Option<(u64, Ticket)>; 8] = [None; 8];
@@ -119,7 +125,8 @@ fn in_flight_limit() -> Rows {
     vec![("open requests, limit 8", open_requests(8)), ("open requests, limit 4", open_requests(4))]
 }
 
-/// A phase has eight columns. In the three phases the server has all of its capacity, half of it, and all of it again.
+/// A phase has eight columns. In the three phases the server has all of its capacity, half of it,
+/// and all of it again.
 fn adaptive_limit() -> Rows {
     let column = |now: u64| (now * COLUMNS / (3 * crate::overload::PHASE)) as usize;
     let (mut limits, mut learned, mut fixed) = (ZEROS, ZEROS, ZEROS);
@@ -133,7 +140,11 @@ fn adaptive_limit() -> Rows {
     crate::overload::run(&mut crate::overload::Static(150, 0), |_, now, in_time| {
         fixed[column(now)] += u64::from(in_time)
     });
-    vec![("the learned limit", limits), ("answers in time", learned), ("answers in time, limit 150", fixed)]
+    vec![
+        ("the learned limit", limits),
+        ("answers in time", learned),
+        ("answers in time, limit 150", fixed),
+    ]
 }
 
 /// Fifteen items are offered at once in column 2. A column has 100 ms.
@@ -174,13 +185,16 @@ fn hierarchy() -> Rows {
     let options = table::Options { on_full: OnFull::Deny, ..table::Options::new(100) };
     let table = Table::private(&options, &[Hierarchy::policy()]).expect("a table");
     let mut tree = Hierarchy::new(PolicyId::FIRST, "100/s", SEC / 2, 4).expect("a hierarchy");
-    let mut add = |name: &str, guaranteed, ceiling| tree.add(ClassId::ROOT, name.as_bytes(), guaranteed, ceiling, 1);
-    let tenants =
-        [add("ann", "60/s", ""), add("bob", "", ""), add("eve", "", "30/s")].map(|class| class.expect("a class"));
+    let mut add = |name: &str, guaranteed, ceiling| {
+        tree.add(ClassId::ROOT, name.as_bytes(), guaranteed, ceiling, 1)
+    };
+    let tenants = [add("ann", "60/s", ""), add("bob", "", ""), add("eve", "", "30/s")]
+        .map(|class| class.expect("a class"));
     let mut passed = [ZEROS; 3];
     for request in 0..COLUMNS * 200 * 3 {
         let (place, tenant) = (request / 600, (request % 3) as usize);
-        // Ann's rest in the middle has six columns, so that the picture shows how the shares settle.
+        // Ann's rest in the middle has six columns, so that the picture shows how the shares
+        // settle.
         if tenant == 0 && (rests(place) || (10..16).contains(&place)) {
             continue;
         }
@@ -192,13 +206,19 @@ fn hierarchy() -> Rows {
     vec![("ann, 60/s guaranteed", ann), ("bob", bob), ("eve, at most 30/s", eve)]
 }
 
-/// A picture beyond rates: what one wants, what to take, the scale, and the function that makes the rows.
+/// A picture beyond rates: what one wants, what to take, the scale, and the function that makes the
+/// rows.
 type Picture = (&'static str, &'static str, Scale, fn() -> Rows);
 
 const BEYOND: [Picture; 5] = [
     ("a limit on requests that run at one time", "`in_flight`", Scale::OfPicture, in_flight_limit),
     ("that limit to follow the server", "`Adaptive`, Gradient2", Scale::OfRow, adaptive_limit),
-    ("requests above the rate to wait in order", "a queue of 10, `10/s algo pacer`", Scale::OfRow, queue),
+    (
+        "requests above the rate to wait in order",
+        "a queue of 10, `10/s algo pacer`",
+        Scale::OfRow,
+        queue,
+    ),
     ("packets above a rate marked", "`Meter::two_rates`, 100/s and 200/s", Scale::OfPicture, meter),
     ("tenants to share a rate", "a hierarchy of 100/s", Scale::OfPicture, hierarchy),
 ];
@@ -213,7 +233,9 @@ fn bars(columns: &[u64], highest: u64) -> String {
 }
 
 fn pictures() -> String {
-    let mut out = "| I want … | policy | admitted over time | at most in a column |\n|---|---|---|---|\n".to_owned();
+    let mut out =
+        "| I want … | policy | admitted over time | at most in a column |\n|---|---|---|---|\n"
+            .to_owned();
     for (want, policy, column) in ROWS {
         let columns = admitted(policy, column);
         let most = columns.iter().max().expect("columns");
@@ -234,7 +256,10 @@ fn pictures_beyond_rates() -> String {
                 Scale::OfRow => most,
                 Scale::OfPicture => most_of_picture,
             };
-            out += &format!("| {want} | {take} | {shown} | `{}` | {most} |\n", bars(columns, *highest));
+            out += &format!(
+                "| {want} | {take} | {shown} | `{}` | {most} |\n",
+                bars(columns, *highest)
+            );
             (want, take) = ("", "");
         }
     }
@@ -246,8 +271,11 @@ fn the_pictures_are_what_the_library_admits() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/algorithms.md");
     let mut document = std::fs::read_to_string(path).expect(path);
     let writes = std::env::var_os("TOLLBAR_WRITE_PICTURES").is_some();
-    for (name, pictures) in [("pictures", pictures()), ("pictures beyond rates", pictures_beyond_rates())] {
-        let (begin, end) = (format!("<!-- [{name}] {WRITTEN} -->\n"), format!("<!-- [{name}: end] -->\n"));
+    for (name, pictures) in
+        [("pictures", pictures()), ("pictures beyond rates", pictures_beyond_rates())]
+    {
+        let (begin, end) =
+            (format!("<!-- [{name}] {WRITTEN} -->\n"), format!("<!-- [{name}: end] -->\n"));
         let (before, rest) = document.split_once(&begin).expect(&begin);
         let (drawn, after) = rest.split_once(&end).expect(&end);
         if writes {

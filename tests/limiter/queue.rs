@@ -1,4 +1,5 @@
-//! The queue: which items may wait, in which order and at which pace they leave, and which callers sleep.
+//! The queue: which items may wait, in which order and at which pace they leave, and which callers
+//! sleep.
 
 use crate::common::*;
 use std::collections::VecDeque;
@@ -15,7 +16,8 @@ fn on_manual<T: Send>(text: &str, capacity: u64) -> Queue<T, Manual> {
     Queue::with(&policy(text), capacity, Manual::new(0)).unwrap()
 }
 
-/// The usual example of a leaky bucket: 15 items are offered at once to a bucket of 10, and one leaves every 100 ms.
+/// The usual example of a leaky bucket: 15 items are offered at once to a bucket of 10, and one
+/// leaves every 100 ms.
 #[test]
 fn s07_eleven_of_fifteen_leave_in_order() {
     let queue = on_manual("10/s algo pacer", 10);
@@ -54,15 +56,20 @@ fn s07_patience_ends_in_a_refusal() {
 /// Random offers, takes and cancellations on a virtual clock, beside a plain queue.
 #[test]
 fn random_operations_are_those_of_a_plain_queue() {
-    for text in
-        ["10/s algo pacer", "10/s algo pacer slack 3", "7/s burst 4", "3/s burst 2 init 0", "5/s algo fixed-window"]
-    {
+    for text in [
+        "10/s algo pacer",
+        "10/s algo pacer slack 3",
+        "7/s burst 4",
+        "3/s burst 2 init 0",
+        "5/s algo fixed-window",
+    ] {
         for capacity in [1, 2, 7] {
             let queue = on_manual(text, capacity);
             let rule = Rule::new(&policy(text)).unwrap();
             let mut random = Rng(capacity);
             let (mut now, mut state, mut next) = (0, 0, 0_u64);
-            // The items in the queue with their tickets. A cancelled one stays as `None` until it is the oldest.
+            // The items in the queue with their tickets. A cancelled one stays as `None` until it
+            // is the oldest.
             let mut model: VecDeque<(Ticket, Option<u64>)> = VecDeque::new();
             let (mut refused, mut left, mut cancelled) = (0_u64, 0_u64, 0_u64);
             for _ in 0..rounds(30_000) {
@@ -117,18 +124,27 @@ fn random_operations_are_those_of_a_plain_queue() {
                 }
             }
             let least = rounds(30_000) / 400;
-            assert!(refused > least && left > least && cancelled > least, "{text}: {refused} {left} {cancelled}");
+            assert!(
+                refused > least && left > least && cancelled > least,
+                "{text}: {refused} {left} {cancelled}"
+            );
         }
     }
 }
 
-fn is_full(rule: &Rule, state: u64, now: u64, capacity: u64, model: &VecDeque<(Ticket, Option<u64>)>) -> bool {
+fn is_full(
+    rule: &Rule,
+    state: u64,
+    now: u64,
+    capacity: u64,
+    model: &VecDeque<(Ticket, Option<u64>)>,
+) -> bool {
     let held = model.len() as u64;
     held - held.min(rule.available(state, now)) >= capacity
 }
 
-/// Eight producers and two takers on a virtual clock that another thread moves. No item is lost or doubled, each
-/// producer's items leave in its order, and the pace holds.
+/// Eight producers and two takers on a virtual clock that another thread moves. No item is lost or
+/// doubled, each producer's items leave in its order, and the pace holds.
 #[test]
 fn many_producers_lose_nothing() {
     const PRODUCERS: u64 = 8;
@@ -170,19 +186,26 @@ fn many_producers_lose_nothing() {
     });
     for got in &taken {
         for producer in 0..PRODUCERS {
-            let order: Vec<u64> = got.iter().map(|(_, item)| *item).filter(|item| item >> 32 == producer).collect();
-            assert!(order.windows(2).all(|pair| pair[0] < pair[1]), "one taker gets a producer's items in their order");
+            let order: Vec<u64> =
+                got.iter().map(|(_, item)| *item).filter(|item| item >> 32 == producer).collect();
+            assert!(
+                order.windows(2).all(|pair| pair[0] < pair[1]),
+                "one taker gets a producer's items in their order"
+            );
         }
     }
     let mut all: Vec<(u64, u64)> = taken.drain(..).flatten().collect();
     assert_eq!(all.len() as u64, PRODUCERS * each);
-    // A taker reads the clock before it takes, so that the times of two takers may be in another order than their
-    // takes. Over the whole run the bound is exact.
+    // A taker reads the clock before it takes, so that the times of two takers may be in another
+    // order than their takes. Over the whole run the bound is exact.
     let last = all.iter().map(|(at, _)| *at).max().unwrap();
     assert!(all.len() as u64 <= 16 + last / MS, "{} items in {last} ns", all.len());
     assert!(all.len() as u64 + 64 >= last / MS, "the queue was slower than its policy");
     all.sort_by_key(|(_, item)| *item);
-    assert!(all.iter().enumerate().all(|(n, (_, item))| *item == ((n as u64 / each) << 32 | (n as u64 % each))));
+    assert!(all
+        .iter()
+        .enumerate()
+        .all(|(n, (_, item))| *item == ((n as u64 / each) << 32 | (n as u64 % each))));
 }
 
 #[test]
@@ -253,17 +276,25 @@ fn a_closed_queue_gives_what_it_has() {
     assert_eq!(queue.take_within(60 * SEC), Some(1));
     let begun = Instant::now();
     assert_eq!(queue.take_within(60 * SEC), None);
-    assert!(begun.elapsed() < Duration::from_secs(30), "a take from a closed, empty queue must not sleep");
+    assert!(
+        begun.elapsed() < Duration::from_secs(30),
+        "a take from a closed, empty queue must not sleep"
+    );
 }
 
-/// A taker sleeps on a closed queue until a later departure. The thread that removes the last item wakes it.
+/// A taker sleeps on a closed queue until a later departure. The thread that removes the last item
+/// wakes it.
 #[test]
 fn a_sleeping_taker_sees_that_a_closed_queue_became_empty() {
     for text in ["1/h algo pacer", "0/s"] {
         for way in 0..3 {
             let queue = Queue::new(&policy(text), 5).unwrap();
             let ticket = queue.offer(1).unwrap();
-            let ticket = if text == "0/s" { ticket } else { queue.take().map(|_| queue.offer(2).unwrap()).unwrap() };
+            let ticket = if text == "0/s" {
+                ticket
+            } else {
+                queue.take().map(|_| queue.offer(2).unwrap()).unwrap()
+            };
             queue.close();
             let begun = Instant::now();
             thread::scope(|scope| {
@@ -339,9 +370,9 @@ impl Clock for &Sleepless {
     }
 }
 
-/// One trace and four ways to treat a request that comes too early: refuse it, reserve a later time, sleep, or keep
-/// it in a queue. With the same patience the last three admit the same requests at the same times. Without patience
-/// they admit the same requests as the first one.
+/// One trace and four ways to treat a request that comes too early: refuse it, reserve a later
+/// time, sleep, or keep it in a queue. With the same patience the last three admit the same
+/// requests at the same times. Without patience they admit the same requests as the first one.
 #[test]
 fn s20_four_drivers_admit_the_same() {
     let text = "10/s algo pacer";
@@ -376,7 +407,8 @@ fn s20_four_drivers_admit_the_same() {
         assert!(delayed == blocking);
         if waiting == 0 {
             let limiter = limiter();
-            let dropping: Vec<u64> = trace.iter().copied().filter(|&at| limiter.check_at(at, 1).is_allowed()).collect();
+            let dropping: Vec<u64> =
+                trace.iter().copied().filter(|&at| limiter.check_at(at, 1).is_allowed()).collect();
             assert!(delayed == dropping);
         } else {
             let queue = on_manual(text, waiting);
@@ -400,8 +432,14 @@ fn s20_four_drivers_admit_the_same() {
         }
         admitted.push(delayed.len());
     }
-    assert!(admitted.windows(2).all(|pair| pair[0] < pair[1]), "more patience admits more: {admitted:?}");
-    println!("{text}, {} requests, admitted with room for 0, 1, 3 and 20 that wait: {admitted:?}", trace.len());
+    assert!(
+        admitted.windows(2).all(|pair| pair[0] < pair[1]),
+        "more patience admits more: {admitted:?}"
+    );
+    println!(
+        "{text}, {} requests, admitted with room for 0, 1, 3 and 20 that wait: {admitted:?}",
+        trace.len()
+    );
 }
 
 #[test]

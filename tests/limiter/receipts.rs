@@ -21,8 +21,8 @@ fn take(table: &Table, key: &[u8], now: u64, cost: u64) -> Option<Receipt> {
     receipt
 }
 
-/// Takes an estimate of 5 of 10 permits, and 7 more two seconds later. The 5 are settled at a cost of 0, and a
-/// request for 5 does not pass.
+/// Takes an estimate of 5 of 10 permits, and 7 more two seconds later. The 5 are settled at a cost
+/// of 0, and a request for 5 does not pass.
 #[test]
 fn a_settlement_does_not_give_what_time_has_brought_back() {
     let table = table("1/s burst 10");
@@ -52,7 +52,10 @@ fn a_full_refund_gives_all() {
 fn more_than_the_estimate_is_charged() {
     let table = table("1/s burst 10");
     let two = take(&table, KEY, NOW, 2).unwrap();
-    assert_eq!(table.settle_at(&two, NOW, 12, Refund::Safe).unwrap(), Settled { first: true, given_back: 0, rest: 0 });
+    assert_eq!(
+        table.settle_at(&two, NOW, 12, Refund::Safe).unwrap(),
+        Settled { first: true, given_back: 0, rest: 0 }
+    );
     assert_eq!(table.peek_at(FIRST, KEY, NOW, 1).retry_after, 3 * SECOND);
     // A second call charges the cost above the estimate again.
     let again = table.settle_at(&two, NOW, 22, Refund::Safe).unwrap();
@@ -76,16 +79,26 @@ fn a_strangers_receipt_is_an_error() {
             "{words:x?}"
         );
     }
-    assert_eq!(ours.settle_at(&Receipt::default(), NOW, 0, Refund::Safe), Err(RequestError::Receipt));
+    assert_eq!(
+        ours.settle_at(&Receipt::default(), NOW, 0, Refund::Safe),
+        Err(RequestError::Receipt)
+    );
     assert_eq!(ours.peek_at(FIRST, KEY, NOW, 1), before);
     assert_eq!(ours.take_at(FIRST, KEY, NOW, 1 << 56), Err(RequestError::Receipt));
-    assert_eq!(ours.settle_at(&Receipt::from_words(receipt.words()), NOW, 0, Refund::Safe).unwrap().given_back, 5);
+    assert_eq!(
+        ours.settle_at(&Receipt::from_words(receipt.words()), NOW, 0, Refund::Safe)
+            .unwrap()
+            .given_back,
+        5
+    );
 }
 
-/// A receipt is data, so another process can settle it. Here that process is another mapping of the file.
+/// A receipt is data, so another process can settle it. Here that process is another mapping of the
+/// file.
 #[test]
 fn a_receipt_crosses_processes() {
-    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("receipts-{}", std::process::id()));
+    let path =
+        PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("receipts-{}", std::process::id()));
     let _ = std::fs::remove_file(&path);
     let policies = ["1/s burst 10".parse::<Policy>().unwrap()];
     let one = Table::file(&path, &Options::new(1000), &policies).unwrap();
@@ -97,8 +110,8 @@ fn a_receipt_crosses_processes() {
     std::fs::remove_file(&path).unwrap();
 }
 
-/// If there are more receipts than places, the oldest cannot be settled. Nor can a receipt of a policy that was
-/// changed.
+/// If there are more receipts than places, the oldest cannot be settled. Nor can a receipt of a
+/// policy that was changed.
 #[test]
 fn an_old_receipt_gives_nothing_back() {
     let table = table("1000000/s burst 1000000");
@@ -108,7 +121,11 @@ fn an_old_receipt_gives_nothing_back() {
         table.settle_at(&first, NOW, 0, Refund::Safe).unwrap(),
         Settled { first: false, given_back: 0, rest: 0 }
     );
-    assert!(others.iter().all(|receipt| table.settle_at(receipt, NOW, 0, Refund::Safe).unwrap().given_back == 5));
+    assert!(others.iter().all(|receipt| table
+        .settle_at(receipt, NOW, 0, Refund::Safe)
+        .unwrap()
+        .given_back
+        == 5));
     let last = take(&table, KEY, NOW, 5).unwrap();
     table.set_policy(FIRST, &"1000000/s burst 500000".parse().unwrap()).unwrap();
     assert!(!table.settle_at(&last, NOW, 0, Refund::Safe).unwrap().first);
@@ -124,12 +141,16 @@ fn an_estimate_of_nothing_is_settled_too() {
         Settled { first: true, given_back: 0, rest: 5 }
     );
     assert!(!table.settle_at(&receipt, NOW, 0, Refund::Safe).unwrap().first);
-    // A key that a full table admits without storing it is charged nothing, and its real cost cannot be charged.
+    // A key that a full table admits without storing it is charged nothing, and its real cost
+    // cannot be charged.
     let mut options = Options::new(1);
     options.on_full = tollbar::table::OnFull::Allow;
     let full = Table::private(&options, &["1/h burst 10".parse().unwrap()]).unwrap();
     let keys = (0..100_000_u64).map(u64::to_le_bytes);
-    let unreported = keys.map(|key| take(&full, &key, NOW, 9).unwrap()).find(|receipt| receipt.charged() == 0).unwrap();
+    let unreported = keys
+        .map(|key| take(&full, &key, NOW, 9).unwrap())
+        .find(|receipt| receipt.charged() == 0)
+        .unwrap();
     assert_eq!(full.settle_at(&unreported, NOW, 50, Refund::Safe).unwrap().rest, 50);
 }
 
@@ -143,7 +164,10 @@ fn a_receipt_does_not_survive_255_changes() {
         table.set_policy(FIRST, &policy.parse().unwrap()).unwrap();
         if change % 51 == 49 || change > 1000 {
             let settled = table.settle_at(&receipt, NOW, 0, Refund::Safe).unwrap();
-            assert!(!settled.first && settled.given_back == 0, "after {change} changes: {settled:?}");
+            assert!(
+                !settled.first && settled.given_back == 0,
+                "after {change} changes: {settled:?}"
+            );
         }
     }
 }
@@ -172,13 +196,13 @@ struct Used {
     permits: u64,
 }
 
-/// The permits of the policy that one permit of the traces stands for. A give-back may return a part of a permit that
-/// it does not report.
+/// The permits of the policy that one permit of the traces stands for. A give-back may return a
+/// part of a permit that it does not report.
 const UNIT: u64 = 1_000_000;
 
-/// Checks each window against the policy's bound plus `surplus`: the greatest sum by which the receipts that were
-/// open at one time exceeded their estimates. Returns how much of its bound the fullest window longer than an instant
-/// holds.
+/// Checks each window against the policy's bound plus `surplus`: the greatest sum by which the
+/// receipts that were open at one time exceeded their estimates. Returns how much of its bound the
+/// fullest window longer than an instant holds.
 fn within(used: &[Used], burst: u64, surplus: u64) -> Result<f64, String> {
     let mut fullest = 0.0_f64;
     let mut used = used.to_vec();
@@ -201,8 +225,9 @@ fn within(used: &[Used], burst: u64, surplus: u64) -> Result<f64, String> {
     Ok(fullest)
 }
 
-/// 10^5 traces of takes, bookings, cancelled bookings, and settlements below and above the estimate, some late and
-/// some repeated: no window ever holds more than its bound. With full refunds many windows do.
+/// 10^5 traces of takes, bookings, cancelled bookings, and settlements below and above the
+/// estimate, some late and some repeated: no window ever holds more than its bound. With full
+/// refunds many windows do.
 #[test]
 fn no_trace_is_above_the_bound() {
     let (over, given, full) = traces(100_000, Refund::Safe);
@@ -215,19 +240,21 @@ fn no_trace_is_above_the_bound() {
     assert!(over.is_some(), "a full refund is not above the bound");
 }
 
-/// The first window above its bound, the permits that went back, and the number of traces with give-backs that come
-/// within 1 % of the bound.
+/// The first window above its bound, the permits that went back, and the number of traces with
+/// give-backs that come within 1 % of the bound.
 fn traces(count: u64, refund: Refund) -> (Option<String>, u64, u64) {
     let burst = 8 * UNIT;
-    let table = Table::private(&Options::new(200_000), &["1000000/s burst 8000000".parse().unwrap()]).unwrap();
+    let table =
+        Table::private(&Options::new(200_000), &["1000000/s burst 8000000".parse().unwrap()])
+            .unwrap();
     let (mut given, mut full) = (0, 0);
     for trace in 0..count {
         let given_before = given;
         let (mut rng, key) = (Rng(trace), trace.to_le_bytes());
         let mut now = NOW;
         let mut used: Vec<Used> = Vec::new();
-        // Receipts that may be settled: the index of the use, the estimate, the real cost, and the number of
-        // settlements to come.
+        // Receipts that may be settled: the index of the use, the estimate, the real cost, and the
+        // number of settlements to come.
         let mut open: Vec<(usize, Receipt, u64, u64)> = Vec::new();
         let mut bookings: Vec<(usize, Charge)> = Vec::new();
         let (mut surplus, books) = (0, trace % 3 == 0);
@@ -236,23 +263,31 @@ fn traces(count: u64, refund: Refund) -> (Option<String>, u64, u64) {
                 0..=2 => {
                     let estimate = UNIT * rng.within(1, 8);
                     if let Some(receipt) = take(&table, &key, now, estimate) {
-                        let real =
-                            if rng.one_in(3) { estimate + UNIT * rng.within(0, 3) } else { rng.within(0, estimate) };
+                        let real = if rng.one_in(3) {
+                            estimate + UNIT * rng.within(0, 3)
+                        } else {
+                            rng.within(0, estimate)
+                        };
                         used.push(Used { at: now, permits: estimate });
                         open.push((used.len() - 1, receipt, real, 1 + rng.below(2)));
-                        let above: u64 = open.iter().map(|(_, r, real, _)| real.saturating_sub(r.charged())).sum();
+                        let above: u64 = open
+                            .iter()
+                            .map(|(_, r, real, _)| real.saturating_sub(r.charged()))
+                            .sum();
                         surplus = surplus.max(above);
                     }
                 }
                 3 if books => {
                     let cost = UNIT * rng.within(1, 3);
-                    if let Ok(booked) = table.reserve_at(FIRST, &key, now, cost, now + 20 * SECOND) {
+                    if let Ok(booked) = table.reserve_at(FIRST, &key, now, cost, now + 20 * SECOND)
+                    {
                         used.push(Used { at: booked.at, permits: cost });
                         bookings.push((used.len() - 1, booked));
                     }
                 }
                 4 if !bookings.is_empty() => {
-                    let (place, charge) = bookings.swap_remove(rng.below(bookings.len() as u64) as usize);
+                    let (place, charge) =
+                        bookings.swap_remove(rng.below(bookings.len() as u64) as usize);
                     let back = table.give_back_at(FIRST, &key, now, charge, charge.cost).unwrap();
                     used[place].permits -= back;
                     given += back;
@@ -263,8 +298,8 @@ fn traces(count: u64, refund: Refund) -> (Option<String>, u64, u64) {
                     let settled = table.settle_at(&receipt, now, real, refund).unwrap();
                     if settled.first {
                         let charged = real.saturating_sub(receipt.charged()) - settled.rest;
-                        // The request was admitted in the past: its use counts from that time, and returned permits
-                        // are subtracted there.
+                        // The request was admitted in the past: its use counts from that time, and
+                        // returned permits are subtracted there.
                         used[place].permits += charged;
                         used[place].permits -= settled.given_back;
                     } else {
@@ -287,13 +322,16 @@ fn traces(count: u64, refund: Refund) -> (Option<String>, u64, u64) {
     (None, given, full)
 }
 
-/// 20,000 traces of takes and settlements, late and doubled ones too: no window keeps more than its limit, unless
-/// receipts cost more than their estimates.
+/// 20,000 traces of takes and settlements, late and doubled ones too: no window keeps more than its
+/// limit, unless receipts cost more than their estimates.
 #[test]
 fn no_window_keeps_more_than_its_limit() {
-    for text in ["8/s algo fixed-window", "6/s algo fixed-window anchor first", "8/s algo weighted-window"] {
+    for text in
+        ["8/s algo fixed-window", "6/s algo fixed-window anchor first", "8/s algo weighted-window"]
+    {
         let table = Table::private(&Options::new(200_000), &[text.parse().unwrap()]).unwrap();
-        let (limit, mut back, mut refused, mut doubled) = (if text.starts_with('8') { 8 } else { 6 }, 0, 0, 0);
+        let (limit, mut back, mut refused, mut doubled) =
+            (if text.starts_with('8') { 8 } else { 6 }, 0, 0, 0);
         for trace in 0..20_000_u64 {
             let (mut rng, key) = (Rng(trace), trace.to_le_bytes());
             let mut now = NOW;
@@ -323,24 +361,32 @@ fn no_window_keeps_more_than_its_limit() {
             }
             // A period overlaps two windows, and the whole trace overlaps all of them.
             for &(from, _) in &kept {
-                let sum =
-                    |to: u64| kept.iter().filter(|(at, _)| (from..to).contains(at)).map(|kept| kept.1).sum::<u64>();
+                let sum = |to: u64| {
+                    kept.iter()
+                        .filter(|(at, _)| (from..to).contains(at))
+                        .map(|kept| kept.1)
+                        .sum::<u64>()
+                };
                 assert!(sum(from + SECOND) <= 2 * limit, "{text}, trace {trace}: {kept:?}");
                 // Aligned to time 0 a window begins at each second.
                 let aligned = from % SECOND == 0 && !text.contains("first");
                 assert!(!aligned || sum(from + SECOND) <= limit, "{text}, trace {trace}: {kept:?}");
             }
         }
-        assert!(back > 20_000 && refused > 20_000 && doubled > 20_000, "{text}: {back} {refused} {doubled}");
+        assert!(
+            back > 20_000 && refused > 20_000 && doubled > 20_000,
+            "{text}: {back} {refused} {doubled}"
+        );
     }
 }
 
-/// 10^5 requests like those of a language model: the real cost is 0.3 to 3 times the estimate. The permits really
-/// used in any window stay within the bound.
+/// 10^5 requests like those of a language model: the real cost is 0.3 to 3 times the estimate. The
+/// permits really used in any window stay within the bound.
 #[test]
 fn estimates_that_err_keep_the_bound() {
     let (burst, rate) = (100_000, 1000);
-    let table = Table::private(&Options::new(1000), &["1000/s burst 100000".parse().unwrap()]).unwrap();
+    let table =
+        Table::private(&Options::new(1000), &["1000/s burst 100000".parse().unwrap()]).unwrap();
     let mut rng = Rng(11);
     let mut now = NOW;
     let mut open: Vec<(usize, Receipt, u64)> = Vec::new();
@@ -363,7 +409,8 @@ fn estimates_that_err_keep_the_bound() {
             Some(receipt) => {
                 used.push(Used { at: now, permits: estimate });
                 open.push((used.len() - 1, receipt, estimate * rng.within(30, 300) / 100));
-                let above: u64 = open.iter().map(|(_, r, real)| real.saturating_sub(r.charged())).sum();
+                let above: u64 =
+                    open.iter().map(|(_, r, real)| real.saturating_sub(r.charged())).sum();
                 surplus = surplus.max(above);
             }
         }
@@ -386,8 +433,8 @@ fn estimates_that_err_keep_the_bound() {
     assert_eq!(table.check_at(FIRST, KEY, now, 1 << 40).verdict, Verdict::Never);
 }
 
-/// E9: a receipt gives back while its key is under the policy of the charge: not under an override, and again when
-/// that is cleared.
+/// E9: a receipt gives back while its key is under the policy of the charge: not under an override,
+/// and again when that is cleared.
 #[test]
 fn e9_a_receipt_from_before_an_override_gives_back_after_it() {
     let table = table("10/h burst 10");

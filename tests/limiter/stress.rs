@@ -1,5 +1,5 @@
-//! Sixteen real threads on the shared states, for millions of steps. Loom proves the same properties for two or
-//! three threads and a few steps.
+//! Sixteen real threads on the shared states, for millions of steps. Loom proves the same
+//! properties for two or three threads and a few steps.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -93,15 +93,16 @@ fn stale_clocks_gain_nothing() {
             }
         });
         assert!(given <= most, "{policy}: {given} > {most}");
-        // Without policies whose windows end while a clock is stale, and without a strict window, which counts
-        // a segment too much.
+        // Without policies whose windows end while a clock is stale, and without a strict window,
+        // which counts a segment too much.
         if !policy.contains("us ") && !policy.contains("strict") {
             assert!(given * 100 >= most * 95, "{policy}: only {given} of {most}");
         }
     }
 }
 
-/// All threads cross each edge together: each step gives as many permits as it gives to one thread alone.
+/// All threads cross each edge together: each step gives as many permits as it gives to one thread
+/// alone.
 #[test]
 fn edges_are_crossed_exactly() {
     const STEPS: u64 = 400;
@@ -150,7 +151,8 @@ fn an_instant_is_reserved_once() {
         let state = state(policy);
         let all = std::sync::Mutex::new(Vec::new());
         together(|_| {
-            let mine: Vec<u64> = (0..EACH).map(|_| state.reserve_at(MS, 1, u64::MAX).unwrap()).collect();
+            let mine: Vec<u64> =
+                (0..EACH).map(|_| state.reserve_at(MS, 1, u64::MAX).unwrap()).collect();
             assert!(mine.windows(2).all(|pair| pair[0] < pair[1]));
             all.lock().unwrap().extend(mine);
             0

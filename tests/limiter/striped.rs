@@ -57,7 +57,9 @@ fn together(f: impl Fn(u64) -> u64 + Sync) -> u64 {
 /// Sixteen threads ask until they are refused: together they get the shared burst, to the permit.
 #[test]
 fn invariant_1_a_frozen_clock_admits_exactly_the_shared_burst() {
-    for (text, rounds) in [("1000/s burst 1000000", 3), ("1000/s burst 1000", 100), ("1000/s burst 40", 100)] {
+    for (text, rounds) in
+        [("1000/s burst 1000000", 3), ("1000/s burst 1000", 100), ("1000/s burst 40", 100)]
+    {
         for _ in 0..rounds {
             let limiter = striped(text);
             let at_once = available(&limiter, HOUR);
@@ -81,7 +83,8 @@ fn threads_that_end_leave_no_more_than_the_credit() {
         let mut taken = together(|_| drain(&limiter, HOUR, most));
         taken += drain(&limiter, HOUR, u64::MAX);
         assert!(
-            taken <= burst(&limiter, TEXT) && taken + limiter.shared().credit() >= burst(&limiter, TEXT),
+            taken <= burst(&limiter, TEXT)
+                && taken + limiter.shared().credit() >= burst(&limiter, TEXT),
             "{most}: {taken}"
         );
         least = least.min(taken);
@@ -90,12 +93,16 @@ fn threads_that_end_leave_no_more_than_the_credit() {
     assert!(least < burst(&striped(TEXT), TEXT), "{least}");
 }
 
-/// Threads stay within the bound of the whole time while time goes on, each thread's clock is off by up to 10
-/// ms, and slices end.
+/// Threads stay within the bound of the whole time while time goes on, each thread's clock is off
+/// by up to 10 ms, and slices end.
 #[test]
 fn invariant_1_threads_stay_within_the_bound_while_time_goes_on() {
     const STEPS: u64 = 150_000;
-    for (text, step) in [("100000/s burst 1000", 100 * US), ("10000/s burst 20000", 500 * US), ("50/s burst 64", MS)] {
+    for (text, step) in [
+        ("100000/s burst 1000", 100 * US),
+        ("10000/s burst 20000", 500 * US),
+        ("50/s burst 64", MS),
+    ] {
         let (limiter, policy) = (striped(text), policy(text));
         let clock = AtomicU64::new(0);
         let taken = together(|thread| {
@@ -113,7 +120,8 @@ fn invariant_1_threads_stay_within_the_bound_while_time_goes_on() {
             }
         });
         let length = STEPS * step + 10 * MS;
-        let rate = (u128::from(length) * u128::from(policy.limit) / u128::from(policy.period)) as u64;
+        let rate =
+            (u128::from(length) * u128::from(policy.limit) / u128::from(policy.period)) as u64;
         assert!(taken <= policy.burst + rate + 1, "{text}: {taken} > {rate}");
         // Credit that expires is less than a hundredth of the permits that the rate brings.
         let asked = STEPS * 29 / 2;
@@ -121,7 +129,8 @@ fn invariant_1_threads_stay_within_the_bound_while_time_goes_on() {
     }
 }
 
-/// A reset refills the shared burst, and threads keep their credit: each reset adds a burst at most.
+/// A reset refills the shared burst, and threads keep their credit: each reset adds a burst at
+/// most.
 #[test]
 fn resets_beside_threads_give_at_most_a_burst_each() {
     const RESETS: u64 = 200;
@@ -148,8 +157,8 @@ fn resets_beside_threads_give_at_most_a_burst_each() {
     assert_eq!(drain(&limiter, HOUR, 1), 0);
 }
 
-/// A thread's credit belongs to one limiter. Each of thousands of limiters gives its whole burst, also one that
-/// lies where another has been.
+/// A thread's credit belongs to one limiter. Each of thousands of limiters gives its whole burst,
+/// also one that lies where another has been.
 #[test]
 fn limiters_come_and_go() {
     for _ in 0..5 {

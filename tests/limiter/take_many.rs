@@ -21,32 +21,50 @@ fn table(texts: &[&str]) -> Table {
     Table::private(&Options::new(1000), &policies).unwrap()
 }
 
-/// The answer has the binding limit, the longest wait and the fewest permits left, in any order of the limits.
+/// The answer has the binding limit, the longest wait and the fewest permits left, in any order of
+/// the limits.
 #[test]
 fn the_answer_is_that_of_all_limits() {
     let (second, hour) = (limiter("2/s"), limiter("5/h"));
     let users = table(&["3/min"]);
     let ask = |cost| {
-        let limits =
-            [Limit::Limiter(&second, cost), Limit::Key(&users, PolicyId::FIRST, KEY, cost), Limit::Limiter(&hour, 1)];
+        let limits = [
+            Limit::Limiter(&second, cost),
+            Limit::Key(&users, PolicyId::FIRST, KEY, cost),
+            Limit::Limiter(&hour, 1),
+        ];
         take_many_at(&limits, NOW).unwrap()
     };
     let passed = ask(1);
-    assert_eq!((passed.decision.verdict, passed.bound, passed.decision.remaining), (Verdict::Allowed, 0, 1));
+    assert_eq!(
+        (passed.decision.verdict, passed.bound, passed.decision.remaining),
+        (Verdict::Allowed, 0, 1)
+    );
     assert_eq!(passed.decision.reset_after, 720 * SECOND);
     assert!(ask(1).decision.is_allowed());
     let refused = ask(1);
-    assert_eq!((refused.decision.verdict, refused.decision.reason, refused.bound), (Verdict::Denied, Reason::Rate, 0));
+    assert_eq!(
+        (refused.decision.verdict, refused.decision.reason, refused.bound),
+        (Verdict::Denied, Reason::Rate, 0)
+    );
     assert_eq!((refused.decision.retry_after, refused.decision.remaining), (SECOND / 2, 0));
     // Two limits refuse: the longer wait binds.
     let refused = ask(2);
     assert_eq!((refused.bound, refused.decision.retry_after), (1, 20 * SECOND));
     let never = ask(4);
     assert_eq!((never.decision.verdict, never.decision.retry_after), (Verdict::Never, NEVER));
-    assert_eq!((hour.peek(1).remaining, users.peek_at(PolicyId::FIRST, KEY, NOW, 1).remaining), (3, 1));
+    assert_eq!(
+        (hour.peek(1).remaining, users.peek_at(PolicyId::FIRST, KEY, NOW, 1).remaining),
+        (3, 1)
+    );
     // The binding limit counts the refusal.
     assert_eq!(
-        (second.counts().allowed, second.counts().denied, hour.counts().allowed, hour.counts().denied),
+        (
+            second.counts().allowed,
+            second.counts().denied,
+            hour.counts().allowed,
+            hour.counts().denied
+        ),
         (2, 1, 2, 0)
     );
     let counted = users.stats().decisions;
@@ -91,8 +109,14 @@ fn the_same_limit_twice_is_one_limit() {
     let three = limiter("3/s");
     let users = table(&["3/s", "3/s"]);
     let key = |policy: u32, cost| Limit::Key(&users, PolicyId::new(policy), KEY, cost);
-    assert!(take_many_at(&[Limit::Limiter(&three, 2), Limit::Limiter(&three, 1)], NOW).unwrap().decision.is_allowed());
-    assert_eq!(take_many_at(&[Limit::Limiter(&three, 1)], NOW).unwrap().decision.verdict, Verdict::Denied);
+    assert!(take_many_at(&[Limit::Limiter(&three, 2), Limit::Limiter(&three, 1)], NOW)
+        .unwrap()
+        .decision
+        .is_allowed());
+    assert_eq!(
+        take_many_at(&[Limit::Limiter(&three, 1)], NOW).unwrap().decision.verdict,
+        Verdict::Denied
+    );
     let more = take_many_at(&[key(0, 2), key(1, 1), key(0, 2)], NOW).unwrap();
     assert_eq!((more.decision.verdict, more.bound), (Verdict::Never, 0));
     assert_eq!(users.peek_at(PolicyId::new(1), KEY, NOW, 1).remaining, 3);
@@ -101,22 +125,27 @@ fn the_same_limit_twice_is_one_limit() {
     assert_eq!((left(0), left(1)), (0, 2));
 }
 
-/// A refusal records the same as a refused check: an empty bucket begins to fill, and windows that count refusals
-/// count it.
+/// A refusal records the same as a refused check: an empty bucket begins to fill, and windows that
+/// count refusals count it.
 #[test]
 fn a_refusal_is_made_where_it_bound() {
     let (empty, other) = (limiter("1/s burst 5 init 0"), limiter("100/s"));
     let users = table(&["1/s burst 5 init 0"]);
     let mut passed = 0;
     for second in 0..10 {
-        let limits =
-            [Limit::Limiter(&other, 1), Limit::Limiter(&empty, 1), Limit::Key(&users, PolicyId::FIRST, KEY, 1)];
-        passed += u32::from(take_many_at(&limits, NOW + second * SECOND).unwrap().decision.is_allowed());
+        let limits = [
+            Limit::Limiter(&other, 1),
+            Limit::Limiter(&empty, 1),
+            Limit::Key(&users, PolicyId::FIRST, KEY, 1),
+        ];
+        passed +=
+            u32::from(take_many_at(&limits, NOW + second * SECOND).unwrap().decision.is_allowed());
     }
     // Both buckets begin to fill at the first request.
     assert_eq!(passed, 9);
     let counting = limiter("2/min algo fixed-window count rejected");
-    let ask = |cost| take_many_at(&[Limit::Limiter(&counting, cost)], NOW).unwrap().decision.verdict;
+    let ask =
+        |cost| take_many_at(&[Limit::Limiter(&counting, cost)], NOW).unwrap().decision.verdict;
     assert_eq!((ask(1), ask(2), ask(1)), (Verdict::Allowed, Verdict::Denied, Verdict::Denied));
 }
 
@@ -128,7 +157,11 @@ fn bad_calls_charge_nothing() {
     let many = [Limit::Limiter(&one, 1); LIMITS_MOST + 1];
     assert_eq!(take_many_at(&many, NOW), Err(ManyError::Count));
     let limits = [Limit::Limiter(&one, 1), Limit::Key(&users, PolicyId::new(7), KEY, 1)];
-    assert!(matches!(take_many_at(&limits, NOW), Err(ManyError::Table(1, _))), "{:?}", take_many_at(&limits, NOW));
+    assert!(
+        matches!(take_many_at(&limits, NOW), Err(ManyError::Table(1, _))),
+        "{:?}",
+        take_many_at(&limits, NOW)
+    );
     assert_eq!(one.peek(1).remaining, 3);
     // The table's options decide on a request without a key.
     let limits = [Limit::Limiter(&one, 1), Limit::Key(&users, PolicyId::FIRST, b"", 1)];
@@ -140,8 +173,8 @@ fn bad_calls_charge_nothing() {
     assert_eq!(one.peek(1).remaining, 0);
 }
 
-/// Each limit's decision is the one that it would have made alone, and the decisions are in the caller's order. The
-/// call decides like a program that peeks at all limits and then charges all.
+/// Each limit's decision is the one that it would have made alone, and the decisions are in the
+/// caller's order. The call decides like a program that peeks at all limits and then charges all.
 #[test]
 fn random_requests_are_decided_as_one_by_one() {
     let texts = [
@@ -156,12 +189,15 @@ fn random_requests_are_decided_as_one_by_one() {
     let mut rng = Rng(3);
     let (mut passed, mut refused) = (0, 0);
     for _ in 0..60 {
-        let (ours, theirs): (Vec<_>, Vec<_>) = texts.iter().map(|text| (limiter(text), limiter(text))).unzip();
+        let (ours, theirs): (Vec<_>, Vec<_>) =
+            texts.iter().map(|text| (limiter(text), limiter(text))).unzip();
         let (our_table, their_table) = (table(&texts[..5]), table(&texts[..5]));
         let mut now = NOW;
         for _ in 0..300 {
             let picks: Vec<(usize, usize, u64)> = (0..rng.within(1, 6))
-                .map(|_| (rng.below(texts.len() as u64) as usize, rng.below(3) as usize, rng.below(3)))
+                .map(|_| {
+                    (rng.below(texts.len() as u64) as usize, rng.below(3) as usize, rng.below(3))
+                })
                 .collect();
             // Each limit once: a limit that is named twice has one decision for both costs.
             let picks: Vec<_> = picks
@@ -174,7 +210,9 @@ fn random_requests_are_decided_as_one_by_one() {
             let limits: Vec<Limit<'_>> = picks
                 .iter()
                 .map(|&(text, place, cost)| match place {
-                    1.. if text < 5 => Limit::Key(&our_table, PolicyId::new(text as u32), keys[place - 1], cost),
+                    1.. if text < 5 => {
+                        Limit::Key(&our_table, PolicyId::new(text as u32), keys[place - 1], cost)
+                    }
                     _ => Limit::Limiter(&ours[text], cost),
                 })
                 .collect();
@@ -192,7 +230,11 @@ fn random_requests_are_decided_as_one_by_one() {
                 picks.iter().map(decide).collect()
             };
             // The limiter at places 1 and 2 is that at place 0.
-            if picks.iter().enumerate().any(|(n, a)| picks[..n].iter().any(|b| a.0 >= 5 && b.0 == a.0)) {
+            if picks
+                .iter()
+                .enumerate()
+                .any(|(n, a)| picks[..n].iter().any(|b| a.0 >= 5 && b.0 == a.0))
+            {
                 continue;
             }
             let peeks = one_by_one(false);
@@ -203,9 +245,18 @@ fn random_requests_are_decided_as_one_by_one() {
             let taken = take_all(&limits, Some(now), Some(&mut decisions)).unwrap();
             assert_eq!(decisions, expected, "{picks:?}");
             assert_eq!(taken.decision.is_allowed(), all);
-            assert_eq!(taken.decision.remaining, expected.iter().map(|d| d.remaining).min().unwrap());
-            assert_eq!(taken.decision.retry_after, expected.iter().map(|d| d.retry_after).max().unwrap());
-            assert_eq!(taken.decision.reset_after, expected.iter().map(|d| d.reset_after).max().unwrap());
+            assert_eq!(
+                taken.decision.remaining,
+                expected.iter().map(|d| d.remaining).min().unwrap()
+            );
+            assert_eq!(
+                taken.decision.retry_after,
+                expected.iter().map(|d| d.retry_after).max().unwrap()
+            );
+            assert_eq!(
+                taken.decision.reset_after,
+                expected.iter().map(|d| d.reset_after).max().unwrap()
+            );
             (passed, refused) = (passed + u32::from(all), refused + u32::from(!all));
             now += rng.below(SECOND);
         }
@@ -213,8 +264,8 @@ fn random_requests_are_decided_as_one_by_one() {
     assert!(passed > 2000 && refused > 2000, "{passed} {refused}");
 }
 
-/// 16 threads ask for random subsets of 8 limits, 4 of them keys, at one instant. Each limit is charged exactly for
-/// the admitted requests.
+/// 16 threads ask for random subsets of 8 limits, 4 of them keys, at one instant. Each limit is
+/// charged exactly for the admitted requests.
 #[test]
 fn the_sum_of_the_winners_is_exact() {
     for round in 0..200_u64 {

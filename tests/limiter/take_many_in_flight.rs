@@ -26,28 +26,41 @@ fn ask(rate: &dyn AnyLimiter, flights: &InFlight, now: u64) -> (Taken, Ticket) {
     (take_many_at(&limits, now).unwrap(), ticket.get())
 }
 
-/// If the in-flight limit refuses, no rate is charged. If the rate refuses, no permit is in flight. The answer names
-/// the limit that refused.
+/// If the in-flight limit refuses, no rate is charged. If the rate refuses, no permit is in flight.
+/// The answer names the limit that refused.
 #[test]
 fn ten_a_second_and_four_at_one_time() {
     let (rate, flights) = (limiter("10/s"), flights());
     let held: Vec<Ticket> = (0..4)
         .map(|n| {
             let (taken, ticket) = ask(&rate, &flights, NOW);
-            assert_eq!((taken.decision.verdict, taken.decision.reason), (Verdict::Allowed, Reason::Admitted));
-            assert_eq!((taken.decision.remaining, taken.bound, taken.decision.retry_after), (3 - n, 1, 0));
+            assert_eq!(
+                (taken.decision.verdict, taken.decision.reason),
+                (Verdict::Allowed, Reason::Admitted)
+            );
+            assert_eq!(
+                (taken.decision.remaining, taken.bound, taken.decision.retry_after),
+                (3 - n, 1, 0)
+            );
             ticket
         })
         .collect();
     assert_eq!(flights.count(KEY), 4);
     for _ in 0..1000 {
         let (taken, ticket) = ask(&rate, &flights, NOW);
-        assert_eq!((taken.decision.verdict, taken.decision.reason), (Verdict::Denied, Reason::InFlight));
-        assert_eq!((taken.bound, taken.decision.remaining, taken.decision.retry_after), (1, 0, NEVER));
+        assert_eq!(
+            (taken.decision.verdict, taken.decision.reason),
+            (Verdict::Denied, Reason::InFlight)
+        );
+        assert_eq!(
+            (taken.bound, taken.decision.remaining, taken.decision.retry_after),
+            (1, 0, NEVER)
+        );
         assert_eq!(ticket, Ticket::default());
     }
     assert_eq!(rate.peek(1).remaining, 6);
-    // Each caller releases its permit and asks again. Six more pass. Then the rate refuses, and the permits stay free.
+    // Each caller releases its permit and asks again. Six more pass. Then the rate refuses, and the
+    // permits stay free.
     let mut passed = 0;
     for ticket in held {
         assert!(flights.release(ticket));
@@ -56,7 +69,10 @@ fn ten_a_second_and_four_at_one_time() {
         let (taken, ticket) = ask(&rate, &flights, NOW);
         match taken.decision.verdict {
             Verdict::Allowed => assert!(flights.release(ticket)),
-            _ => assert_eq!((taken.decision.reason, taken.decision.retry_after), (Reason::Rate, SECOND / 10)),
+            _ => assert_eq!(
+                (taken.decision.reason, taken.decision.retry_after),
+                (Reason::Rate, SECOND / 10)
+            ),
         }
         passed += u32::from(taken.decision.is_allowed());
     }
@@ -87,13 +103,16 @@ impl AnyLimiter for Emptied {
     }
 }
 
-/// The rate loses its permits after the call has acquired the permit in flight: the call releases the permit and
-/// leaves the cell alone.
+/// The rate loses its permits after the call has acquired the permit in flight: the call releases
+/// the permit and leaves the cell alone.
 #[test]
 fn a_rate_that_refuses_its_charge_releases_the_permit() {
     let (rate, flights) = (Emptied(State::new(&"1/s".parse().unwrap()).unwrap()), flights());
     let (taken, ticket) = ask(&rate, &flights, NOW);
-    assert_eq!((taken.decision.verdict, taken.decision.reason, taken.bound), (Verdict::Denied, Reason::Rate, 0));
+    assert_eq!(
+        (taken.decision.verdict, taken.decision.reason, taken.bound),
+        (Verdict::Denied, Reason::Rate, 0)
+    );
     assert_eq!((ticket, flights.count(KEY)), (Ticket::default(), 0));
 }
 
@@ -109,11 +128,18 @@ fn a_key_that_is_named_twice_takes_two_permits() {
             Limit::InFlight(&flights, KEY, limit, &third),
         ];
         let mut each = [flights_blank(); 3];
-        (take_all(&limits, None, Some(&mut each)).unwrap(), each.map(|each| (each.verdict, each.remaining)))
+        (
+            take_all(&limits, None, Some(&mut each)).unwrap(),
+            each.map(|each| (each.verdict, each.remaining)),
+        )
     };
-    // The peek sees a free permit for each of the two. The second acquisition is refused, and the call releases all.
+    // The peek sees a free permit for each of the two. The second acquisition is refused, and the
+    // call releases all.
     let (taken, _) = take(1);
-    assert_eq!((taken.decision.verdict, flights.count(KEY), others.count(b"node")), (Verdict::Denied, 0, 0));
+    assert_eq!(
+        (taken.decision.verdict, flights.count(KEY), others.count(b"node")),
+        (Verdict::Denied, 0, 0)
+    );
     let (taken, each) = take(2);
     assert!(taken.decision.is_allowed());
     assert_eq!(each, [(Verdict::Allowed, 0), (Verdict::Allowed, 8), (Verdict::Allowed, 0)]);
@@ -147,8 +173,8 @@ fn a_full_table_charges_nothing() {
     assert_eq!(rate.peek(1).remaining, 1000 - (tickets.len() as u64 - 1));
 }
 
-/// Threads that take a permit in flight and one of a rate: at no time more than four permits are in flight, and the
-/// rate is charged exactly once for each of them.
+/// Threads that take a permit in flight and one of a rate: at no time more than four permits are in
+/// flight, and the rate is charged exactly once for each of them.
 #[test]
 fn threads_never_hold_more_than_the_limit() {
     const THREADS: usize = 8;

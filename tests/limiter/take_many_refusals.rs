@@ -1,5 +1,5 @@
-//! E6: a refused request of several limits charges nothing, and its answer is true, whatever the limits are and
-//! however often one is named.
+//! E6: a refused request of several limits charges nothing, and its answer is true, whatever the
+//! limits are and however often one is named.
 
 use crate::common::{rounds, Rng};
 use tollbar::table::{Options, PolicyId, Table};
@@ -43,22 +43,26 @@ struct World {
     views: Vec<[Table; 2]>,
 }
 
-/// A limit: the policy, the place (0: the limiter, otherwise a view and a key), the cost and the class.
+/// A limit: the policy, the place (0: the limiter, otherwise a view and a key), the cost and the
+/// class.
 type Pick = (usize, usize, u64, Option<&'static str>);
 
 impl World {
     fn new(name: &str) -> World {
         let policies: Vec<Policy> = TEXTS.iter().map(|text| text.parse().expect(text)).collect();
-        let directory = std::path::Path::new(if cfg!(target_os = "linux") { "/dev/shm" } else { "/tmp" });
+        let directory =
+            std::path::Path::new(if cfg!(target_os = "linux") { "/dev/shm" } else { "/tmp" });
         let path = directory.join(format!("tollbar-refusals-{name}-{}", std::process::id()));
         let views = |policy: &Policy| {
             // A view keeps its file without the name.
             let _ = std::fs::remove_file(&path);
-            let views = [0, 1].map(|_| Table::file(&path, &Options::new(100), &[*policy]).expect("a table"));
+            let views = [0, 1]
+                .map(|_| Table::file(&path, &Options::new(100), &[*policy]).expect("a table"));
             std::fs::remove_file(&path).expect("a file");
             views
         };
-        let limiters = policies.iter().map(|policy| Limiter::new(policy).expect("a limiter")).collect();
+        let limiters =
+            policies.iter().map(|policy| Limiter::new(policy).expect("a limiter")).collect();
         World { views: policies.iter().map(views).collect(), limiters, policies }
     }
 
@@ -116,7 +120,9 @@ impl World {
     }
 
     fn reserve(&self, pick: &Pick) -> u64 {
-        pick.3.map_or(0, |class| self.policies[pick.0].classes.reserve(class.as_bytes()).expect("a class"))
+        pick.3.map_or(0, |class| {
+            self.policies[pick.0].classes.reserve(class.as_bytes()).expect("a class")
+        })
     }
 
     /// Everything that is left, of every limit.
@@ -128,7 +134,9 @@ impl World {
 
 /// Whether a refusal changes the limit's state, or its time does without a request.
 fn changes(policy: usize) -> bool {
-    TEXTS[policy].contains("ban") || TEXTS[policy].contains("init") || TEXTS[policy].contains("rejected")
+    TEXTS[policy].contains("ban")
+        || TEXTS[policy].contains("init")
+        || TEXTS[policy].contains("rejected")
 }
 
 fn picks(rng: &mut Rng) -> Vec<Pick> {
@@ -156,7 +164,8 @@ fn e6_a_refused_request_charges_nothing_and_its_answer_is_true() {
         for _ in 0..200 {
             let picks = picks(&mut rng);
             let needs = world.needs(&picks);
-            let peeks: Vec<Decision> = needs.iter().map(|(place, needs)| world.peek(*place, now, *needs)).collect();
+            let peeks: Vec<Decision> =
+                needs.iter().map(|(place, needs)| world.peek(*place, now, *needs)).collect();
             let all = peeks.iter().all(Decision::is_allowed);
             let before = world.left(now);
             let taken = world.take(&picks, now);
@@ -181,7 +190,11 @@ fn e6_a_refused_request_charges_nothing_and_its_answer_is_true() {
                     }
                     let any = peeks.iter().any(|peek| peek.verdict == Verdict::Never);
                     assert_eq!(verdict == Verdict::Never, any, "{}", context());
-                    assert!(verdict != Verdict::Never || taken.decision.retry_after == NEVER, "{}", context());
+                    assert!(
+                        verdict != Verdict::Never || taken.decision.retry_after == NEVER,
+                        "{}",
+                        context()
+                    );
                     retry(&world, &picks, now, &taken);
                     if let Some(wait) = taken.decision.retry() {
                         now += wait;
@@ -200,12 +213,15 @@ fn e6_a_refused_request_charges_nothing_and_its_answer_is_true() {
 /// The same request passes at `retry_after` and not before, if nobody else comes.
 fn retry(world: &World, picks: &[Pick], now: u64, taken: &Taken) {
     let context = || format!("{picks:?} at {now}: {taken:?}");
-    let fits = |at: u64| world.needs(picks).iter().all(|(place, needs)| world.peek(*place, at, *needs).is_allowed());
+    let fits = |at: u64| {
+        world.needs(picks).iter().all(|(place, needs)| world.peek(*place, at, *needs).is_allowed())
+    };
     match taken.decision.retry() {
         Some(wait) => {
             assert!(!fits(now + wait - 1), "{}: passes earlier", context());
             assert!(fits(now + wait), "{}: does not pass", context());
-            // Requests that change nothing: the world's peeks are the truth, and the call agrees with them.
+            // Requests that change nothing: the world's peeks are the truth, and the call agrees
+            // with them.
             if picks.iter().all(|pick| !changes(pick.0)) {
                 assert!(!world.take(picks, now + wait - 1).decision.is_allowed(), "{}", context());
             }
@@ -249,7 +265,11 @@ fn e6_two_views_of_one_file_are_one_table() {
     for (policy, text) in TEXTS.iter().enumerate() {
         let left = world.peek((policy, 1), NOW, 0).remaining;
         let cost = left / 2 + 1;
-        if *text == "0/s" || text.contains("init") || text.contains("curve") || text.contains("borrow") {
+        if *text == "0/s"
+            || text.contains("init")
+            || text.contains("curve")
+            || text.contains("borrow")
+        {
             continue;
         }
         let taken = world.take(&[(policy, 1, cost, None), (policy, 2, cost, None)], NOW);

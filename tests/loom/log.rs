@@ -40,11 +40,17 @@ fn log_gives_the_last_permit_once() {
 /// A permit whose entry is not written yet counts in the window, for every thread.
 #[test]
 fn log_counts_a_pending_entry() {
-    model("log wraps", 2, "1/100ns algo sliding-log", &[&[(100, 1)], &[(199, 1)], &[(150, 1)]], |state, given| {
-        assert_eq!(sum(given), 1, "{given:?}");
-        assert_eq!(drain(state, 199), 0);
-        assert_eq!(drain(state, 299), 1);
-    });
+    model(
+        "log wraps",
+        2,
+        "1/100ns algo sliding-log",
+        &[&[(100, 1)], &[(199, 1)], &[(150, 1)]],
+        |state, given| {
+            assert_eq!(sum(given), 1, "{given:?}");
+            assert_eq!(drain(state, 199), 0);
+            assert_eq!(drain(state, 299), 1);
+        },
+    );
     model(
         "log wraps, 2 permits",
         3,
@@ -58,23 +64,45 @@ fn log_counts_a_pending_entry() {
     );
 }
 
-/// A thread with an older clock settles the pending entry of one with a newer clock, at the newer time.
+/// A thread with an older clock settles the pending entry of one with a newer clock, at the newer
+/// time.
 #[test]
 fn log_keeps_the_later_time() {
-    model("log late clock", 4, "1/100ns algo sliding-log", &[&[(100, 1), (250, 1)], &[(199, 1)]], |state, given| {
-        assert!(given[0][1] + given[1][0] <= 1, "{given:?}");
-        assert!(sum(given) >= 1);
-        assert_eq!(drain(state, 400), 1);
-    });
+    model(
+        "log late clock",
+        4,
+        "1/100ns algo sliding-log",
+        &[&[(100, 1), (250, 1)], &[(199, 1)]],
+        |state, given| {
+            assert!(given[0][1] + given[1][0] <= 1, "{given:?}");
+            assert!(sum(given) >= 1);
+            assert_eq!(drain(state, 400), 1);
+        },
+    );
 }
 
 /// A thread sleeps over more laps than an entry's three bits tell apart.
 #[test]
 fn log_outlives_a_long_sleep() {
-    const LATE: Requests =
-        &[(20, 1), (30, 1), (40, 1), (50, 1), (60, 1), (70, 1), (80, 1), (90, 1), (100, 1), (110, 1)];
+    const LATE: Requests = &[
+        (20, 1),
+        (30, 1),
+        (40, 1),
+        (50, 1),
+        (60, 1),
+        (70, 1),
+        (80, 1),
+        (90, 1),
+        (100, 1),
+        (110, 1),
+    ];
     for laps in 6..=10 {
-        explore_sleeper(&format!("log sleeper, {laps}"), "1/10ns algo sliding-log", (10, 1), &LATE[..laps]);
+        explore_sleeper(
+            &format!("log sleeper, {laps}"),
+            "1/10ns algo sliding-log",
+            (10, 1),
+            &LATE[..laps],
+        );
     }
 }
 
@@ -92,14 +120,18 @@ fn explore_sleeper(name: &str, policy: &'static str, asleep: (u64, u64), awake: 
     let period = policy.parse::<Policy>().unwrap().period;
     let last = awake[awake.len() - 1].0;
     let frozen = last == asleep.0;
-    // Each execution is asked once, because a question settles the entries that it takes for pending.
+    // Each execution is asked once, because a question settles the entries that it takes for
+    // pending.
     for (later, there) in [(period - 1, 0), (period, 1)] {
         explore(&format!("{name} laps, {later} later"), 1, move || {
             let state = state(policy);
             let other = state.clone();
-            let thread = thread::spawn(move || awake.iter().map(|&(now, cost)| admit(&other, now, cost)).sum::<u64>());
+            let thread = thread::spawn(move || {
+                awake.iter().map(|&(now, cost)| admit(&other, now, cost)).sum::<u64>()
+            });
             let given = admit(&state, asleep.0, asleep.1) + thread.join().unwrap();
-            // The stopped request is admitted in its turn, decided at a later request's time, or refused.
+            // The stopped request is admitted in its turn, decided at a later request's time, or
+            // refused.
             assert!(if frozen { given == 1 } else { given >= awake.len() as u64 }, "{given}");
             assert_eq!(drain(&state, last + later), there);
         });

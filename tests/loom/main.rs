@@ -2,9 +2,9 @@
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test --profile models --target-dir target/loom --test loom`
 //!
-//! A thread that loom stops between two steps while the others run to their end looks to them like a killed thread.
-//! Every model ends, so no thread ever waits for another. What each model proves is in
-//! docs/internals/verification.md.
+//! A thread that loom stops between two steps while the others run to their end looks to them like
+//! a killed thread. Every model ends, so no thread ever waits for another. What each model proves
+//! is in docs/internals/verification.md.
 #![cfg(loom)]
 
 mod log;
@@ -23,7 +23,8 @@ use tollbar::policy::Keep;
 use tollbar::take_many::{take_all, Limit};
 use tollbar::{Limiter, Policy, Reason, Shared, State, Verdict};
 
-/// Runs `f` under every interleaving of at most `preemptions`, or as many as LOOM_MAX_PREEMPTIONS says.
+/// Runs `f` under every interleaving of at most `preemptions`, or as many as LOOM_MAX_PREEMPTIONS
+/// says.
 fn explore(name: &str, preemptions: usize, f: impl Fn() + Sync + Send + 'static) {
     explore_within(name, loom::model::Builder::new().preemption_bound.unwrap_or(preemptions), f);
 }
@@ -69,13 +70,20 @@ fn left(state: &State, now: u64) -> u64 {
 /// One thread's requests `(now, cost)`, one after the other.
 type Requests = &'static [(u64, u64)];
 
-/// Explores a race on a fresh state. `check` gets the permits that each request of each thread took.
+/// Explores a race on a fresh state. `check` gets the permits that each request of each thread
+/// took.
 ///
-/// Loom tries another order only where an access meets the last one of another thread. So it can miss that a thread
-/// which only reads could have come later than a thread that reads and then swaps. Therefore each thread has its turn
-/// to be the first, the one that runs until it is preempted. Three threads have so many orders that they are [`deep`].
-fn model<C>(name: &str, preemptions: usize, policy: &'static str, threads: &'static [Requests], check: C)
-where
+/// Loom tries another order only where an access meets the last one of another thread. So it can
+/// miss that a thread which only reads could have come later than a thread that reads and then
+/// swaps. Therefore each thread has its turn to be the first, the one that runs until it is
+/// preempted. Three threads have so many orders that they are [`deep`].
+fn model<C>(
+    name: &str,
+    preemptions: usize,
+    policy: &'static str,
+    threads: &'static [Requests],
+    check: C,
+) where
     C: Fn(&State, &[Vec<u64>]) + Copy + Send + Sync + 'static,
 {
     let preemptions = if threads.len() > 2 { deep(preemptions) } else { preemptions };
@@ -112,8 +120,8 @@ fn race(state: &Arc<State>, first: usize, threads: &[Requests]) -> Vec<Vec<u64>>
         .collect()
 }
 
-/// Two threads that do different things. Neither is the thread in which the model began, because loom tries
-/// fewer orders of that one.
+/// Two threads that do different things. Neither is the thread in which the model began, because
+/// loom tries fewer orders of that one.
 fn beside<A: 'static, B: 'static>(
     state: &Arc<State>,
     one: impl FnOnce(&State) -> A + 'static,
@@ -128,8 +136,8 @@ fn sum(given: &[Vec<u64>]) -> u64 {
     given.iter().flatten().sum()
 }
 
-/// If the threads ask for more than `limit` permits at one time, they get exactly `limit`. All are refilled when two
-/// periods have passed.
+/// If the threads ask for more than `limit` permits at one time, they get exactly `limit`. All are
+/// refilled when two periods have passed.
 fn exact(name: &str, preemptions: usize, policy: &'static str, threads: &'static [Requests]) {
     let parsed: Policy = policy.parse().unwrap();
     let last = threads.iter().copied().flatten().map(|&(now, _)| now).max().unwrap();
@@ -165,7 +173,8 @@ fn takes_both(first: &Stopped, second: &Stopped, cost: u64) -> bool {
     take_all(&limits, Some(5), None).unwrap().decision.is_allowed()
 }
 
-/// Two calls for the last permits of two limits, named in opposite orders: one call gets both, and no permit is lost.
+/// Two calls for the last permits of two limits, named in opposite orders: one call gets both, and
+/// no permit is lost.
 #[test]
 fn many_limits_are_won_by_one() {
     explore("take_many 2×2", 4, || {
@@ -179,8 +188,8 @@ fn many_limits_are_won_by_one() {
     });
 }
 
-/// `take_many` beside a call for one of its limits: the permits that the winners took and those left add up to all
-/// permits.
+/// `take_many` beside a call for one of its limits: the permits that the winners took and those
+/// left add up to all permits.
 #[test]
 fn many_limits_beside_one() {
     explore("take_many beside one", 4, || {
@@ -197,38 +206,51 @@ fn many_limits_beside_one() {
 
 // A policy that changes.
 
-/// A change beside calls: each call is decided under one of the two policies. Both states together give the permits
-/// that were left when the change read the first state, and calls that began before may take at most as many again.
+/// A change beside calls: each call is decided under one of the two policies. Both states together
+/// give the permits that were left when the change read the first state, and calls that began
+/// before may take at most as many again.
 #[test]
 fn set_policy_beside_take() {
     explore("set_policy beside take", 2, || {
-        let limiter = Arc::new(Limiter::with(State::new(&"2/20ns".parse().unwrap()).unwrap(), Manual::new(5)));
+        let limiter = Arc::new(Limiter::with(
+            State::new(&"2/20ns".parse().unwrap()).unwrap(),
+            Manual::new(5),
+        ));
         assert_eq!(limiter.admit_at(5, 1), Verdict::Allowed);
         let (changes, takes) = (limiter.clone(), limiter.clone());
-        let changing = thread::spawn(move || changes.set_policy_at(5, &"3/30ns".parse().unwrap(), Keep::Count));
-        let taking = thread::spawn(move || (0..3).filter(|_| takes.admit_at(5, 1) == Verdict::Allowed).count());
+        let changing = thread::spawn(move || {
+            changes.set_policy_at(5, &"3/30ns".parse().unwrap(), Keep::Count)
+        });
+        let taking = thread::spawn(move || {
+            (0..3).filter(|_| takes.admit_at(5, 1) == Verdict::Allowed).count()
+        });
         let taken = taking.join().unwrap();
         changing.join().unwrap().unwrap();
         assert!(taken <= 2, "{taken} by one thread");
-        // A permit of the first policy, which the change may not have seen, and the permit that it kept.
+        // A permit of the first policy, which the change may not have seen, and the permit that it
+        // kept.
         let left = limiter.take_up_to_at(5, 10) as usize;
         assert!((1..=2).contains(&(taken + left)), "{taken} and {left}");
         assert_eq!(limiter.admit_at(5, 1), Verdict::Denied);
     });
 }
 
-/// Two changes at once, one of them to a policy that has a state already: afterwards the policy is that of one
-/// change, and keeps the permits left.
+/// Two changes at once, one of them to a policy that has a state already: afterwards the policy is
+/// that of one change, and keeps the permits left.
 #[test]
 fn set_policy_beside_set_policy() {
     explore("set_policy beside set_policy", 2, || {
-        let limiter = Arc::new(Limiter::with(State::new(&"2/20ns".parse().unwrap()).unwrap(), Manual::new(5)));
-        let (three, four): (Policy, Policy) = ("3/30ns".parse().unwrap(), "4/40ns".parse().unwrap());
+        let limiter = Arc::new(Limiter::with(
+            State::new(&"2/20ns".parse().unwrap()).unwrap(),
+            Manual::new(5),
+        ));
+        let (three, four): (Policy, Policy) =
+            ("3/30ns".parse().unwrap(), "4/40ns".parse().unwrap());
         limiter.set_policy_at(5, &three, Keep::Count).unwrap();
         limiter.set_policy_at(5, &four, Keep::Count).unwrap();
         assert_eq!(limiter.take_up_to_at(5, 3), 3);
-        // Each finds the state of `three` free, taken by the other change (the list has no room for a third), or
-        // current.
+        // Each finds the state of `three` free, taken by the other change (the list has no room for
+        // a third), or current.
         let change_and_take = |limiter: Arc<Limiter<State, Manual>>| {
             thread::spawn(move || {
                 let done = limiter.set_policy_at(5, &three, Keep::Count);
@@ -239,7 +261,10 @@ fn set_policy_beside_set_policy() {
         let taken = [first.join().unwrap(), second.join().unwrap()];
         assert!(taken.iter().any(|taken| taken.is_ok()), "{taken:?}");
         let taken: u64 = taken.iter().flatten().sum();
-        assert_eq!((limiter.changed_policy(), taken + limiter.take_up_to_at(5, 10)), (Some(&three), 1));
+        assert_eq!(
+            (limiter.changed_policy(), taken + limiter.take_up_to_at(5, 10)),
+            (Some(&three), 1)
+        );
         assert_eq!(limiter.take_up_to_at(1_000, 10), 3);
     });
 }
@@ -250,11 +275,16 @@ fn set_policy_beside_set_policy() {
 fn cell_gives_the_last_permit_once() {
     exact("cell gcra 3×1", 3, "2/20ns", &[&[(5, 1)], &[(5, 1)], &[(5, 1)]]);
     exact("cell gcra 2×2", 9, "3/30ns", &[&[(5, 2), (5, 1)], &[(5, 1), (5, 1)]]);
-    exact("cell fixed-window 3×1", 3, "2/20ns algo fixed-window", &[&[(5, 1)], &[(5, 1)], &[(5, 1)]]);
+    exact(
+        "cell fixed-window 3×1",
+        3,
+        "2/20ns algo fixed-window",
+        &[&[(5, 1)], &[(5, 1)], &[(5, 1)]],
+    );
 }
 
-/// A thread that reads a word that a booking wrote, or a word that a later call made of it, sees the flag of the
-/// booking.
+/// A thread that reads a word that a booking wrote, or a word that a later call made of it, sees
+/// the flag of the booking.
 #[test]
 fn cell_tells_of_a_booking() {
     explore("cell booked", 2, || {
@@ -274,8 +304,8 @@ fn cell_tells_of_a_booking() {
     });
 }
 
-/// Permits are given back while another thread takes permits at a later time. The bucket had two permits, and both
-/// were taken at 0 ns.
+/// Permits are given back while another thread takes permits at a later time. The bucket had two
+/// permits, and both were taken at 0 ns.
 fn gives_back(name: &str, policy: &'static str, clock_first: bool) {
     // The fault needs two preemptions, so `make check`, which allows one, would not see it.
     let explore = if clock_first { explore_within } else { explore };
@@ -288,14 +318,24 @@ fn gives_back(name: &str, policy: &'static str, clock_first: bool) {
         let back = thread::spawn(move || {
             let read = || *time.lock().unwrap();
             let before = read();
-            gives.give_back(Charge { at: 0, cost: 2 }, 2, || if clock_first { before } else { read() })
+            gives.give_back(
+                Charge { at: 0, cost: 2 },
+                2,
+                || if clock_first { before } else { read() },
+            )
         });
         *clock.lock().unwrap() = 10;
         let taken = admit(&state, 10, 1);
         let back = back.join().unwrap();
         let more = drain(&state, 10);
-        assert!(taken + more <= 2, "{back} came back, and {taken} and {more} were taken at one instant");
-        assert!(2 - back + taken + more <= 3, "{back} came back, {taken} and {more} were taken within 10 ns");
+        assert!(
+            taken + more <= 2,
+            "{back} came back, and {taken} and {more} were taken at one instant"
+        );
+        assert!(
+            2 - back + taken + more <= 3,
+            "{back} came back, {taken} and {more} were taken within 10 ns"
+        );
     });
 }
 
@@ -304,8 +344,8 @@ fn cell_gives_back_what_time_has_not() {
     gives_back("cell give back", "1/10ns burst 2", false);
 }
 
-/// The second policy of the list is that of `cell_gives_back_what_time_has_not`. The first has a burst of one permit
-/// more.
+/// The second policy of the list is that of `cell_gives_back_what_time_has_not`. The first has a
+/// burst of one permit more.
 #[test]
 fn a_list_gives_back_what_time_has_not() {
     gives_back("list give back", "1/10ns burst 3; 1/10ns burst 2", false);
@@ -325,9 +365,10 @@ fn cell_gives_back_too_much_by_an_older_time() {
     gives_back("cell give back, clock first", "1/10ns burst 2", true);
 }
 
-/// E10: a thread reads the word and the time to give permits back, and sleeps. Another thread gives permits back, and
-/// takes permits at a later time, until the word has the same value. If the swap compared the word alone, four
-/// permits would pass at one instant. The second policy of the list is that of the limiter.
+/// E10: a thread reads the word and the time to give permits back, and sleeps. Another thread gives
+/// permits back, and takes permits at a later time, until the word has the same value. If the swap
+/// compared the word alone, four permits would pass at one instant. The second policy of the list
+/// is that of the limiter.
 #[test]
 fn a_word_that_came_back_gives_nothing_twice() {
     for policy in ["1/10ns burst 3", "1/10ns burst 4; 1/10ns burst 3"] {
@@ -339,7 +380,9 @@ fn a_word_that_came_back_gives_nothing_twice() {
             let (time, later) = (clock.clone(), clock.clone());
             let (back, taken) = beside(
                 &state,
-                move |state| state.give_back(Charge { at: 0, cost: 2 }, 2, || *time.lock().unwrap()),
+                move |state| {
+                    state.give_back(Charge { at: 0, cost: 2 }, 2, || *time.lock().unwrap())
+                },
                 move |state| {
                     state.give_back(Charge { at: 0, cost: 1 }, 1, || 0);
                     *later.lock().unwrap() = 10;
@@ -347,18 +390,23 @@ fn a_word_that_came_back_gives_nothing_twice() {
                 },
             );
             let more = drain(&state, 10);
-            assert!(taken + more <= 3, "{back} came back, and {taken} and {more} were taken at one instant");
+            assert!(
+                taken + more <= 3,
+                "{back} came back, and {taken} and {more} were taken at one instant"
+            );
         });
     }
 }
 
-/// A booking in the middle leaves, and that after it: the last to leave gives both back, and nothing is given back
-/// twice.
+/// A booking in the middle leaves, and that after it: the last to leave gives both back, and
+/// nothing is given back twice.
 #[test]
 fn a_gap_is_closed_by_the_last_to_leave() {
     explore_within("gap", 2, || {
         let state = state("1/10ns");
-        let book = |state: &State| state.reserve_at(5, 1, 10_000).map(|at| Charge { at, cost: 1 }).unwrap();
+        let book = |state: &State| {
+            state.reserve_at(5, 1, 10_000).map(|at| Charge { at, cost: 1 }).unwrap()
+        };
         let (_, first, second) = (book(&state), book(&state), book(&state));
         let leave = |charge: Charge| move |state: &State| state.give_back(charge, 1, || 5);
         beside(&state, leave(first), leave(second));
@@ -370,13 +418,21 @@ fn a_gap_is_closed_by_the_last_to_leave() {
     // A caller comes meanwhile: it departs where the two were, or after them, and alone.
     explore_within("gap taken", 2, || {
         let state = state("1/10ns");
-        let book = |state: &State| state.reserve_at(5, 1, 10_000).map(|at| Charge { at, cost: 1 }).unwrap();
+        let book = |state: &State| {
+            state.reserve_at(5, 1, 10_000).map(|at| Charge { at, cost: 1 }).unwrap()
+        };
         let (_, first, second, last) = (book(&state), book(&state), book(&state), book(&state));
-        let (_, third) =
-            beside(&state, move |state| state.give_back(first, 1, || 5) + state.give_back(second, 1, || 5), book);
+        let (_, third) = beside(
+            &state,
+            move |state| state.give_back(first, 1, || 5) + state.give_back(second, 1, || 5),
+            book,
+        );
         assert!(third.at != last.at && third.at <= last.at + 10, "{third:?}");
         let fourth = book(&state);
-        assert!(fourth.at != last.at && fourth.at != third.at && fourth.at <= last.at + 10, "{third:?} {fourth:?}");
+        assert!(
+            fourth.at != last.at && fourth.at != third.at && fourth.at <= last.at + 10,
+            "{third:?} {fourth:?}"
+        );
     });
 }
 
@@ -411,7 +467,8 @@ fn cell_resets() {
     explore("cell reset", 9, || {
         let state = state("2/20ns algo fixed-window");
         assert_eq!(admit(&state, 5, 2), 2);
-        let (given, ()) = beside(&state, |state| admit(state, 5, 1) + admit(state, 5, 1), State::reset);
+        let (given, ()) =
+            beside(&state, |state| admit(state, 5, 1) + admit(state, 5, 1), State::reset);
         assert_eq!(given + drain(&state, 5), 2);
     });
 }
@@ -420,32 +477,36 @@ fn cell_resets() {
 
 // Bans and charges.
 
-/// Two permits for four requests of two threads: each of both refusals is counted once, so the next one is the third
-/// and bans.
+/// Two permits for four requests of two threads: each of both refusals is counted once, so the next
+/// one is the third and bans.
 #[test]
 fn refusals_are_counted_once_each() {
     explore("ban 2×2", 4, || {
         let state = state("2/20ns ban 100ns after 3");
         let decision = |state: &State| [5, 5].map(|now| state.check_at(now, 1).reason);
         let (one, other) = beside(&state, decision, decision);
-        let mut decision: Vec<_> = one.into_iter().chain(other).map(|reason| reason as u32).collect();
+        let mut decision: Vec<_> =
+            one.into_iter().chain(other).map(|reason| reason as u32).collect();
         decision.sort_unstable();
         assert_eq!(
             decision,
-            [Reason::Admitted, Reason::Admitted, Reason::Rate, Reason::Rate].map(|reason| reason as u32)
+            [Reason::Admitted, Reason::Admitted, Reason::Rate, Reason::Rate]
+                .map(|reason| reason as u32)
         );
         let third = state.check_at(5, 1);
         assert_eq!((third.reason, third.retry_after), (Reason::Banned, 100));
     });
 }
 
-/// A refusal that bans beside a request for a refilled permit. Either may come first, and the ban ends on time.
+/// A refusal that bans beside a request for a refilled permit. Either may come first, and the ban
+/// ends on time.
 #[test]
 fn a_ban_beside_a_take() {
     explore("ban beside a take", 4, || {
         let state = state("2/20ns ban 100ns");
         assert_eq!(admit(&state, 5, 2), 2);
-        let (bans, takes) = beside(&state, |state| state.check_at(5, 1), |state| state.check_at(15, 1));
+        let (bans, takes) =
+            beside(&state, |state| state.check_at(5, 1), |state| state.check_at(15, 1));
         assert_eq!((bans.reason, bans.retry_after), (Reason::Banned, 100));
         assert!(matches!(takes.reason, Reason::Admitted | Reason::Banned), "{takes:?}");
         assert_eq!(state.peek_at(104, 1).reason, Reason::Banned);
@@ -492,7 +553,8 @@ fn waiters_are_bounded() {
     for policy in ["1/10ns", "1/10ns algo fixed-window"] {
         explore(&format!("waiters, {policy}"), 2, move || {
             let policy: Policy = policy.parse().unwrap();
-            let beds = Beds { now: AtomicU64::new(5), asleep: AtomicU64::new(0), most: AtomicU64::new(0) };
+            let beds =
+                Beds { now: AtomicU64::new(5), asleep: AtomicU64::new(0), most: AtomicU64::new(0) };
             let limiter = Limiter::with(State::new(&policy).unwrap(), beds).with_waiters(1);
             let limiter = Arc::new(limiter);
             assert!(limiter.check(1).is_allowed());
@@ -502,8 +564,8 @@ fn waiters_are_bounded() {
             };
             let mut allowed = u64::from(limiter.wait_until(1, 1_000).is_allowed());
             allowed += u64::from(other.join().unwrap());
-            // Every thread is allowed that found a permit or a place to sleep. A place is free again once its
-            // sleeper has left.
+            // Every thread is allowed that found a permit or a place to sleep. A place is free
+            // again once its sleeper has left.
             assert!(allowed >= 1, "{allowed}");
             assert!(limiter.clock().most.load(Ordering::Relaxed) <= 1);
             assert_eq!(limiter.snapshot().waiting, 0);

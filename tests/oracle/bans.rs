@@ -3,7 +3,8 @@
 use super::*;
 use std::cmp::max;
 
-/// A token bucket of which so many refusals ban until a time. From then on it fills from a single permit.
+/// A token bucket of which so many refusals ban until a time. From then on it fills from a single
+/// permit.
 pub struct Ban {
     interval: Q,
     burst: u64,
@@ -16,7 +17,14 @@ pub struct Ban {
 impl Ban {
     pub fn new(policy: &Policy) -> Ban {
         let interval = Q::new(policy.period.into(), policy.limit.into());
-        Ban { interval, burst: policy.burst, time: policy.ban, after: policy.ban_after, full_at: q(0), refusals: 0 }
+        Ban {
+            interval,
+            burst: policy.burst,
+            time: policy.ban,
+            after: policy.ban_after,
+            full_at: q(0),
+            refusals: 0,
+        }
     }
 
     fn permits(&self, n: u64) -> Q {

@@ -22,7 +22,13 @@ pub struct Bucket {
 
 impl Bucket {
     pub fn new(policy: &Policy, unit: Q) -> Bucket {
-        Bucket { interval: interval(policy), burst: policy.burst, init: policy.init, unit, full_at: None }
+        Bucket {
+            interval: interval(policy),
+            burst: policy.burst,
+            init: policy.init,
+            unit,
+            full_at: None,
+        }
     }
 
     fn permits(&self, n: u64) -> Q {
@@ -61,7 +67,8 @@ impl Model for Bucket {
         }
     }
     fn remaining(&self, now: u64, side: Side) -> u64 {
-        floor(&((q(now) - self.full_at(now, side)) / &self.interval + q(self.burst))).min(self.burst)
+        floor(&((q(now) - self.full_at(now, side)) / &self.interval + q(self.burst)))
+            .min(self.burst)
     }
     fn admits_at(&self, now: u64, cost: u64, side: Side) -> u64 {
         ceil(&(self.full_at(now, side) + self.permits(cost) - self.permits(self.burst))).max(now)
@@ -82,10 +89,20 @@ impl Departures {
     /// A pacer, or a bucket with `borrow`.
     pub fn new(policy: &Policy, unit: Q) -> Departures {
         let interval = interval(policy);
-        let (slack, initial, most) =
-            if policy.borrow { (policy.burst, policy.init, u64::MAX) } else { (policy.slack, 0, policy.burst) };
+        let (slack, initial, most) = if policy.borrow {
+            (policy.burst, policy.init, u64::MAX)
+        } else {
+            (policy.slack, 0, policy.burst)
+        };
         let permits = |n: u64| q(n) * &interval;
-        Departures { slack: permits(slack), initial: permits(initial), most, unit, next: None, interval }
+        Departures {
+            slack: permits(slack),
+            initial: permits(initial),
+            most,
+            unit,
+            next: None,
+            interval,
+        }
     }
 
     fn next(&self, now: u64, side: Side) -> Q {
@@ -142,13 +159,19 @@ pub struct Refill {
 
 impl Refill {
     pub fn new(policy: &Policy) -> Refill {
-        let mut refill =
-            Refill { limit: policy.limit.into(), period: policy.period, burst: policy.burst, at: 0, level: 0 };
+        let mut refill = Refill {
+            limit: policy.limit.into(),
+            period: policy.period,
+            burst: policy.burst,
+            at: 0,
+            level: 0,
+        };
         refill.reset();
         refill
     }
 
-    /// The level in an interval. For an interval before `at`, the refills between the two are taken off.
+    /// The level in an interval. For an interval before `at`, the refills between the two are taken
+    /// off.
     fn level(&self, interval: i128) -> i128 {
         (self.level + (interval - self.at) * self.limit).min(self.burst.into())
     }
@@ -183,9 +206,9 @@ impl Model for Refill {
     }
 }
 
-/// Guava's `SmoothWarmingUp` with our documented differences: times in units of `1/unit` permit, the store in
-/// `2^fine` levels per permit, integrals as differences of rounded curves, and idleness from one interval after
-/// the last take was paid.
+/// Guava's `SmoothWarmingUp` with our documented differences: times in units of `1/unit` permit,
+/// the store in `2^fine` levels per permit, integrals as differences of rounded curves, and
+/// idleness from one interval after the last take was paid.
 pub struct Trapezoid {
     policy: Policy,
     /// Units per permit, and per nanosecond.
@@ -260,8 +283,10 @@ impl Model for Trapezoid {
         }
         let (next, level) = self.found(now);
         let drawn = level.min(cost << self.fine);
-        let beyond = Q::new(((cost << self.fine) - drawn).into(), BigInt::from(1u64 << self.fine)) * q(self.unit);
-        let wait = self.prices[level as usize] - self.prices[(level - drawn) as usize] + ceil(&beyond);
+        let beyond = Q::new(((cost << self.fine) - drawn).into(), BigInt::from(1u64 << self.fine))
+            * q(self.unit);
+        let wait =
+            self.prices[level as usize] - self.prices[(level - drawn) as usize] + ceil(&beyond);
         self.next_and_level = Some((next + wait.max(1), level - drawn));
     }
     fn remaining(&self, now: u64, side: Side) -> u64 {

@@ -30,20 +30,38 @@ impl Windows {
             1 => (1, 0, Date::constant(1900, 1, 1)),
             7 => (7, 0, Date::constant(1899, 12, 25 + policy.from as i8)),
             30 => (0, 1, Date::constant(1900, 1, 1 + policy.from as i8)),
-            _ => (0, 12, Date::constant(1904, 1 + policy.from as i8 / 32, 1 + policy.from as i8 % 32)),
+            _ => (
+                0,
+                12,
+                Date::constant(1904, 1 + policy.from as i8 / 32, 1 + policy.from as i8 % 32),
+            ),
         };
-        Windows { limit: policy.limit, days, months, anchor, zone: TimeZone::posix(rule).expect(rule), window: None }
+        Windows {
+            limit: policy.limit,
+            days,
+            months,
+            anchor,
+            zone: TimeZone::posix(rule).expect(rule),
+            window: None,
+        }
     }
 
     fn start(&self, n: i64) -> u64 {
-        let day = self.anchor.checked_add(Span::new().days(n * self.days).months(n * self.months)).expect("a date");
-        let start = day.to_zoned(self.zone.clone()).expect("a time").start_of_day().expect("a start");
+        let day = self
+            .anchor
+            .checked_add(Span::new().days(n * self.days).months(n * self.months))
+            .expect("a date");
+        let start =
+            day.to_zoned(self.zone.clone()).expect("a time").start_of_day().expect("a start");
         start.timestamp().as_second().max(0) as u64 * SECOND
     }
 
     /// The window of a time: the last one that has begun.
     fn number(&self, now: u64) -> i64 {
-        let today = Timestamp::from_second((now / SECOND) as i64).expect("a time").to_zoned(self.zone.clone()).date();
+        let today = Timestamp::from_second((now / SECOND) as i64)
+            .expect("a time")
+            .to_zoned(self.zone.clone())
+            .date();
         let days = i64::from(today.since(self.anchor).expect("a span").get_days());
         // At most one too many.
         let mut n = if self.days > 0 { days / self.days } else { days / (29 * self.months) } + 1;
@@ -59,7 +77,9 @@ impl Windows {
         let n = self.number(now);
         let (start, end) = (self.start(n), self.start(n + 1));
         match self.window {
-            Some((latest, used)) if latest >= start => (latest, self.start(self.number(latest) + 1), used),
+            Some((latest, used)) if latest >= start => {
+                (latest, self.start(self.number(latest) + 1), used)
+            }
             _ => (start, end, 0),
         }
     }

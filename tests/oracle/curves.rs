@@ -15,7 +15,8 @@ pub struct Curve {
 impl Curve {
     pub fn new(policy: &Policy) -> Curve {
         let share = |percent: u8| Q::new(percent.into(), 100.into());
-        let mut points: Vec<(Q, Q)> = policy.knots.pairs().map(|[at, share_of]| (share(at), share(share_of))).collect();
+        let mut points: Vec<(Q, Q)> =
+            policy.knots.pairs().map(|[at, share_of]| (share(at), share(share_of))).collect();
         if points.is_empty() {
             points.push((q(1), q(1)));
         }

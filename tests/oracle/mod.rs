@@ -1,5 +1,5 @@
-//! The oracle: each algorithm a second time, written from its definition in exact rational arithmetic, without
-//! regard to speed or size; and the comparison of the two on random traces.
+//! The oracle: each algorithm a second time, written from its definition in exact rational
+//! arithmetic, without regard to speed or size; and the comparison of the two on random traces.
 #![allow(dead_code)] // each test program uses a part of it
 
 pub mod bans;
@@ -81,10 +81,11 @@ pub trait Model {
 #[derive(Clone, Copy)]
 pub struct Step(pub u64);
 
-/// Runs `traces` random traces of `text` through the limiter and the model, or as many as `TOLLBAR_TRACES` says if
-/// that is less.
+/// Runs `traces` random traces of `text` through the limiter and the model, or as many as
+/// `TOLLBAR_TRACES` says if that is less.
 pub fn compare(text: &str, traces: u64, step: Step, make: impl Fn(&Policy) -> Box<dyn Model>) {
-    let most = std::env::var("TOLLBAR_TRACES").map_or(u64::MAX, |n| n.parse().expect("TOLLBAR_TRACES is a number"));
+    let most = std::env::var("TOLLBAR_TRACES")
+        .map_or(u64::MAX, |n| n.parse().expect("TOLLBAR_TRACES is a number"));
     let traces = traces.min(most);
     let policy = policy(text);
     let mut rng = Rng(text.bytes().fold(7, |seed, byte| seed * 31 % 1_000_003 + u64::from(byte)));
@@ -99,14 +100,17 @@ pub fn compare(text: &str, traces: u64, step: Step, make: impl Fn(&Policy) -> Bo
             let now = shape.now / step.0 * step.0;
             let cost = shape.cost(&mut rng);
             let exact = model.verdict(now, cost, Side::Exact);
-            let verdicts = [exact, if model.exact() { exact } else { model.verdict(now, cost, lenient) }];
+            let verdicts =
+                [exact, if model.exact() { exact } else { model.verdict(now, cost, lenient) }];
             let peeked = state.peek_at(now, cost).verdict;
             let got = state.check_at(now, cost);
             if cost != 0 && got.verdict != Verdict::Never {
                 model.settle(now, cost, got.is_allowed());
             }
-            let range = |from: u64, to: &dyn Fn() -> u64| from..=if model.exact() { from } else { to() };
-            let remaining = range(model.remaining(now, Side::Exact), &|| model.remaining(now, lenient));
+            let range =
+                |from: u64, to: &dyn Fn() -> u64| from..=if model.exact() { from } else { to() };
+            let remaining =
+                range(model.remaining(now, Side::Exact), &|| model.remaining(now, lenient));
             let wait = |side| match model.admits_at(now, cost, side) {
                 NEVER => NEVER,
                 at => at.saturating_sub(now),

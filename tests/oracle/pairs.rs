@@ -5,8 +5,8 @@ use std::cmp::{max, Ordering};
 use tollbar::algorithm::pair::Pair;
 use tollbar::policy::Rate;
 
-/// Two token buckets that a request charges together: exact ones, or those of a word, which start to be charged at
-/// whole steps.
+/// Two token buckets that a request charges together: exact ones, or those of a word, which start
+/// to be charged at whole steps.
 pub struct Two {
     rates: [Rate; 2],
     /// The index of the slow bucket.
@@ -16,7 +16,8 @@ pub struct Two {
     /// The steps of whose multiples the slow bucket starts at one.
     slow_steps: u64,
     full_at: [Q; 2],
-    /// The end of the step in which the fast bucket started and got all its charges, if the word counts these.
+    /// The end of the step in which the fast bucket started and got all its charges, if the word
+    /// counts these.
     started: Option<Q>,
 }
 
@@ -55,22 +56,26 @@ impl Two {
         q(n) * Q::new(self.rates[bucket].period.into(), self.rates[bucket].limit.into())
     }
 
-    /// When each bucket is full, as a request at `now` sees it. A bucket that started in the running step has been
-    /// full at an instant of it.
+    /// When each bucket is full, as a request at `now` sees it. A bucket that started in the
+    /// running step has been full at an instant of it.
     fn seen(&self, bucket: usize, now: &Q) -> Q {
         let started = match self.slow_steps > 1 {
             true if bucket == self.slow => None,
             true => self.started.clone(),
-            false => self.started_together().and_then(|(at, permits)| (permits > q(0)).then_some(at)),
+            false => {
+                self.started_together().and_then(|(at, permits)| (permits > q(0)).then_some(at))
+            }
         };
         match started {
-            Some(end) if end == self.start(now) && end != *now => &self.full_at[bucket] - &self.step,
+            Some(end) if end == self.start(now) && end != *now => {
+                &self.full_at[bucket] - &self.step
+            }
             _ => self.full_at[bucket].clone(),
         }
     }
 
-    /// The instant at which both buckets had started if both have been charged with the same number of permits since,
-    /// and that number.
+    /// The instant at which both buckets had started if both have been charged with the same number
+    /// of permits since, and that number.
     fn started_together(&self) -> Option<(Q, Q)> {
         let (fast, slow) = (1 - self.slow, self.slow);
         let longer = self.permits(slow, 1) - self.permits(fast, 1);
@@ -89,19 +94,27 @@ impl Two {
 
     /// When a bucket has the permits for sure.
     fn due(&self, bucket: usize, cost: u64) -> u64 {
-        ceil(&(&self.full_at[bucket] + self.permits(bucket, cost) - self.permits(bucket, self.rates[bucket].burst)))
+        ceil(
+            &(&self.full_at[bucket] + self.permits(bucket, cost)
+                - self.permits(bucket, self.rates[bucket].burst)),
+        )
     }
 
     /// The first nanosecond of the step in which the buckets started.
     fn begins_again(&self) -> Option<u64> {
-        let end = if self.slow_steps > 1 { self.started.clone() } else { self.started_together().map(|(at, _)| at) }?;
+        let end = if self.slow_steps > 1 {
+            self.started.clone()
+        } else {
+            self.started_together().map(|(at, _)| at)
+        }?;
         let before = end - &self.step;
         (before >= q(0)).then(|| floor(&before) + 1)
     }
 
     /// The permits that a bucket has left.
     pub fn left(&self, bucket: usize, now: u64) -> u64 {
-        let ahead = q(now) + self.permits(bucket, self.rates[bucket].burst) - self.base(bucket, &q(now));
+        let ahead =
+            q(now) + self.permits(bucket, self.rates[bucket].burst) - self.base(bucket, &q(now));
         floor(&(ahead / self.permits(bucket, 1)))
     }
 
@@ -136,8 +149,8 @@ impl Two {
         }
     }
 
-    /// Charges each bucket as far as two bursts beyond the present, and returns the permits that one of them could
-    /// not take.
+    /// Charges each bucket as far as two bursts beyond the present, and returns the permits that
+    /// one of them could not take.
     pub fn charge(&mut self, now: u64, cost: u64) -> u64 {
         let start = self.start(&q(now));
         let taken = [0, 1].map(|n| {
@@ -161,8 +174,9 @@ impl Two {
         cost - taken[0].min(taken[1])
     }
 
-    /// Makes the slow bucket full one step later if both buckets seem to have been full in the step that ends at
-    /// `since`, or in a later one. The library's word would otherwise look like one that was.
+    /// Makes the slow bucket full one step later if both buckets seem to have been full in the step
+    /// that ends at `since`, or in a later one. The library's word would otherwise look like one
+    /// that was.
     fn start_no_earlier(&mut self, since: &Q) {
         if self.slow_steps == 1 && self.started_together().is_some_and(|(at, _)| at >= *since) {
             self.full_at[self.slow] += &self.step;
@@ -174,7 +188,8 @@ impl Two {
         let at = self.admits_at(now, cost, Side::Exact);
         self.add(at, self.start(&q(at)), [cost; 2]);
         if at > now && self.step != q(0) {
-            // A request that departs later cannot show that the buckets are full in the running step.
+            // A request that departs later cannot show that the buckets are full in the running
+            // step.
             self.started = None;
             self.start_no_earlier(&self.start(&q(now)));
         }
@@ -187,8 +202,10 @@ impl Two {
             Verdict::Allowed => self.left(1, now) < self.left(0, now),
             Verdict::Denied => {
                 // Before it is rounded to a nanosecond.
-                let due =
-                    |n: usize| self.full_at[n].clone() + self.permits(n, cost) - self.permits(n, self.rates[n].burst);
+                let due = |n: usize| {
+                    self.full_at[n].clone() + self.permits(n, cost)
+                        - self.permits(n, self.rates[n].burst)
+                };
                 max(due(1), q(0)) > max(due(0), q(0))
             }
             Verdict::Never => cost <= self.rates[0].burst,
@@ -206,7 +223,10 @@ impl Model for Two {
         self.rates[0].burst.min(self.rates[1].burst)
     }
     fn fits(&self, now: u64, cost: u64, _: Side) -> bool {
-        (0..2).all(|n| self.base(n, &q(now)) + self.permits(n, cost) <= q(now) + self.permits(n, self.rates[n].burst))
+        (0..2).all(|n| {
+            self.base(n, &q(now)) + self.permits(n, cost)
+                <= q(now) + self.permits(n, self.rates[n].burst)
+        })
     }
     fn settle(&mut self, now: u64, cost: u64, passed: bool) {
         if passed {

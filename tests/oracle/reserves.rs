@@ -1,4 +1,5 @@
-//! The oracle of requests that leave a reserve: a policy of each algorithm that keeps reserves, and its model.
+//! The oracle of requests that leave a reserve: a policy of each algorithm that keeps reserves, and
+//! its model.
 
 use super::bans::Ban;
 use super::buckets::{Bucket, Refill};

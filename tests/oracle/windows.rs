@@ -21,7 +21,8 @@ impl Counter {
     /// A fixed window, or an interval refill anchored to the first request.
     pub fn new(policy: &Policy) -> Counter {
         let mut grains = (0..).flat_map(|e| [1, 2, 5].map(|m| m * 10u64.pow(e)));
-        let room = |grain: u64| (u128::from(policy.burst) + 1) * ((1u128 << 61) / u128::from(grain) + 4);
+        let room =
+            |grain: u64| (u128::from(policy.burst) + 1) * ((1u128 << 61) / u128::from(grain) + 4);
         Counter {
             limit: policy.burst,
             period: policy.period,
@@ -86,8 +87,8 @@ impl Weighted {
         self.counts.get(&window).copied().unwrap_or(0)
     }
 
-    /// The window in which a request is decided, and the time since its start. If the clock is before the latest
-    /// known window, it is the start of that window.
+    /// The window in which a request is decided, and the time since its start. If the clock is
+    /// before the latest known window, it is the start of that window.
     fn at(&self, now: u64) -> (u64, u64) {
         if now / self.period < self.latest {
             (self.latest, 0)
@@ -99,8 +100,10 @@ impl Weighted {
     fn estimate(&self, now: u64) -> Q {
         let (window, elapsed) = self.at(now);
         let previous = window.checked_sub(1).map_or(0, |before| self.count(before));
-        Q::new(((u128::from(previous)) * u128::from(self.period - elapsed)).into(), self.period.into())
-            + q(self.count(window))
+        Q::new(
+            ((u128::from(previous)) * u128::from(self.period - elapsed)).into(),
+            self.period.into(),
+        ) + q(self.count(window))
     }
 }
 
@@ -124,7 +127,8 @@ impl Model for Weighted {
     fn remaining(&self, now: u64, _: Side) -> u64 {
         floor(&(q(self.limit) - self.estimate(now)))
     }
-    /// The estimate never rises while no request is admitted: halve the time until the first that fits.
+    /// The estimate never rises while no request is admitted: halve the time until the first that
+    /// fits.
     fn admits_at(&self, now: u64, cost: u64, side: Side) -> u64 {
         let (mut fails, mut fits) = (now, (self.at(now).0 + 2) * self.period);
         if self.fits(now, cost, side) {
@@ -187,7 +191,8 @@ impl Segments {
     fn used(&self, since: u64) -> Q {
         let (segment, elapsed) = self.at(since);
         let whole = if self.mode == Mode::Strict { self.segments } else { self.segments - 1 };
-        let sum: u64 = self.counts.range(segment.saturating_sub(whole)..=segment).map(|(_, n)| n).sum();
+        let sum: u64 =
+            self.counts.range(segment.saturating_sub(whole)..=segment).map(|(_, n)| n).sum();
         let oldest = segment.checked_sub(self.segments).and_then(|s| self.counts.get(&s));
         match (self.mode, oldest) {
             (Mode::Interpolated, Some(n)) => {
@@ -234,7 +239,8 @@ impl Model for Segments {
         // The first segment at whose end the cost fits, then the first instant of that segment.
         let (first, _) = self.at(since);
         let segment = (first..).find(|s| self.fits_since((s + 1) * self.length - 1, cost)).unwrap();
-        let (mut low, mut high) = (max(since, segment * self.length), (segment + 1) * self.length - 1);
+        let (mut low, mut high) =
+            (max(since, segment * self.length), (segment + 1) * self.length - 1);
         while low < high {
             let middle = low + (high - low) / 2;
             if self.fits_since(middle, cost) {
@@ -301,7 +307,8 @@ impl Model for Times {
             return now;
         }
         // The answer can only change when an entry leaves.
-        let mut leave: Vec<u64> = self.entries.iter().map(|t| t + self.period).filter(|t| *t > now).collect();
+        let mut leave: Vec<u64> =
+            self.entries.iter().map(|t| t + self.period).filter(|t| *t > now).collect();
         leave.dedup();
         leave.into_iter().find(|t| self.fits(*t, cost, side)).unwrap()
     }

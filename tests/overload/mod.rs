@@ -1,4 +1,5 @@
-//! A server whose capacity halves for 20 seconds, on a virtual clock, behind a limit on the requests in flight.
+//! A server whose capacity halves for 20 seconds, on a virtual clock, behind a limit on the
+//! requests in flight.
 #![allow(dead_code)] // each test program uses a part of it
 
 use crate::common::{Rng, MS, SEC};
@@ -8,7 +9,8 @@ use tollbar::in_flight::{Adaptive, AdaptiveOptions, AdaptiveTicket, Outcome};
 
 /// The length of each of the three phases.
 pub const PHASE: u64 = 20 * SEC;
-/// The server works on 40 requests at one time, and during the second phase on 20. Each takes from 5 to 15 ms.
+/// The server works on 40 requests at one time, and during the second phase on 20. Each takes from
+/// 5 to 15 ms.
 const WORKERS: usize = 40;
 /// A request is answered in time if its waiting and its work take at most this long.
 const DEADLINE: u64 = 50 * MS;
@@ -47,8 +49,8 @@ impl Limiter for Adaptive {
     }
 }
 
-/// Runs the three phases. Calls `answered` after each answer with the limiter, the time, and whether the answer is in
-/// time.
+/// Runs the three phases. Calls `answered` after each answer with the limiter, the time, and
+/// whether the answer is in time.
 pub fn run<L: Limiter>(limiter: &mut L, mut answered: impl FnMut(&L, u64, bool)) {
     let mut random = Rng(22);
     let mut waiting: VecDeque<(u64, usize)> = VecDeque::new();

@@ -1,6 +1,7 @@
-//! No files in a circle: if a file uses an item of another, that one uses none of the first, also not through others.
-//! A file uses another if its code names an item that the other defines. A file that only declares modules and passes
-//! on their names (`pub use`) uses nothing, and neither does a call of a method, which names no file.
+//! No files in a circle: if a file uses an item of another, that one uses none of the first, also
+//! not through others. A file uses another if its code names an item that the other defines. A file
+//! that only declares modules and passes on their names (`pub use`) uses nothing, and neither does
+//! a call of a method, which names no file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -10,7 +11,12 @@ use super::layers::root;
 use super::modules::{modules, read, Modules, Name};
 
 /// The file with the item that `path` names in the module `from`, if the crate has it.
-fn file_of<'m>(modules: &'m Modules, from: &[String], path: &[String], steps: usize) -> Option<&'m Path> {
+fn file_of<'m>(
+    modules: &'m Modules,
+    from: &[String],
+    path: &[String],
+    steps: usize,
+) -> Option<&'m Path> {
     match resolve(modules, from, path, steps)? {
         Found::Item(file) => Some(file),
         Found::Module(_) => None,
@@ -22,8 +28,14 @@ enum Found<'m> {
     Module(Vec<String>),
 }
 
-/// What `path` names in the module `from`. `steps` bounds the search: names may be passed on in a ring.
-fn resolve<'m>(modules: &'m Modules, from: &[String], path: &[String], steps: usize) -> Option<Found<'m>> {
+/// What `path` names in the module `from`. `steps` bounds the search: names may be passed on in a
+/// ring.
+fn resolve<'m>(
+    modules: &'m Modules,
+    from: &[String],
+    path: &[String],
+    steps: usize,
+) -> Option<Found<'m>> {
     let (mut at, mut rest) = match path.first()?.as_str() {
         "crate" => (Vec::new(), &path[1..]),
         "self" => (from.to_vec(), &path[1..]),
@@ -50,7 +62,9 @@ fn name_in<'m>(modules: &'m Modules, at: &[String], name: &str, steps: usize) ->
     let module = modules.get(at)?;
     match module.names.get(name) {
         Some(Name::Item(_)) => Some(Found::Item(&module.file)),
-        Some(Name::Module) => Some(Found::Module(at.iter().cloned().chain([name.to_owned()]).collect())),
+        Some(Name::Module) => {
+            Some(Found::Module(at.iter().cloned().chain([name.to_owned()]).collect()))
+        }
         // `use super::name` in a file whose own name is the same would look itself up.
         Some(Name::Use(path)) => resolve(modules, at, path, steps),
         None => module.globs.iter().find_map(|glob| match resolve(modules, at, glob, steps)? {
@@ -69,7 +83,11 @@ fn uses(modules: &Modules) -> Uses {
         for path in &module.paths {
             let Some(used) = file_of(modules, of, path, 20) else { continue };
             if used != module.file {
-                let names = uses.entry(module.file.clone()).or_default().entry(used.to_owned()).or_default();
+                let names = uses
+                    .entry(module.file.clone())
+                    .or_default()
+                    .entry(used.to_owned())
+                    .or_default();
                 names.insert(path.last().expect("a name").clone());
             }
         }
@@ -101,11 +119,13 @@ struct Circle {
 /// The circles of a crate's files. `source` is the folder of the crate's sources.
 fn circles(modules: &Modules, source: &Path) -> Vec<Circle> {
     let uses = uses(modules);
-    let reached: BTreeMap<&PathBuf, BTreeSet<PathBuf>> = uses.keys().map(|file| (file, reached(&uses, file))).collect();
+    let reached: BTreeMap<&PathBuf, BTreeSet<PathBuf>> =
+        uses.keys().map(|file| (file, reached(&uses, file))).collect();
     let short = |file: &Path| file.strip_prefix(source).unwrap_or(file).display().to_string();
     let mut circles: Vec<Circle> = Vec::new();
     for (file, after) in &reached {
-        let is_back = |other: &&PathBuf| reached.get(other).is_some_and(|back| back.contains(*file));
+        let is_back =
+            |other: &&PathBuf| reached.get(other).is_some_and(|back| back.contains(*file));
         let files: Vec<PathBuf> = after.iter().filter(is_back).cloned().collect();
         if files.is_empty() || circles.iter().any(|circle| circle.files == files) {
             continue;
@@ -122,13 +142,22 @@ fn circles(modules: &Modules, source: &Path) -> Vec<Circle> {
     circles
 }
 
-/// Circles of the core that are left, each by what its files' paths below `src` begin with, and why its files use each
-/// other.
+/// Circles of the core that are left, each by what its files' paths below `src` begin with, and why
+/// its files use each other.
 const LEFT: [(&str, &str); 6] = [
     ("algorithm/pair", "a pair decides by the part that changes alone, which is made of a pair"),
-    ("limiter/", "a limiter wakes the callers that sleep in it, and they take permits of the limiter"),
-    ("policy/kinds.rs policy/mod.rs policy/options.rs", "a kind lists its options, which read fields of a policy"),
-    ("policy/schedule.rs policy/text/schedule.rs", "a schedule's text is read as a schedule, which prints times"),
+    (
+        "limiter/",
+        "a limiter wakes the callers that sleep in it, and they take permits of the limiter",
+    ),
+    (
+        "policy/kinds.rs policy/mod.rs policy/options.rs",
+        "a kind lists its options, which read fields of a policy",
+    ),
+    (
+        "policy/schedule.rs policy/text/schedule.rs",
+        "a schedule's text is read as a schedule, which prints times",
+    ),
     ("policy/zone/", "a zone finds its rules by name, and a rule is a zone"),
     ("take_many/", "the limits of a request are taken in parts, which know the limits"),
 ];
@@ -137,7 +166,8 @@ const LEFT: [(&str, &str); 6] = [
 fn is_of(circle: &Circle, entry: &str) -> bool {
     let source = root("tollbar").join("src");
     circle.files.iter().all(|file| {
-        let file = file.strip_prefix(&source).map(|file| file.display().to_string()).unwrap_or_default();
+        let file =
+            file.strip_prefix(&source).map(|file| file.display().to_string()).unwrap_or_default();
         entry.split(' ').any(|part| file.starts_with(part))
     })
 }
@@ -147,7 +177,8 @@ fn files_use_each_other_in_one_direction() {
     let mut found = Vec::new();
     let mut left = BTreeSet::new();
     let mut seen = 0;
-    let crates = fs::read_dir(root("")).expect("the crates").map(|entry| entry.expect("an entry").path());
+    let crates =
+        fs::read_dir(root("")).expect("the crates").map(|entry| entry.expect("an entry").path());
     for folder in crates.chain([root("tollbar")]) {
         let source = folder.join("src");
         let modules = modules(&source);
@@ -163,8 +194,12 @@ fn files_use_each_other_in_one_direction() {
     }
     assert!(seen > 600, "the search finds only {seen} uses");
     assert!(found.is_empty(), "{} circles of files:\n{}", found.len(), found.join("\n"));
-    let untied: Vec<&str> = LEFT.iter().map(|(entry, _)| *entry).filter(|entry| !left.contains(entry)).collect();
-    assert!(untied.is_empty(), "no circle is left of {untied:?}: remove the entry in tests/policy/circles.rs");
+    let untied: Vec<&str> =
+        LEFT.iter().map(|(entry, _)| *entry).filter(|entry| !left.contains(entry)).collect();
+    assert!(
+        untied.is_empty(),
+        "no circle is left of {untied:?}: remove the entry in tests/policy/circles.rs"
+    );
 }
 
 #[test]
@@ -177,12 +212,19 @@ fn the_search_sees_a_circle() {
         let a = "use super::Key; pub struct Slot<'a>(&'a Key); // b::none";
         read(a, &file("a.rs"), path("a"), &mut modules);
         read(b, &file("b.rs"), path("b"), &mut modules);
-        circles(&modules, Path::new("")).into_iter().flat_map(|circle| circle.uses).collect::<Vec<_>>()
+        circles(&modules, Path::new(""))
+            .into_iter()
+            .flat_map(|circle| circle.uses)
+            .collect::<Vec<_>>()
     };
     let uses = ["  a.rs uses Key of b.rs", "  b.rs uses Slot of a.rs"];
     assert_eq!(circles_of("pub struct Key; fn of(slot: &crate::a::Slot<'_>) {}"), uses);
     assert_eq!(circles_of("pub struct Key; fn of() { use super::a::{self, Slot}; }"), uses);
-    assert_eq!(circles_of("use super::a::*; pub struct Key; impl Key { fn of(self) -> Slot { 's' } }"), uses);
+    assert_eq!(
+        circles_of("use super::a::*; pub struct Key; impl Key { fn of(self) -> Slot { 's' } }"),
+        uses
+    );
     assert!(circles_of("pub struct Key; #[cfg(test)] mod tests { use crate::a::Slot; }").is_empty());
-    assert!(circles_of("/// [`crate::a::Slot`]\npub struct Key; fn of() { \"crate::a::Slot\"; }").is_empty());
+    assert!(circles_of("/// [`crate::a::Slot`]\npub struct Key; fn of() { \"crate::a::Slot\"; }")
+        .is_empty());
 }

@@ -1,4 +1,5 @@
-//! HTTP header fields: the writer's output byte by byte in every dialect, the reader's results, and hostile text.
+//! HTTP header fields: the writer's output byte by byte in every dialect, the reader's results, and
+//! hostile text.
 
 use proptest::prelude::*;
 use tollbar::decision::{Decision, Reason, Verdict};
@@ -13,7 +14,14 @@ fn policy(text: &str) -> Policy {
 }
 
 fn allowed(remaining: u64, reset_after: u64) -> Decision {
-    Decision { verdict: Verdict::Allowed, reason: Reason::Admitted, remaining, retry_after: 0, reset_after, bound: 0 }
+    Decision {
+        verdict: Verdict::Allowed,
+        reason: Reason::Admitted,
+        remaining,
+        retry_after: 0,
+        reset_after,
+        bound: 0,
+    }
 }
 
 fn denied(retry_after: u64) -> Decision {
@@ -35,8 +43,8 @@ fn written(fields: Fields, limits: &[Limit<'_>], utc: u64) -> String {
 
 /// The lines of one limit, "100/min burst 20", of which 19 permits are left.
 fn lines(fields: Fields) -> String {
-    let limit =
-        Limit::new(b"client", &policy("100/min burst 20"), &allowed(19, 600_000_000)).with_more_after(600_000_000);
+    let limit = Limit::new(b"client", &policy("100/min burst 20"), &allowed(19, 600_000_000))
+        .with_more_after(600_000_000);
     written(fields, &[limit], 1_700_000_000 * SECOND)
 }
 
@@ -94,7 +102,12 @@ fn a_refusal_names_the_limit_with_the_longest_wait() {
 
 #[test]
 fn a_request_that_never_passes_has_no_retry_after() {
-    let never = Decision { verdict: Verdict::Never, reason: Reason::Burst, retry_after: NEVER, ..allowed(20, 0) };
+    let never = Decision {
+        verdict: Verdict::Never,
+        reason: Reason::Burst,
+        retry_after: NEVER,
+        ..allowed(20, 0)
+    };
     let limit = Limit::new(b"a", &policy("100/min burst 20"), &never);
     assert_eq!(
         written(Fields::new().with_draft(Draft::Eleven), &[limit], 0),
@@ -104,13 +117,15 @@ fn a_request_that_never_passes_has_no_retry_after() {
 
 #[test]
 fn a_lifetime_quota_has_no_window() {
-    let refused = Decision { retry_after: NEVER, reset_after: NEVER, remaining: 0, ..denied(SECOND) };
+    let refused =
+        Decision { retry_after: NEVER, reset_after: NEVER, remaining: 0, ..denied(SECOND) };
     let limit = Limit::new(b"a", &policy("500/forever"), &refused);
     assert_eq!(
         written(Fields::new().with_draft(Draft::Eleven), &[limit], 0),
         "RateLimit-Policy: \"a\";q=500\r\nRateLimit: \"a\";r=0\r\n"
     );
-    assert!(written(Fields::new().with_draft(Draft::Seven), &[limit], 0).starts_with("RateLimit-Policy: 500\r\n"));
+    assert!(written(Fields::new().with_draft(Draft::Seven), &[limit], 0)
+        .starts_with("RateLimit-Policy: 500\r\n"));
 }
 
 #[test]
@@ -129,14 +144,18 @@ fn names_and_partitions_cannot_break_out_of_their_strings() {
     let decision = allowed(1, 0);
     let name = b"a\"b\\c\r\nSet-Cookie: x\xc3\xa9";
     let limit = Limit::new(name, &policy("1/h"), &decision);
-    let text = written(Fields::new().with_draft(Draft::Eleven), &[limit.with_partition(b"user-7")], 0);
+    let text =
+        written(Fields::new().with_draft(Draft::Eleven), &[limit.with_partition(b"user-7")], 0);
     assert_eq!(
         text,
         "RateLimit-Policy: \"a\\\"b\\\\c??Set-Cookie: x??\";q=1;w=3600;pk=:dXNlci03:\r\n\
          RateLimit: \"a\\\"b\\\\c??Set-Cookie: x??\";r=1;pk=:dXNlci03:\r\n"
     );
-    for (key, expected) in [(&b"f"[..], ":Zg==:"), (b"fo", ":Zm8=:"), (b"foo", ":Zm9v:"), (b"\xff\xfe", "://4=:")] {
-        let text = written(Fields::new().with_draft(Draft::Eleven), &[limit.with_partition(key)], 0);
+    for (key, expected) in
+        [(&b"f"[..], ":Zg==:"), (b"fo", ":Zm8=:"), (b"foo", ":Zm9v:"), (b"\xff\xfe", "://4=:")]
+    {
+        let text =
+            written(Fields::new().with_draft(Draft::Eleven), &[limit.with_partition(key)], 0);
         assert!(text.contains(&format!(";pk={expected}\r\n")), "{text}");
     }
 }
@@ -161,7 +180,12 @@ fn periods_of_other_lengths_give_a_pair_of_the_same_rate() {
         ..Limit::new(b"a", &policy("1/s"), &allowed(1, 0))
     };
     let line = written(Fields::new().with_draft(Draft::Eleven), &[most], 0);
-    assert_eq!(line, format!("RateLimit-Policy: \"a\";q={INTEGER_MOST};w=1\r\nRateLimit: \"a\";r={INTEGER_MOST}\r\n"));
+    assert_eq!(
+        line,
+        format!(
+            "RateLimit-Policy: \"a\";q={INTEGER_MOST};w=1\r\nRateLimit: \"a\";r={INTEGER_MOST}\r\n"
+        )
+    );
 }
 
 #[test]
@@ -183,7 +207,8 @@ fn a_short_buffer_gets_the_beginning_and_the_whole_length() {
 fn when_more_permits_are_left() {
     let gcra = policy("100/min burst 20");
     let never = |_| -> Decision { panic!("no peek") };
-    // In turn: no permit is missing, a refusal of one permit more than is left, and a policy that lends.
+    // In turn: no permit is missing, a refusal of one permit more than is left, and a policy that
+    // lends.
     assert_eq!(more_after(&gcra, &allowed(20, 0), 1, never), NEVER);
     assert_eq!(more_after(&gcra, &denied(7), 1, never), 7);
     assert_eq!(more_after(&policy("10/s algo pacer"), &allowed(3, 9), 1, never), NEVER);
@@ -203,7 +228,12 @@ fn when_more_permits_are_left() {
     let refused = table.check_class_at(PolicyId::FIRST, b"k", SECOND, 3, b"low").expect("a class");
     assert_eq!((refused.remaining, refused.retry_after), (2, 11 * SECOND));
     assert_eq!(
-        more_after(&classes, &refused, 3, |n| table.peek_uncounted(PolicyId::FIRST, b"k", Some(SECOND), n)),
+        more_after(&classes, &refused, 3, |n| table.peek_uncounted(
+            PolicyId::FIRST,
+            b"k",
+            Some(SECOND),
+            n
+        )),
         SECOND
     );
 }
@@ -229,7 +259,8 @@ fn a_client_reads_every_dialect() {
         assert_eq!(seen, expected, "{fields:?}");
     }
     for reset in [Reset::Seconds, Reset::Epoch] {
-        let seen = Seen::read(written(Fields::new().with_legacy(reset), &[limit], utc).as_bytes(), utc);
+        let seen =
+            Seen::read(written(Fields::new().with_legacy(reset), &[limit], utc).as_bytes(), utc);
         assert_eq!((seen.limit, seen.remaining, seen.window), (Some(20), Some(0), None));
         assert_eq!((seen.more_after, seen.retry_after), (Some(28 * SECOND), Some(2 * SECOND)));
     }
@@ -244,27 +275,37 @@ fn what_other_servers_send() {
     assert_eq!((seen.remaining, seen.more_after), (Some(2), Some(9 * SECOND)));
     assert_eq!((seen.limit, seen.window), (Some(7), Some(60 * SECOND)));
     // RFC 9110's example of a date, and a date in the past.
-    assert_eq!(read("Retry-After: Sun, 06 Nov 1994 08:49:40 GMT\r\n").retry_after, Some(3 * SECOND));
+    assert_eq!(
+        read("Retry-After: Sun, 06 Nov 1994 08:49:40 GMT\r\n").retry_after,
+        Some(3 * SECOND)
+    );
     // 1,941 days after.
-    let leap_day = Seen::read(b"Retry-After: Tue, 29 Feb 2000 08:49:37 GMT", 784_111_777 * SECOND).retry_after;
+    let leap_day =
+        Seen::read(b"Retry-After: Tue, 29 Feb 2000 08:49:37 GMT", 784_111_777 * SECOND).retry_after;
     assert_eq!(leap_day, Some(1941 * 86_400 * SECOND));
     assert_eq!(read("retry-after:  Thu, 01 Jan 1970 00:00:00 GMT  ").retry_after, Some(0));
     assert_eq!(read("RETRY-AFTER: 120\n").retry_after, Some(120 * SECOND));
     assert_eq!(read("X-Rate-Limit-Reset: 784111779").more_after, Some(784_111_779 * SECOND));
-    assert_eq!(Seen::read(b"x-ratelimit-reset: 1700000005", 1_700_000_000 * SECOND).more_after, Some(5 * SECOND));
-    assert_eq!(Seen::read(b"x-ratelimit-reset: 1700000005250", 1_700_000_000 * SECOND).more_after, Some(5_250_000_000));
+    assert_eq!(
+        Seen::read(b"x-ratelimit-reset: 1700000005", 1_700_000_000 * SECOND).more_after,
+        Some(5 * SECOND)
+    );
+    assert_eq!(
+        Seen::read(b"x-ratelimit-reset: 1700000005250", 1_700_000_000 * SECOND).more_after,
+        Some(5_250_000_000)
+    );
     let six = read("RateLimit-Limit: 100, 100;w=60\nRateLimit-Remaining: 3\nRateLimit-Reset: 7\n");
     assert_eq!((six.limit, six.remaining, six.more_after), (Some(100), Some(3), Some(7 * SECOND)));
-    // Of several limits the one with the fewest permits left counts, and among equal ones the one with the longest
-    // wait. Names may contain separators.
+    // Of several limits the one with the fewest permits left counts, and among equal ones the one
+    // with the longest wait. Names may contain separators.
     let text = "RateLimit-Policy: \"per,min;x\";q=50;w=60, perhr;q=1000;w=3600\nRateLimit: perhr;r=9;t=100, \"per,min;x\";r=2;t=5, perhr;r=2;t=1\n";
     let seen = read(text);
     assert_eq!((seen.limit, seen.window, seen.remaining), (Some(50), Some(60 * SECOND), Some(2)));
     assert_eq!(seen.more_after, Some(5 * SECOND));
 }
 
-/// E9: the policy of another limit describes none, the last of doubled parameters counts, and the longest of several
-/// waits.
+/// E9: the policy of another limit describes none, the last of doubled parameters counts, and the
+/// longest of several waits.
 #[test]
 fn e9_other_policies_doubled_parameters_and_waits() {
     let read = |text: &str| Seen::read(text.as_bytes(), 784_111_777 * SECOND);
@@ -278,11 +319,17 @@ fn e9_other_policies_doubled_parameters_and_waits() {
     // Without a limit that it could describe, the first policy counts.
     let alone = read("RateLimit-Policy: \"x\";q=10;w=60, \"y\";q=7;w=1\n");
     assert_eq!((alone.limit, alone.window), (Some(10), Some(60 * SECOND)));
-    let twice = read("RateLimit: \"p\";r=5;t=3;r=2;t=9\nRateLimit-Policy: \"p\";q=10;w=60;q=20;w=30\n");
+    let twice =
+        read("RateLimit: \"p\";r=5;t=3;r=2;t=9\nRateLimit-Policy: \"p\";q=10;w=60;q=20;w=30\n");
     assert_eq!((twice.remaining, twice.more_after), (Some(2), Some(9 * SECOND)));
     assert_eq!((twice.limit, twice.window), (Some(20), Some(30 * SECOND)));
-    let members = read("RateLimit: limit=9, remaining=5, reset=3, remaining=2\nRateLimit: reset=8, limit=7\n");
-    assert_eq!((members.limit, members.remaining, members.more_after), (Some(7), Some(2), Some(8 * SECOND)));
+    let members = read(
+        "RateLimit: limit=9, remaining=5, reset=3, remaining=2\nRateLimit: reset=8, limit=7\n",
+    );
+    assert_eq!(
+        (members.limit, members.remaining, members.more_after),
+        (Some(7), Some(2), Some(8 * SECOND))
+    );
     // A name alone means true, which is no number.
     assert_eq!(read("RateLimit: \"p\";r=5;r\n"), Seen::default());
     assert_eq!(read("RateLimit: \"p\";r=5;t=3;t\n").more_after, None);
@@ -297,7 +344,8 @@ fn e9_other_policies_doubled_parameters_and_waits() {
     assert_eq!(read(date).retry_after, Some(3 * SECOND));
 }
 
-/// C7: waits that are too long for 64 bits, fractions, joined values, all forms of dates, and resets as times.
+/// C7: waits that are too long for 64 bits, fractions, joined values, all forms of dates, and
+/// resets as times.
 #[test]
 fn c7_waits_and_resets_as_servers_write_them() {
     const NOW: u64 = 784_111_777;

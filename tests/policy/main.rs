@@ -1,5 +1,5 @@
-//! Tests of policies' texts and of the names and reasons that callers see. Some tests read the sources: their layers
-//! and circles, their names and words, and docs/internals/one-request.md.
+//! Tests of policies' texts and of the names and reasons that callers see. Some tests read the
+//! sources: their layers and circles, their names and words, and docs/internals/one-request.md.
 
 mod circles;
 #[path = "../common/mod.rs"]

@@ -1,5 +1,5 @@
-//! The modules of a crate as the tests of this folder read them: the items of each, its `use`s, and the paths in its
-//! code. Tests, loom's models and links in comments are left out.
+//! The modules of a crate as the tests of this folder read them: the items of each, its `use`s, and
+//! the paths in its code. Tests, loom's models and links in comments are left out.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,11 +11,11 @@ use super::layers::sources;
 const DEFINES: [&str; 8] = ["struct", "enum", "union", "trait", "type", "fn", "const", "static"];
 /// Those of them that define a type or a trait.
 pub const TYPES: [&str; 5] = ["struct", "enum", "union", "trait", "type"];
-/// Words that begin an item or a statement. Such an item ends with `;` or `}`. A field, a variant or an argument
-/// with an attribute begins with no such word, and may end with `,`.
+/// Words that begin an item or a statement. Such an item ends with `;` or `}`. A field, a variant
+/// or an argument with an attribute begins with no such word, and may end with `,`.
 const BEGINS: [&str; 15] = [
-    "pub", "use", "mod", "fn", "struct", "enum", "union", "trait", "type", "const", "static", "impl", "unsafe",
-    "extern", "let",
+    "pub", "use", "mod", "fn", "struct", "enum", "union", "trait", "type", "const", "static",
+    "impl", "unsafe", "extern", "let",
 ];
 
 /// What a name in a module stands for.
@@ -35,7 +35,8 @@ pub struct Module {
     pub names: BTreeMap<String, Name>,
     /// Modules of which every name is here: `use PATH::*`.
     pub globs: Vec<Vec<String>>,
-    /// The paths that the module's code names. Those that it only passes on (`pub use`) are not among them.
+    /// The paths that the module's code names. Those that it only passes on (`pub use`) are not
+    /// among them.
     pub paths: Vec<Vec<String>>,
 }
 
@@ -48,9 +49,11 @@ pub fn modules(source: &Path) -> Modules {
     sources(source, &mut files);
     let mut modules = Modules::new();
     for file in files.iter().filter(|file| !is_test(file)) {
-        let text = fs::read_to_string(file).unwrap_or_else(|why| panic!("{}: {why}", file.display()));
+        let text =
+            fs::read_to_string(file).unwrap_or_else(|why| panic!("{}: {why}", file.display()));
         let below = file.strip_prefix(source).expect("a file of the crate").with_extension("");
-        let mut path: Vec<String> = below.iter().map(|part| part.to_str().expect("a name").to_owned()).collect();
+        let mut path: Vec<String> =
+            below.iter().map(|part| part.to_str().expect("a name").to_owned()).collect();
         if path.last().is_some_and(|last| last == "mod") || path == ["lib"] || path == ["main"] {
             path.pop();
         }
@@ -61,7 +64,9 @@ pub fn modules(source: &Path) -> Modules {
 
 fn is_test(file: &Path) -> bool {
     let names: Vec<&str> = file.iter().filter_map(|part| part.to_str()).collect();
-    let of_tests = |name: &str| ["tests", "models", "model", "fake"].contains(&name) || name.ends_with("_tests");
+    let of_tests = |name: &str| {
+        ["tests", "models", "model", "fake"].contains(&name) || name.ends_with("_tests")
+    };
     let (last, folders) = names.split_last().expect("a name");
     let source = folders.iter().rposition(|name| *name == "src").map_or(0, |at| at + 1);
     folders[source..].iter().any(|name| of_tests(name)) || of_tests(last.trim_end_matches(".rs"))
@@ -93,7 +98,11 @@ pub fn read(text: &str, file: &Path, path: Vec<String>, modules: &mut Modules) {
                 }
             }
             "use" => {
-                let end = place + tokens[place..].iter().position(|token| token == ";").expect("an end of `use`");
+                let end = place
+                    + tokens[place..]
+                        .iter()
+                        .position(|token| token == ";")
+                        .expect("an end of `use`");
                 let passes_on = before == "pub" || before == ")";
                 read_use(&tokens[place + 1..end], passes_on, depth == level, module);
                 place = end;
@@ -106,7 +115,8 @@ pub fn read(text: &str, file: &Path, path: Vec<String>, modules: &mut Modules) {
             "mod" if depth == level => {
                 module.names.insert(at(place + 1).to_owned(), Name::Module);
                 if at(place + 2) == "{" {
-                    let below: Vec<String> = path.iter().cloned().chain([at(place + 1).to_owned()]).collect();
+                    let below: Vec<String> =
+                        path.iter().cloned().chain([at(place + 1).to_owned()]).collect();
                     modules.entry(below.clone()).or_insert_with(empty);
                     inside.push((below, depth + 1));
                     depth += 1;
@@ -139,7 +149,8 @@ pub fn read(text: &str, file: &Path, path: Vec<String>, modules: &mut Modules) {
     }
 }
 
-/// Adds the names of a `use`, whose tokens are `tree`. One in a function's body names nothing in the module.
+/// Adds the names of a `use`, whose tokens are `tree`. One in a function's body names nothing in
+/// the module.
 fn read_use(tree: &[String], passes_on: bool, is_item: bool, module: &mut Module) {
     let mut prefixes: Vec<Vec<String>> = vec![Vec::new()];
     let mut path: Vec<String> = Vec::new();
@@ -162,7 +173,9 @@ fn read_use(tree: &[String], passes_on: bool, is_item: bool, module: &mut Module
                     if last == "*" {
                         whole.pop();
                         // All names of an enum, or of another crate, are not looked up.
-                        if ["crate", "self", "super"].contains(&whole.first().map_or("", String::as_str)) {
+                        if ["crate", "self", "super"]
+                            .contains(&whole.first().map_or("", String::as_str))
+                        {
                             module.globs.push(whole);
                         }
                     } else {
@@ -193,7 +206,8 @@ pub fn tokens(text: &str) -> Vec<String> {
     let chars: Vec<char> = text.chars().collect();
     let at = |place: usize| chars.get(place).copied().unwrap_or('\0');
     let is_of_word = |c: char| c.is_alphanumeric() || c == '_';
-    let word_from = |start: usize| chars[start..].iter().take_while(|c| is_of_word(**c)).collect::<String>();
+    let word_from =
+        |start: usize| chars[start..].iter().take_while(|c| is_of_word(**c)).collect::<String>();
     let mut tokens = Vec::new();
     let mut place = 0;
     while place < chars.len() {
@@ -218,11 +232,14 @@ pub fn tokens(text: &str) -> Vec<String> {
                 place += word.chars().count();
                 let hashes = chars[place..].iter().take_while(|c| **c == '#').count();
                 if ["r", "br", "cr"].contains(&word.as_str()) && at(place + hashes) == '"' {
-                    let mark: String = std::iter::once('"').chain(std::iter::repeat('#').take(hashes)).collect();
+                    let mark: String =
+                        std::iter::once('"').chain(std::iter::repeat('#').take(hashes)).collect();
                     let rest: String = chars[place + hashes + 1..].iter().collect();
                     let length = rest.find(&mark).map_or(rest.len(), |end| end + mark.len());
                     place += hashes + 1 + rest[..length].chars().count();
-                } else if is_word(&word) && !(["b", "c"].contains(&word.as_str()) && ['"', '\''].contains(&at(place))) {
+                } else if is_word(&word)
+                    && !(["b", "c"].contains(&word.as_str()) && ['"', '\''].contains(&at(place)))
+                {
                     tokens.push(word);
                 }
             }
@@ -268,10 +285,9 @@ fn is_of_tests(attribute: &[String]) -> bool {
     let words: Vec<&str> = attribute.iter().map(String::as_str).collect();
     words.starts_with(&["#", "[", "cfg", "("])
         && words[4] != "any"
-        && words
-            .iter()
-            .enumerate()
-            .any(|(at, word)| ["test", "loom", "doc", "doctest"].contains(word) && words[at - 2..at] != ["not", "("])
+        && words.iter().enumerate().any(|(at, word)| {
+            ["test", "loom", "doc", "doctest"].contains(word) && words[at - 2..at] != ["not", "("]
+        })
 }
 
 /// The place behind the brackets that open at `start` (or behind `!` there).

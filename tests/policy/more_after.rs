@@ -1,5 +1,5 @@
-//! E5: the times that clients read are right under every policy: when one permit more is left, when the request
-//! passes, and when the state is fresh.
+//! E5: the times that clients read are right under every policy: when one permit more is left, when
+//! the request passes, and when the state is fresh.
 
 use crate::common::{policy, rounds, Rng, SEC};
 use tollbar::clock::Source;
@@ -52,11 +52,13 @@ impl Place {
     fn check(&self, now: u64, cost: u64, class: Option<&str>) -> Decision {
         match (self, class) {
             (Place::Limiter(state), None) => state.check_at(now, cost),
-            (Place::Limiter(state), Some(class)) => state.check_class_at(now, cost, class.as_bytes()).expect("a class"),
-            (Place::Key(table), None) => table.check_at(PolicyId::FIRST, b"k", now, cost),
-            (Place::Key(table), Some(class)) => {
-                table.check_class_at(PolicyId::FIRST, b"k", now, cost, class.as_bytes()).expect("a class")
+            (Place::Limiter(state), Some(class)) => {
+                state.check_class_at(now, cost, class.as_bytes()).expect("a class")
             }
+            (Place::Key(table), None) => table.check_at(PolicyId::FIRST, b"k", now, cost),
+            (Place::Key(table), Some(class)) => table
+                .check_class_at(PolicyId::FIRST, b"k", now, cost, class.as_bytes())
+                .expect("a class"),
         }
     }
 
@@ -82,7 +84,9 @@ fn places(of: &Policy) -> Vec<Place> {
     let options = Options { clock: Source::Wall, ..Options::new(100) };
     match Table::private(&options, &[*of]) {
         Ok(table) => places.push(Place::Key(table)),
-        Err(why) => assert!(of.anchor == Anchor::First && of.kind == Kind::SlidingWindow, "{of}: {why}"),
+        Err(why) => {
+            assert!(of.anchor == Anchor::First && of.kind == Kind::SlidingWindow, "{of}: {why}")
+        }
     }
     // A key of another policy of the same kind of state.
     let other = if of.kind.is_forever() { "1/forever" } else { "3/s burst 2" };
@@ -102,34 +106,49 @@ fn e5_the_time_of_the_next_permit_is_right_under_every_policy() {
         let mut rng = Rng(text.len() as u64);
         for _ in 0..rounds(25) {
             for place in places(&of) {
-                let period = if of.kind == Kind::Calendar { 86_400 * SEC } else { of.period.min(60 * SEC) };
+                let period =
+                    if of.kind == Kind::Calendar { 86_400 * SEC } else { of.period.min(60 * SEC) };
                 let mut now = 1_700_000_000_000_000_000 + rng.next() % 1_000_000_000_000_000;
                 for _ in 0..60 {
-                    let class = (!of.classes.is_empty()).then(|| ["low", "high"][rng.below(2) as usize]);
+                    let class =
+                        (!of.classes.is_empty()).then(|| ["low", "high"][rng.below(2) as usize]);
                     let most = if rng.one_in(3) { 9 } else { 3 };
-                    // A request that is always refused or needs no permit does not begin to fill a bucket with
-                    // `init`, so no permit comes to it.
+                    // A request that is always refused or needs no permit does not begin to fill a
+                    // bucket with `init`, so no permit comes to it.
                     let cost = match of.init < of.burst {
                         true => rng.within(1, of.burst.min(most)),
                         false => rng.below(most),
                     };
                     let decision = place.check(now, cost, class.filter(|_| rng.one_in(2)));
                     let more = more_after(&of, &decision, cost, |n| place.uncounted(now, n));
-                    let context = || format!("{text}: {cost} at {now}: {decision:?}, more after {more}");
+                    let context =
+                        || format!("{text}: {cost} at {now}: {decision:?}, more after {more}");
                     steps += 1;
                     match more {
                         NEVER => {
                             unknown += 1;
                             let known = !(lends && decision.remaining != 0);
                             for wait in [1, period / 7, period, 3 * period, 100 * period] {
-                                assert!(!known || place.left(now + wait) <= decision.remaining, "{}", context());
+                                assert!(
+                                    !known || place.left(now + wait) <= decision.remaining,
+                                    "{}",
+                                    context()
+                                );
                             }
                         }
                         _ => {
                             early += u64::from(place.left(now + more) <= decision.remaining);
                             late += u64::from(place.left(now + more - 1) > decision.remaining);
-                            assert!(place.left(now + more) > decision.remaining, "{}: too early", context());
-                            assert!(place.left(now + more - 1) <= decision.remaining, "{}: too late", context());
+                            assert!(
+                                place.left(now + more) > decision.remaining,
+                                "{}: too early",
+                                context()
+                            );
+                            assert!(
+                                place.left(now + more - 1) <= decision.remaining,
+                                "{}: too late",
+                                context()
+                            );
                         }
                     }
                     figures((&of, &place), now, cost, &decision, &context);
@@ -149,10 +168,20 @@ fn e5_the_time_of_the_next_permit_is_right_under_every_policy() {
 }
 
 /// `retry_after` and `reset_after` of a decision.
-fn figures((of, place): (&Policy, &Place), now: u64, cost: u64, decision: &Decision, context: &dyn Fn() -> String) {
+fn figures(
+    (of, place): (&Policy, &Place),
+    now: u64,
+    cost: u64,
+    decision: &Decision,
+    context: &dyn Fn() -> String,
+) {
     if let (Some(wait), Verdict::Denied) = (decision.retry(), decision.verdict) {
         // The wait of a class is for its reserve, too.
-        assert!(place.uncounted(now + wait, cost).is_allowed(), "{}: refused at retry_after", context());
+        assert!(
+            place.uncounted(now + wait, cost).is_allowed(),
+            "{}: refused at retry_after",
+            context()
+        );
     }
     if decision.reset_after != NEVER {
         let (then, fresh) = (now + decision.reset_after, State::new(of).expect("a state"));

@@ -1,5 +1,5 @@
-//! docs/internals/one-request.md: each function and type that the page names is in the file that it names, and the
-//! usual case stays in a few files.
+//! docs/internals/one-request.md: each function and type that the page names is in the file that it
+//! names, and the usual case stays in a few files.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -33,20 +33,23 @@ fn is_file(span: &str) -> bool {
     span.contains('/') && span.ends_with(".rs")
 }
 
-/// Whether a span is the name of a function or a type. Other spans are C calls with arguments, and fields and
-/// arguments of the C call.
+/// Whether a span is the name of a function or a type. Other spans are C calls with arguments, and
+/// fields and arguments of the C call.
 fn is_name(span: &str) -> bool {
     let fields = ["out", "now", "remaining", "retry_after", "reset_after"];
-    span.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == ':') && !fields.contains(&span)
+    span.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == ':')
+        && !fields.contains(&span)
 }
 
-/// Whether `text` defines the function or type `name`, whose last part counts: `Slot::swap` is `fn swap`.
+/// Whether `text` defines the function or type `name`, whose last part counts: `Slot::swap` is
+/// `fn swap`.
 fn defines(text: &str, name: &str) -> bool {
     let last = name.rsplit("::").next().unwrap_or(name);
     ["fn", "struct", "enum", "trait"].iter().any(|kind| {
         let definition = format!("{kind} {last}");
-        text.match_indices(&definition)
-            .any(|(at, _)| !text[at + definition.len()..].starts_with(|c: char| c.is_alphanumeric() || c == '_'))
+        text.match_indices(&definition).any(|(at, _)| {
+            !text[at + definition.len()..].starts_with(|c: char| c.is_alphanumeric() || c == '_')
+        })
     })
 }
 
@@ -66,7 +69,8 @@ fn named(part: &str) -> Vec<(String, String)> {
     found
 }
 
-/// The parts of a page in which a name stands before its file: list items, a table's rows, and paragraphs.
+/// The parts of a page in which a name stands before its file: list items, a table's rows, and
+/// paragraphs.
 fn parts(page: &str) -> Vec<String> {
     let mut parts = Vec::new();
     for block in page.replace("\n   ", " ").split("\n\n") {
@@ -81,13 +85,15 @@ fn parts(page: &str) -> Vec<String> {
 /// The faults of a page: names that are not in their file, and files that do not exist.
 fn faults(page: &str) -> Vec<String> {
     let files = spans(page).into_iter().filter(|span| is_file(span));
-    let mut faults: Vec<String> =
-        files.filter(|file| source(file).is_none()).map(|file| format!("{file}: no such file")).collect();
+    let mut faults: Vec<String> = files
+        .filter(|file| source(file).is_none())
+        .map(|file| format!("{file}: no such file"))
+        .collect();
     let mut pairs = Vec::new();
     for part in parts(page) {
         match part.strip_prefix("| `").and_then(|row| row.split_once('`')) {
-            // A row of the rare cases begins with a function of `decide/fast.rs`. A row of the helpers has the file
-            // next.
+            // A row of the rare cases begins with a function of `decide/fast.rs`. A row of the
+            // helpers has the file next.
             Some((name, rest)) if !spans(rest).first().is_some_and(|next| is_file(next)) => {
                 pairs.push((name.to_owned(), "decide/fast.rs".to_owned()));
                 pairs.extend(named(rest));
@@ -126,8 +132,13 @@ fn the_usual_case_is_in_six_files() {
 #[test]
 fn the_search_sees_a_name_that_is_gone() {
     let page = page();
-    let gone = page.replace("`Slot::commit`", "`Slot::step_once`").replace("slots/placement.rs", "slots/map.rs");
+    let gone = page
+        .replace("`Slot::commit`", "`Slot::step_once`")
+        .replace("slots/placement.rs", "slots/map.rs");
     let faults = faults(&gone);
-    assert!(faults.iter().any(|fault| fault == "Slot::step_once is not in memory/slot.rs"), "{faults:?}");
+    assert!(
+        faults.iter().any(|fault| fault == "Slot::step_once is not in memory/slot.rs"),
+        "{faults:?}"
+    );
     assert!(faults.iter().any(|fault| fault == "slots/map.rs: no such file"), "{faults:?}");
 }

@@ -11,13 +11,21 @@ fn the_examples() {
     let plain = Policy::new(100, SEC);
     assert_eq!(policy("100/s"), plain);
 
-    let interval = Policy { anchor: Anchor::First, ..Policy::new(3, MIN).with_kind(Kind::Interval) };
+    let interval =
+        Policy { anchor: Anchor::First, ..Policy::new(3, MIN).with_kind(Kind::Interval) };
     assert_eq!(policy("3/min burst 3 algo interval anchor first"), interval);
 
-    let sliding = Policy { segments: 6, mode: Mode::Strict, ..Policy::new(120, MIN).with_kind(Kind::SlidingWindow) };
+    let sliding = Policy {
+        segments: 6,
+        mode: Mode::Strict,
+        ..Policy::new(120, MIN).with_kind(Kind::SlidingWindow)
+    };
     assert_eq!(policy("120/60s algo sliding-window segments 6 mode strict"), sliding);
 
-    assert_eq!(policy("10/100ms burst 20 init 0"), Policy { burst: 20, init: 0, ..Policy::new(10, 100 * MS) });
+    assert_eq!(
+        policy("10/100ms burst 20 init 0"),
+        Policy { burst: 20, init: 0, ..Policy::new(10, 100 * MS) }
+    );
     assert_eq!(policy("1000/day"), Policy::new(1000, DAY));
 
     let bytes = Policy { unit: Unit::Bytes, ..Policy::new(250_000_000, SEC).with_burst(1_000_000) };
@@ -33,7 +41,10 @@ fn canonical_printing() {
         ("100/s algo token-bucket", "100/s"),
         ("100/s algo leaky-bucket init 100", "100/s"),
         ("3/min burst 3 algo interval anchor first", "3/min algo interval anchor first"),
-        ("120/60s algo sliding-window segments 6 mode strict", "120/min algo sliding-window segments 6 mode strict"),
+        (
+            "120/60s algo sliding-window segments 6 mode strict",
+            "120/min algo sliding-window segments 6 mode strict",
+        ),
         ("120/min mode n segments 10 algo sliding-window", "120/min algo sliding-window"),
         ("10/100ms burst 20 init 0", "10/100ms burst 20 init 0"),
         ("5/s borrow init 0", "5/s borrow"),
@@ -62,7 +73,10 @@ fn canonical_printing() {
         ("100/s algo pacer slack 10", "100/s algo pacer slack 10"),
         ("100/s algo warm-up warm 2000ms cold 3", "100/s algo warm-up warm 2s"),
         ("100/s cold 5 warm 1min algo warm-up", "100/s algo warm-up warm 1min cold 5"),
-        ("9/s algo fixed-window count rejected anchor epoch", "9/s algo fixed-window count rejected"),
+        (
+            "9/s algo fixed-window count rejected anchor epoch",
+            "9/s algo fixed-window count rejected",
+        ),
         ("0/s", "0/s"),
         ("100/s reserve low 20 high 0", "100/s reserve low 20 high 0"),
         ("100/s reserve low 20 burst 30 unit permits", "100/s burst 30 reserve low 20"),
@@ -70,7 +84,10 @@ fn canonical_printing() {
             "100/s algo interval reserve  p-1   2kb q_2 0 burst 3kib unit bytes",
             "100/s burst 3072 algo interval reserve p-1 2000 q_2 0 unit bytes",
         ),
-        ("9/s count rejected reserve a1 8 algo fixed-window", "9/s algo fixed-window count rejected reserve a1 8"),
+        (
+            "9/s count rejected reserve a1 8 algo fixed-window",
+            "9/s algo fixed-window count rejected reserve a1 8",
+        ),
         ("100/min reserve low 20; 1000/h", "100/min reserve low 20; 1000/h"),
         ("0/s reserve low 20", "0/s reserve low 20"),
     ] {
@@ -118,7 +135,11 @@ fn errors_name_the_column() {
         ("1/18446744073709551616ns", "  ^", Fault::Overflow),
         ("1/213504day", "  ^", Fault::Overflow),
         ("1/s burst 18446744073709551615kb unit bytes", "          ^", Fault::Overflow),
-        ("1/s algo sliding-window segments 4294967296", "                                 ^", Fault::Overflow),
+        (
+            "1/s algo sliding-window segments 4294967296",
+            "                                 ^",
+            Fault::Overflow,
+        ),
         ("1/s algo gcar", "         ^", Fault::UnknownAlgorithm),
         ("1/s algo", "        ^", Fault::UnknownAlgorithm),
         ("1/s burst 1 burst 2", "            ^", Fault::Duplicate),
@@ -128,18 +149,38 @@ fn errors_name_the_column() {
         ("1/s burst 2 init 3", "            ^", Fault::Policy(PolicyError::InitAboveBurst)),
         ("1/s slack 3", "    ^", Fault::Policy(PolicyError::OptionMismatch)),
         ("1/s algo pacer borrow", "               ^", Fault::Policy(PolicyError::OptionMismatch)),
-        ("1/s algo sliding-log burst 2", "                     ^", Fault::Policy(PolicyError::OptionMismatch)),
+        (
+            "1/s algo sliding-log burst 2",
+            "                     ^",
+            Fault::Policy(PolicyError::OptionMismatch),
+        ),
         ("1/s segments 4 algo fixed-window", "    ^", Fault::Policy(PolicyError::OptionMismatch)),
         (
             "1/s algo weighted-window anchor first",
             "                         ^",
             Fault::Policy(PolicyError::OptionMismatch),
         ),
-        ("1/s algo sliding-window segments 0", "                        ^", Fault::Policy(PolicyError::Segments)),
-        ("1/s algo sliding-window segments 1025", "                        ^", Fault::Policy(PolicyError::Segments)),
+        (
+            "1/s algo sliding-window segments 0",
+            "                        ^",
+            Fault::Policy(PolicyError::Segments),
+        ),
+        (
+            "1/s algo sliding-window segments 1025",
+            "                        ^",
+            Fault::Policy(PolicyError::Segments),
+        ),
         ("1/s algo warm-up warm 0s", "                 ^", Fault::Policy(PolicyError::WarmUp)),
-        ("1/s algo warm-up warm 1s cold 0", "                         ^", Fault::Policy(PolicyError::WarmUp)),
-        ("1/s algo warm-up warm 1s cold 1001", "                         ^", Fault::Policy(PolicyError::WarmUp)),
+        (
+            "1/s algo warm-up warm 1s cold 0",
+            "                         ^",
+            Fault::Policy(PolicyError::WarmUp),
+        ),
+        (
+            "1/s algo warm-up warm 1s cold 1001",
+            "                         ^",
+            Fault::Policy(PolicyError::WarmUp),
+        ),
         ("1/s algo warm-up", "    ^", Fault::Policy(PolicyError::WarmUp)),
         ("1/forever algo gcra", "  ^", Fault::Policy(PolicyError::Quota)),
         ("1/s algo quota", "  ^", Fault::Policy(PolicyError::Quota)),
@@ -175,14 +216,34 @@ fn errors_name_the_column() {
         ("100/s reserve sixteen-letters- 5", "              ^", Fault::Syntax),
         ("100/s reserve low 5mb", "                   ^", Fault::Syntax),
         ("100/s reserve low 1 low 2", "                    ^", Fault::Duplicate),
-        ("100/s reserve low 1 burst 5 reserve high 2", "                            ^", Fault::Duplicate),
+        (
+            "100/s reserve low 1 burst 5 reserve high 2",
+            "                            ^",
+            Fault::Duplicate,
+        ),
         ("100/s reserve low 18446744073709551616", "                  ^", Fault::Overflow),
-        ("100/s reserve high 0 low 100", "                         ^", Fault::Policy(PolicyError::Classes)),
-        ("100/s reserve low 20 burst 20", "                  ^", Fault::Policy(PolicyError::Classes)),
+        (
+            "100/s reserve high 0 low 100",
+            "                         ^",
+            Fault::Policy(PolicyError::Classes),
+        ),
+        (
+            "100/s reserve low 20 burst 20",
+            "                  ^",
+            Fault::Policy(PolicyError::Classes),
+        ),
         ("100/s borrow reserve low 20", "             ^", Fault::Policy(PolicyError::Classes)),
-        ("100/s algo pacer reserve low 20", "                 ^", Fault::Policy(PolicyError::OptionMismatch)),
+        (
+            "100/s algo pacer reserve low 20",
+            "                 ^",
+            Fault::Policy(PolicyError::OptionMismatch),
+        ),
         ("100/s; 1000/h reserve low 20", "       ^", Fault::Policy(PolicyError::List)),
-        ("1000/h reserve low 100; 100/s", "                        ^", Fault::Policy(PolicyError::Classes)),
+        (
+            "1000/h reserve low 100; 100/s",
+            "                        ^",
+            Fault::Policy(PolicyError::Classes),
+        ),
         ("16777217/s algo sliding-log", "^", Fault::Policy(PolicyError::LogTooLarge)),
     ] {
         let why = refused(text);
@@ -195,11 +256,20 @@ fn errors_name_the_column() {
 #[test]
 fn error_messages() {
     assert_eq!(refused("100").to_string(), "column 4: expected `/` and a period");
-    assert!(refused("1/s algo x").to_string().starts_with("column 10: unknown algorithm, expected `gcra`"));
+    assert!(refused("1/s algo x")
+        .to_string()
+        .starts_with("column 10: unknown algorithm, expected `gcra`"));
     assert_eq!(refused("1/0s").to_string(), "column 3: the period is zero");
     let months = refused("9 per 3 months").to_string();
-    assert!(months.starts_with("column 7: expected 1, because a calendar counts single months and years"), "{months}");
-    assert_eq!(refused("1/s burst 1 burst 1").to_string(), "column 13: given twice, expected each option once");
+    assert!(
+        months
+            .starts_with("column 7: expected 1, because a calendar counts single months and years"),
+        "{months}"
+    );
+    assert_eq!(
+        refused("1/s burst 1 burst 1").to_string(),
+        "column 13: given twice, expected each option once"
+    );
 }
 
 /// Errors that no text can cause, and errors that only compiling a policy finds.
@@ -207,17 +277,29 @@ fn error_messages() {
 fn every_policy_error() {
     let compile = |policy: Policy| State::new(&policy).map(drop).expect_err("impossible");
     assert_eq!(compile(Policy::new(17, 1)), PolicyError::RateTooHigh);
-    assert_eq!(compile(Policy::new(1 << 40, 1).with_kind(Kind::FixedWindow)), PolicyError::RateTooHigh);
+    assert_eq!(
+        compile(Policy::new(1 << 40, 1).with_kind(Kind::FixedWindow)),
+        PolicyError::RateTooHigh
+    );
     assert_eq!(compile(Policy::new(1, SEC).with_burst(u64::MAX)), PolicyError::BurstTooLarge);
-    assert_eq!(compile(policy("3/s burst 4 algo interval anchor first")), PolicyError::BurstTooLarge);
+    assert_eq!(
+        compile(policy("3/s burst 4 algo interval anchor first")),
+        PolicyError::BurstTooLarge
+    );
     assert_eq!(compile(policy("3/10ns algo sliding-window segments 3")), PolicyError::Segments);
     assert_eq!(compile(Policy::new(1, 0)), PolicyError::PeriodZero);
     assert_eq!(compile(Policy::new(100, SEC).with_second(1_000_000, DAY)), PolicyError::List);
-    assert_eq!(compile(Policy { burst: 0, init: 0, ..Policy::new(1, SEC) }), PolicyError::BurstZero);
+    assert_eq!(
+        compile(Policy { burst: 0, init: 0, ..Policy::new(1, SEC) }),
+        PolicyError::BurstZero
+    );
     assert_eq!(compile(Policy { init: 2, ..Policy::new(1, SEC) }), PolicyError::InitAboveBurst);
     assert_eq!(compile(Policy { slack: 1, ..Policy::new(1, SEC) }), PolicyError::OptionMismatch);
     assert_eq!(compile(Policy::new(1, SEC).with_kind(Kind::WarmUp)), PolicyError::WarmUp);
-    assert_eq!(compile(Policy::new(1 << 25, SEC).with_kind(Kind::SlidingLog)), PolicyError::LogTooLarge);
+    assert_eq!(
+        compile(Policy::new(1 << 25, SEC).with_kind(Kind::SlidingLog)),
+        PolicyError::LogTooLarge
+    );
     for text in ["1/s algo sliding-log", "1/s algo sliding-window"] {
         let why = tollbar::algorithm::Rule::new(&policy(text)).expect_err("more than a word");
         assert_eq!(why, PolicyError::NotOneWord);
@@ -262,7 +344,8 @@ fn period() -> impl Strategy<Value = u64> {
 fn zone(offsets: u64, turns: u64, changes: bool, turning: bool) -> Zone {
     let offset = |bits: u64| ((bits % 179_999) as i32 - 89_999) as u32;
     let turn = |bits: u64| {
-        (bits % 1_209_599 + 1) as u32 | ([5 << 6 | 2 << 3 | 6, 1 << 10 | 200, 3 << 9 | 60][bits as usize % 3] << 21)
+        (bits % 1_209_599 + 1) as u32
+            | ([5 << 6 | 2 << 3 | 6, 1 << 10 | 200, 3 << 9 | 60][bits as usize % 3] << 21)
     };
     let law = |bits: u64| match turning {
         true => [
@@ -378,7 +461,8 @@ proptest! {
         prop_assert_eq!(policy.to_string().into_bytes(), out[..len].to_vec());
     }
 
-    /// A rate as people write it is the policy that its shortest form gives, alone and with an option.
+    /// A rate as people write it is the policy that its shortest form gives, alone and with an
+    /// option.
     #[test]
     fn a_rate_as_people_write_it_is_the_short_form(
         limit in 0..1000u64, count in 1..400u64, unit in prop::sample::select(UNITS.to_vec()),
@@ -470,7 +554,11 @@ fn bears(text: &[u8]) {
             assert_eq!(policy.validate(), Ok(()));
             assert_eq!(parse(policy.to_string().as_bytes()), Ok(policy));
             // It compiles or says why not.
-            let _ = State::new(&Policy { limit: policy.limit % 1000, burst: policy.limit % 1000, ..policy });
+            let _ = State::new(&Policy {
+                limit: policy.limit % 1000,
+                burst: policy.limit % 1000,
+                ..policy
+            });
         }
         Err(why) => assert!((1..=text.len() + 1).contains(&why.column), "{why:?}"),
     }

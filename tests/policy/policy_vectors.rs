@@ -1,8 +1,10 @@
-//! The golden vectors of policies' texts, for faces that read a policy without the library, as Go does without cgo.
+//! The golden vectors of policies' texts, for faces that read a policy without the library, as Go
+//! does without cgo.
 //!
-//! `ffi-tests/vectors/policies.json` is an array with an object a line. `text` is the text. If it is a policy, `policy`
-//! is its canonical text and `last` its last time. Otherwise `code` is the C face's number of the error, `column` its
-//! column, and `expected` what was expected there, or empty if the text can be read and the policy is refused.
+//! `ffi-tests/vectors/policies.json` is an array with an object a line. `text` is the text. If it
+//! is a policy, `policy` is its canonical text and `last` its last time. Otherwise `code` is the C
+//! face's number of the error, `column` its column, and `expected` what was expected there, or
+//! empty if the text can be read and the policy is refused.
 //! `VECTORS=write cargo test --test policy policy_vectors` writes the file again.
 
 use std::fmt::Write;
@@ -11,7 +13,8 @@ use tollbar::State;
 
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/ffi-tests/vectors/policies.json");
 
-/// Texts of every option, in the ways in which people write them, and at least one for each error that a text can have.
+/// Texts of every option, in the ways in which people write them, and at least one for each error
+/// that a text can have.
 const TEXTS: &[&str] = &[
     "10/s",
     "100/s burst 20",
@@ -246,8 +249,12 @@ fn the_file_is_what_the_core_reads() {
     if std::env::var("VECTORS").as_deref() == Ok("write") {
         std::fs::write(FILE, all()).expect("ffi-tests/vectors can be written");
     }
-    let committed = std::fs::read_to_string(FILE).expect("ffi-tests/vectors/policies.json is there");
-    assert!(committed == all(), "the core reads something else: VECTORS=write cargo test --test policy policy_vectors");
+    let committed =
+        std::fs::read_to_string(FILE).expect("ffi-tests/vectors/policies.json is there");
+    assert!(
+        committed == all(),
+        "the core reads something else: VECTORS=write cargo test --test policy policy_vectors"
+    );
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! Lists of algorithms in sentences: each names the algorithms that do as the sentence says, and no other. What an
-//! algorithm does is asked of a limiter, and not of a table in the sources.
+//! Lists of algorithms in sentences: each names the algorithms that do as the sentence says, and no
+//! other. What an algorithm does is asked of a limiter, and not of a table in the sources.
 
 use crate::common::{period, policy};
 use std::collections::BTreeSet;
@@ -14,11 +14,13 @@ const NOW: u64 = 86_400_500_000_000;
 
 type Names = BTreeSet<&'static str>;
 
-/// The policies of an algorithm: one of each form, and with each option that changes what the sentences are about.
+/// The policies of an algorithm: one of each form, and with each option that changes what the
+/// sentences are about.
 fn policies(kind: Kind) -> Vec<Policy> {
     let warm = if kind == Kind::WarmUp { " warm 1s" } else { "" };
     let plain = format!("9/{} algo {}{warm}", period(kind), kind.name());
-    let mut all: Vec<Policy> = kind.row().forms.iter().map(|form| policy(&format!("{plain} {}", form.with))).collect();
+    let mut all: Vec<Policy> =
+        kind.row().forms.iter().map(|form| policy(&format!("{plain} {}", form.with))).collect();
     if kind == Kind::Interval {
         all.push(policy(&format!("{plain} anchor first")));
     }
@@ -114,7 +116,9 @@ fn check(lists: &[List], expected: &Names) {
         .iter()
         .map(|(file, from, to)| (file, from, named(&between(file, from, to))))
         .filter(|(_, _, found)| found != expected)
-        .map(|(file, from, found)| format!("{file}: after {from:?} found {found:?}; expected {expected:?}"))
+        .map(|(file, from, found)| {
+            format!("{file}: after {from:?} found {found:?}; expected {expected:?}")
+        })
         .collect();
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
@@ -174,7 +178,10 @@ fn lists_of_what_has_no_reserve() {
 
 #[test]
 fn lists_of_what_names_classes() {
-    check(&[("crates/tollbar-c/src/policy/spec.rs", "pub second_burst: u64,", ": the classes")], &some(names_classes));
+    check(
+        &[("crates/tollbar-c/src/policy/spec.rs", "pub second_burst: u64,", ": the classes")],
+        &some(names_classes),
+    );
 }
 
 #[test]

@@ -12,7 +12,8 @@ fn policy(text: &str) -> Policy {
 
 /// A table under `text` without a free slot: every key in it has a debt for an hour.
 fn full(text: &str, on_full: OnFull) -> Table {
-    let table = Table::private(&Options { on_full, ..Options::new(1) }, &[policy(text)]).expect("a table");
+    let table =
+        Table::private(&Options { on_full, ..Options::new(1) }, &[policy(text)]).expect("a table");
     for key in 0u64..40_000 {
         let _ = table.admit_at(PolicyId::FIRST, &key.to_le_bytes(), NOW, 2);
     }
@@ -68,16 +69,31 @@ fn too_many_asleep() {
 
 #[test]
 fn a_full_table() {
-    for text in ["2/h", "2/h algo fixed-window", "2/h algo sliding-window", "2/h algo sliding-log"] {
+    for text in ["2/h", "2/h algo fixed-window", "2/h algo sliding-window", "2/h algo sliding-log"]
+    {
         let all = |on_full| new_keys(&full(text, on_full));
-        assert!(all(OnFull::Deny).iter().all(|decision| *decision == (Verdict::Denied, Reason::TableFull)), "{text}");
-        assert!(all(OnFull::Allow).iter().all(|decision| *decision == (Verdict::Allowed, Reason::TableFull)), "{text}");
         assert!(
-            all(OnFull::Inherit).iter().all(|decision| *decision == (Verdict::Denied, Reason::InheritedDebt)),
+            all(OnFull::Deny)
+                .iter()
+                .all(|decision| *decision == (Verdict::Denied, Reason::TableFull)),
             "{text}"
         );
         assert!(
-            all(OnFull::EvictNearest).iter().all(|decision| *decision == (Verdict::Allowed, Reason::Admitted)),
+            all(OnFull::Allow)
+                .iter()
+                .all(|decision| *decision == (Verdict::Allowed, Reason::TableFull)),
+            "{text}"
+        );
+        assert!(
+            all(OnFull::Inherit)
+                .iter()
+                .all(|decision| *decision == (Verdict::Denied, Reason::InheritedDebt)),
+            "{text}"
+        );
+        assert!(
+            all(OnFull::EvictNearest)
+                .iter()
+                .all(|decision| *decision == (Verdict::Allowed, Reason::Admitted)),
             "{text}"
         );
     }
@@ -85,7 +101,10 @@ fn a_full_table() {
 
 #[test]
 fn keys_that_are_not_charged() {
-    let table = |missing| Table::private(&Options { missing, ..Options::new(100) }, &[policy("1/h")]).expect("a table");
+    let table = |missing| {
+        Table::private(&Options { missing, ..Options::new(100) }, &[policy("1/h")])
+            .expect("a table")
+    };
     let decision = table(Missing::Deny).check_at(PolicyId::FIRST, b"", NOW, 1);
     assert_eq!((decision.verdict, decision.reason), (Verdict::Denied, Reason::MissingKey));
     let decision = table(Missing::Allow).check_at(PolicyId::FIRST, b"", NOW, 1);

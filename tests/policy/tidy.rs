@@ -1,5 +1,5 @@
-//! The sources read alike: comments end at 120 columns, as rustfmt's code does, a function fits one screen, and a
-//! crate has one type of a name.
+//! The sources read alike: comments end at 100 columns, as rustfmt's code does, a function fits one
+//! screen, and a crate has one type of a name.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -9,7 +9,7 @@ use super::layers::{root, sources};
 use super::modules::{modules, Name, TYPES};
 
 /// Columns of a comment.
-const WIDTH: usize = 120;
+const WIDTH: usize = 100;
 /// Lines of a function.
 const LENGTH: usize = 80;
 /// Functions that are one `match` or one list, with an arm or a row for each name.
@@ -52,7 +52,11 @@ fn comments_fit_the_line() {
             fenced ^= text.trim_start().starts_with("```");
             comments += 1;
             if line.chars().count() > WIDTH && !fenced && !is_drawn(text) {
-                faults.push(format!("{file}:{}: {} columns, at most {WIDTH}", number + 1, line.chars().count()));
+                faults.push(format!(
+                    "{file}:{}: {} columns, at most {WIDTH}",
+                    number + 1,
+                    line.chars().count()
+                ));
             }
         }
     }
@@ -76,15 +80,21 @@ fn functions_fit_one_screen() {
             let is_item = before
                 .split_whitespace()
                 .all(|word| words.iter().any(|start| word.starts_with(start)) || word == "\"C\"");
-            let name: String = name.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
-            if !is_item || comment(line).is_some() || name.is_empty() || line.ends_with([';', '}']) {
+            let name: String =
+                name.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+            if !is_item || comment(line).is_some() || name.is_empty() || line.ends_with([';', '}'])
+            {
                 continue;
             }
             functions += 1;
             let end = format!("{indent}}}");
-            let length = lines[at..].iter().position(|line| *line == end).map_or(0, |lines| lines + 1);
+            let length =
+                lines[at..].iter().position(|line| *line == end).map_or(0, |lines| lines + 1);
             if length > LENGTH && !LISTS.contains(&name.as_str()) {
-                faults.push(format!("{file}:{}: {name} has {length} lines, at most {LENGTH}", at + 1));
+                faults.push(format!(
+                    "{file}:{}: {name} has {length} lines, at most {LENGTH}",
+                    at + 1
+                ));
             }
         }
     }
@@ -92,10 +102,19 @@ fn functions_fit_one_screen() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
-/// Names that callers of the core know by their modules, as `queue::Ticket`, and how many types have each.
-const BY_MODULE: [(&str, usize); 7] =
-    [("Algorithm", 3), ("Limit", 2), ("Options", 3), ("Rate", 2), ("Refused", 2), ("Source", 2), ("Ticket", 3)];
-/// Names of the core that still stand for more than one thing. (Callers know two types `Refusal`, and two `Words`.)
+/// Names that callers of the core know by their modules, as `queue::Ticket`, and how many types
+/// have each.
+const BY_MODULE: [(&str, usize); 7] = [
+    ("Algorithm", 3),
+    ("Limit", 2),
+    ("Options", 3),
+    ("Rate", 2),
+    ("Refused", 2),
+    ("Source", 2),
+    ("Ticket", 3),
+];
+/// Names of the core that still stand for more than one thing. (Callers know two types `Refusal`,
+/// and two `Words`.)
 const LEFT: [(&str, usize); 24] = [
     ("Answer", 2),
     ("Bucket", 2),
@@ -127,7 +146,8 @@ const LEFT: [(&str, usize); 24] = [
 fn a_crate_has_one_type_of_a_name() {
     let mut faults = Vec::new();
     let mut types = 0;
-    let crates = fs::read_dir(root("")).expect("the crates").map(|entry| entry.expect("an entry").path());
+    let crates =
+        fs::read_dir(root("")).expect("the crates").map(|entry| entry.expect("an entry").path());
     for folder in crates.chain([root("tollbar")]) {
         let source = folder.join("src");
         let is_core = folder == root("tollbar");
@@ -135,7 +155,12 @@ fn a_crate_has_one_type_of_a_name() {
         for module in modules(&source).values() {
             for (name, of) in &module.names {
                 if matches!(of, Name::Item(word) if TYPES.contains(&word.as_str())) {
-                    let file = module.file.strip_prefix(&source).expect("a file of the crate").display().to_string();
+                    let file = module
+                        .file
+                        .strip_prefix(&source)
+                        .expect("a file of the crate")
+                        .display()
+                        .to_string();
                     files.entry(name.clone()).or_default().insert(file);
                 }
             }
@@ -143,10 +168,15 @@ fn a_crate_has_one_type_of_a_name() {
         types += files.len();
         for (name, files) in files {
             let mut shared = BY_MODULE.iter().chain(&LEFT).filter(|_| is_core);
-            let expected = shared.find(|(shared, _)| *shared == name).map_or(1, |(_, types)| *types);
+            let expected =
+                shared.find(|(shared, _)| *shared == name).map_or(1, |(_, types)| *types);
             if files.len() != expected {
                 let files: Vec<String> = files.into_iter().collect();
-                faults.push(format!("{}: {name} in {}, expected {expected}", source.display(), files.join(", ")));
+                faults.push(format!(
+                    "{}: {name} in {}, expected {expected}",
+                    source.display(),
+                    files.join(", ")
+                ));
             }
         }
     }

@@ -1,11 +1,11 @@
-//! Names and comments use the field's words. These tests refuse private words that have a common one: lookup, probe,
-//! insert, evict, outcome.
+//! Names and comments use the field's words. These tests refuse private words that have a common
+//! one: lookup, probe, insert, evict, outcome.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Private words, each with what a name says instead. A name is refused if one of its parts is such a word:
-/// `count_newcomer`, `AskApart`.
+/// Private words, each with what a name says instead. A name is refused if one of its parts is such
+/// a word: `count_newcomer`, `AskApart`.
 const WORDS: [(&str, &str); 12] = [
     ("told", "decision, reported, given"),
     ("untold", "unreported"),
@@ -64,8 +64,8 @@ fn split(line: &str) -> (String, &str) {
     (code, "")
 }
 
-/// The parts of all names in `code`, in small letters: `count_newcomer` and `CountNewcomer` give `count` and
-/// `newcomer`.
+/// The parts of all names in `code`, in small letters: `count_newcomer` and `CountNewcomer` give
+/// `count` and `newcomer`.
 fn parts(code: &str) -> Vec<String> {
     let mut parts = Vec::new();
     for name in code.split(|c: char| !c.is_ascii_alphanumeric()) {
@@ -87,10 +87,18 @@ fn found(line: &str) -> Vec<String> {
     let comment = comment.to_lowercase();
     let mut found: Vec<String> = Vec::new();
     for part in parts(&code) {
-        found.extend(WORDS.iter().filter(|(word, _)| *word == part).map(|(word, by)| format!("{word}: say {by}")));
+        found.extend(
+            WORDS
+                .iter()
+                .filter(|(word, _)| *word == part)
+                .map(|(word, by)| format!("{word}: say {by}")),
+        );
     }
     found.extend(
-        PHRASES.iter().filter(|(word, _)| comment.contains(word)).map(|(word, by)| format!("{word}: say {by}")),
+        PHRASES
+            .iter()
+            .filter(|(word, _)| comment.contains(word))
+            .map(|(word, by)| format!("{word}: say {by}")),
     );
     found
 }
@@ -104,9 +112,12 @@ fn names_and_comments_have_no_private_words() {
     assert!(files.len() > 300, "the search finds only {} files", files.len());
     let mut wrong = Vec::new();
     for file in files.iter().filter(|file| !file.ends_with("tests/policy/words.rs")) {
-        let text = fs::read_to_string(file).unwrap_or_else(|why| panic!("{}: {why}", file.display()));
+        let text =
+            fs::read_to_string(file).unwrap_or_else(|why| panic!("{}: {why}", file.display()));
         for (n, line) in (1..).zip(text.lines()) {
-            wrong.extend(found(line).into_iter().map(|why| format!("{}:{n}: {why}", file.display())));
+            wrong.extend(
+                found(line).into_iter().map(|why| format!("{}:{n}: {why}", file.display())),
+            );
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

@@ -6,7 +6,16 @@ use std::sync::atomic::AtomicU64;
 pub fn board(words: usize) -> &'static [AtomicU64] {
     let access = libc::PROT_READ | libc::PROT_WRITE;
     // SAFETY: a new mapping, which stays for as long as the process.
-    let at = unsafe { libc::mmap(std::ptr::null_mut(), words * 8, access, libc::MAP_SHARED | libc::MAP_ANON, -1, 0) };
+    let at = unsafe {
+        libc::mmap(
+            std::ptr::null_mut(),
+            words * 8,
+            access,
+            libc::MAP_SHARED | libc::MAP_ANON,
+            -1,
+            0,
+        )
+    };
     assert_ne!(at, libc::MAP_FAILED);
     // SAFETY: the mapping is that long, aligned to a page, and only ever used as atomics.
     unsafe { std::slice::from_raw_parts(at.cast(), words) }
@@ -14,8 +23,8 @@ pub fn board(words: usize) -> &'static [AtomicU64] {
 
 /// Runs `f` in a child, which ends by a signal or after it.
 pub fn forked(f: impl FnOnce()) -> libc::pid_t {
-    // SAFETY: the child uses the table, the board and the heap, which libc keeps usable in it, and ends without
-    // running anything else.
+    // SAFETY: the child uses the table, the board and the heap, which libc keeps usable in it, and
+    // ends without running anything else.
     match unsafe { libc::fork() } {
         0 => {
             // SAFETY: numbers only.

@@ -32,7 +32,9 @@ fn threads_together_get_exactly_the_room_of_the_root() {
             let threads: Vec<_> = (0..8_u64)
                 .map(|who| {
                     let (table, tree) = (&table, &tree);
-                    scope.spawn(move || (0..1_000).filter(|n| ask(table, tree, users, who, *n)).count() as u64)
+                    scope.spawn(move || {
+                        (0..1_000).filter(|n| ask(table, tree, users, who, *n)).count() as u64
+                    })
                 })
                 .collect();
             threads.into_iter().map(|thread| thread.join().expect("a thread")).sum()
@@ -41,15 +43,22 @@ fn threads_together_get_exactly_the_room_of_the_root() {
     }
 }
 
-/// A process that is killed has charged its leaf, or all nodes. So each kill costs the root one permit at most, and
-/// none is admitted twice.
+/// A process that is killed has charged its leaf, or all nodes. So each kill costs the root one
+/// permit at most, and none is admitted twice.
 #[test]
 fn a_killed_process_costs_the_root_one_permit_at_most() {
     let (table, tree, users) = shared(30_000);
     // SAFETY: a new mapping, of zeroes, that is never unmapped.
     let passed: &AtomicU64 = unsafe {
         let flags = libc::MAP_SHARED | libc::MAP_ANON;
-        let at = libc::mmap(std::ptr::null_mut(), 4096, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0);
+        let at = libc::mmap(
+            std::ptr::null_mut(),
+            4096,
+            libc::PROT_READ | libc::PROT_WRITE,
+            flags,
+            -1,
+            0,
+        );
         assert_ne!(at, libc::MAP_FAILED);
         &*at.cast()
     };
@@ -64,7 +73,11 @@ fn a_killed_process_costs_the_root_one_permit_at_most() {
                 let mut key = [0; 16];
                 key[..8].copy_from_slice(&who.to_be_bytes());
                 key[8..].copy_from_slice(&u64::to_be_bytes(n));
-                if n < 40 && tree.take_at(&table, users, &key, NOW, 1).is_ok_and(|share| share.decision.is_allowed()) {
+                if n < 40
+                    && tree
+                        .take_at(&table, users, &key, NOW, 1)
+                        .is_ok_and(|share| share.decision.is_allowed())
+                {
                     passed.fetch_add(1, Ordering::SeqCst);
                 }
             }

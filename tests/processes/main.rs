@@ -1,5 +1,5 @@
-//! Tests of tables that several processes share. They fork, and a fork copies the memory of all tests in the program,
-//! so they have a program of their own.
+//! Tests of tables that several processes share. They fork, and a fork copies the memory of all
+//! tests in the program, so they have a program of their own.
 
 mod children;
 #[path = "../common/mod.rs"]

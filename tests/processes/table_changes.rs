@@ -9,9 +9,10 @@ use tollbar::Verdict;
 const FIRST: PolicyId = PolicyId::FIRST;
 const NOW: u64 = 1_000 * SEC;
 
-/// A1: a table that has all the keys for which it was made, and each key has 40 permits left. The clock stands still.
-/// Two processes ask for all keys in opposite orders while a third one raises and lowers the rate and the burst: each
-/// key gets 40 permits, and is refused before by none of the processes.
+/// A1: a table that has all the keys for which it was made, and each key has 40 permits left. The
+/// clock stands still. Two processes ask for all keys in opposite orders while a third one raises
+/// and lowers the rate and the burst: each key gets 40 permits, and is refused before by none of
+/// the processes.
 #[test]
 fn a1_a_change_by_another_process_refuses_no_key_that_has_permits_left() {
     const KEYS: u64 = 5_000;
@@ -20,9 +21,13 @@ fn a1_a_change_by_another_process_refuses_no_key_that_has_permits_left() {
     const CHANGES: u64 = 100;
     let (low, high) = (policy("100/h burst 100"), policy("200/h burst 200"));
     for on_full in [OnFull::Deny, OnFull::EvictNearest, OnFull::Inherit] {
-        let table = Table::shared(&Options::new(KEYS).with_on_full(on_full).with_seed(7), &[low]).expect("memory");
+        let table = Table::shared(&Options::new(KEYS).with_on_full(on_full).with_seed(7), &[low])
+            .expect("memory");
         (0..KEYS).for_each(|key| {
-            assert_eq!(table.admit_at(FIRST, &key.to_le_bytes(), NOW, 100 - LEFT), Verdict::Allowed);
+            assert_eq!(
+                table.admit_at(FIRST, &key.to_le_bytes(), NOW, 100 - LEFT),
+                Verdict::Allowed
+            );
         });
         // For each key what it got, and then: the refusals that came too early, and the requests.
         let board = board(KEYS as usize + 2);
@@ -34,10 +39,15 @@ fn a1_a_change_by_another_process_refuses_no_key_that_has_permits_left() {
                     let key = if forwards { n % KEYS } else { KEYS - 1 - n % KEYS };
                     let got = &board[key as usize];
                     match table.admit_at(FIRST, &key.to_le_bytes(), NOW, 1) {
-                        Verdict::Allowed => drop(got.fetch_add(1, Ordering::SeqCst)),
-                        // Read after the refusal, or a process that was stopped between the two would compare with an
-                        // old count. The other process may have got the last permit, and not have counted it yet.
-                        _ if got.load(Ordering::SeqCst) + 1 < LEFT => drop(early.fetch_add(1, Ordering::SeqCst)),
+                        Verdict::Allowed => {
+                            got.fetch_add(1, Ordering::SeqCst);
+                        }
+                        // Read after the refusal, or a process that was stopped between the two
+                        // would compare with an old count. The other process may have got the last
+                        // permit, and not have counted it yet.
+                        _ if got.load(Ordering::SeqCst) + 1 < LEFT => {
+                            early.fetch_add(1, Ordering::SeqCst);
+                        }
                         _ => {}
                     }
                     asked.fetch_add(1, Ordering::SeqCst);

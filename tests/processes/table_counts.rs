@@ -1,5 +1,5 @@
-//! A table counts each decision once, under its policy and its verdict. The counts of all threads and processes add
-//! up, also after processes were killed.
+//! A table counts each decision once, under its policy and its verdict. The counts of all threads
+//! and processes add up, also after processes were killed.
 
 use crate::children::{board, forked, wait};
 use crate::common::{policy, Rng, SEC};
@@ -44,23 +44,43 @@ fn ten_refusals_raise_one_series_by_ten() {
         Table::private(&options(), &[policy("3/min algo sliding-log")]).unwrap(),
     ];
     for table in &tables {
-        let ask = |n: u64| (0..n).filter(|_| table.admit_at(FIRST, b"a client", SEC, 1) == Verdict::Allowed).count();
+        let ask = |n: u64| {
+            (0..n)
+                .filter(|_| table.admit_at(FIRST, b"a client", SEC, 1) == Verdict::Allowed)
+                .count()
+        };
         let name = table.policy(FIRST).unwrap();
         let mut allowed = 0;
         let admitted = added(table, || allowed = ask(3) as u64);
         assert_eq!(admitted, counts(allowed, 3 - allowed, 0), "{name:?}");
         ask(3);
         assert_eq!(added(table, || ignore(ask(10))), counts(0, 10, 0), "{name:?}");
-        assert_eq!(added(table, || ignore(table.check_at(FIRST, b"a client", SEC, 1))), counts(0, 1, 0), "{name:?}");
+        assert_eq!(
+            added(table, || ignore(table.check_at(FIRST, b"a client", SEC, 1))),
+            counts(0, 1, 0),
+            "{name:?}"
+        );
         // A cost that can never pass, a cost of 0, and a peek.
         assert_eq!(
             added(table, || ignore(table.check_at(FIRST, b"a client", SEC, 1 << 40))),
             counts(0, 0, 1),
             "{name:?}"
         );
-        assert_eq!(added(table, || ignore(table.admit_at(FIRST, b"a client", SEC, 0))), counts(1, 0, 0), "{name:?}");
-        assert_eq!(added(table, || ignore(table.peek_at(FIRST, b"a client", SEC, 1))), counts(0, 0, 0), "{name:?}");
-        assert_eq!(added(table, || ignore(table.peek_at(FIRST, b"a fresh one", SEC, 1))), counts(0, 0, 0), "{name:?}");
+        assert_eq!(
+            added(table, || ignore(table.admit_at(FIRST, b"a client", SEC, 0))),
+            counts(1, 0, 0),
+            "{name:?}"
+        );
+        assert_eq!(
+            added(table, || ignore(table.peek_at(FIRST, b"a client", SEC, 1))),
+            counts(0, 0, 0),
+            "{name:?}"
+        );
+        assert_eq!(
+            added(table, || ignore(table.peek_at(FIRST, b"a fresh one", SEC, 1))),
+            counts(0, 0, 0),
+            "{name:?}"
+        );
         // `take_up_to`: one permit of a fresh key, none of a used one.
         assert_eq!(
             added(table, || ignore(table.take_up_to_at(FIRST, b"a taker", SEC, 1))),
@@ -74,11 +94,24 @@ fn ten_refusals_raise_one_series_by_ten() {
         );
         // Long keys, which a call hashes.
         let long = [7; 100];
-        assert_eq!(added(table, || ignore(table.admit_at(FIRST, &long, SEC, 1))), counts(1, 0, 0), "{name:?}");
-        assert_eq!(added(table, || ignore(table.admit(FIRST, &[8; 100], 1))), counts(1, 0, 0), "{name:?}");
+        assert_eq!(
+            added(table, || ignore(table.admit_at(FIRST, &long, SEC, 1))),
+            counts(1, 0, 0),
+            "{name:?}"
+        );
+        assert_eq!(
+            added(table, || ignore(table.admit(FIRST, &[8; 100], 1))),
+            counts(1, 0, 0),
+            "{name:?}"
+        );
         // The statistics have the sum.
-        let (sum, second) = (table.counts(FIRST).unwrap(), table.counts(SECOND).unwrap_or_default());
-        let all = counts(sum.allowed + second.allowed, sum.denied + second.denied, sum.never + second.never);
+        let (sum, second) =
+            (table.counts(FIRST).unwrap(), table.counts(SECOND).unwrap_or_default());
+        let all = counts(
+            sum.allowed + second.allowed,
+            sum.denied + second.denied,
+            sum.never + second.never,
+        );
         assert_eq!(table.stats().decisions, all);
     }
 }
@@ -90,8 +123,11 @@ fn a_batch_counts_each_of_its_requests_under_its_policy() {
         let key = |n: u64| (n % 7 + 100 * u64::from(mixed)).to_le_bytes();
         let keys: Vec<[u8; 8]> = (0..100).map(key).collect();
         let of = |n: usize| if mixed && n % 3 == 0 { SECOND } else { FIRST };
-        let mut requests: Vec<_> =
-            keys.iter().enumerate().map(|(n, key)| Request { policy: of(n), key, cost: 1 }).collect();
+        let mut requests: Vec<_> = keys
+            .iter()
+            .enumerate()
+            .map(|(n, key)| Request { policy: of(n), key, cost: 1 })
+            .collect();
         // A request that ends before the lookup, and one that can never pass.
         requests[50].key = b"";
         requests[51].cost = 1 << 40;
@@ -101,7 +137,9 @@ fn a_batch_counts_each_of_its_requests_under_its_policy() {
             table.admit_many_at(SEC, &requests, &mut verdicts);
             for (id, before) in [FIRST, SECOND].into_iter().zip(before) {
                 let count_of = |verdict| {
-                    let one = |(request, got): &(&Request, &Verdict)| request.policy == id && **got == verdict;
+                    let one = |(request, got): &(&Request, &Verdict)| {
+                        request.policy == id && **got == verdict
+                    };
                     requests.iter().zip(&verdicts).filter(one).count() as u64
                 };
                 let after = table.counts(id).unwrap();
@@ -116,7 +154,10 @@ fn a_batch_counts_each_of_its_requests_under_its_policy() {
 
 #[test]
 fn keys_that_are_missing_exempt_or_find_no_place_count_as_they_are_answered() {
-    let table = |missing| Table::private(&Options { missing, ..options() }, &[policy("3/min"), policy("5/s")]).unwrap();
+    let table = |missing| {
+        Table::private(&Options { missing, ..options() }, &[policy("3/min"), policy("5/s")])
+            .unwrap()
+    };
     let missing = |table: &Table| {
         let mut verdict = [Verdict::Allowed];
         let _ = table.admit_at(FIRST, b"", SEC, 1);
@@ -124,9 +165,11 @@ fn keys_that_are_missing_exempt_or_find_no_place_count_as_they_are_answered() {
         table.admit_many_at(SEC, &[Request { policy: FIRST, key: b"", cost: 1 }], &mut verdict);
         table.take_up_to_at(FIRST, b"", SEC, 1);
     };
-    for (answer, expected) in
-        [(Missing::Deny, counts(0, 4, 0)), (Missing::Allow, counts(4, 0, 0)), (Missing::Report, counts(0, 0, 0))]
-    {
+    for (answer, expected) in [
+        (Missing::Deny, counts(0, 4, 0)),
+        (Missing::Allow, counts(4, 0, 0)),
+        (Missing::Report, counts(0, 0, 0)),
+    ] {
         let table = table(answer);
         assert_eq!(added(&table, || missing(&table)), expected, "{answer:?}");
     }
@@ -145,11 +188,15 @@ fn keys_that_are_missing_exempt_or_find_no_place_count_as_they_are_answered() {
     let _ = other.admit_at(PolicyId::new(9), b"theirs", SEC, 1);
     let _ = other.admit_at(PolicyId::new(9), b"", SEC, 1);
     let _ = other.admit_at(PolicyId::new(1 << 20), b"", SEC, 1);
-    assert!(other.counts(PolicyId::new(9)).is_err() && other.counts(PolicyId::new(1 << 20)).is_err());
+    assert!(
+        other.counts(PolicyId::new(9)).is_err() && other.counts(PolicyId::new(1 << 20)).is_err()
+    );
     assert_eq!(other.stats().decisions, counts(13, 7, 0));
 
     for on_full in [OnFull::Deny, OnFull::Inherit, OnFull::Allow, OnFull::EvictNearest] {
-        let full = Table::private(&options().with_on_full(on_full), &[policy("1/h"), policy("5/s")]).unwrap();
+        let full =
+            Table::private(&options().with_on_full(on_full), &[policy("1/h"), policy("5/s")])
+                .unwrap();
         let mut expected = counts(0, 0, 0);
         let asked = added(&full, || {
             for n in 0..4 * full.slots() {
@@ -164,7 +211,10 @@ fn keys_that_are_missing_exempt_or_find_no_place_count_as_they_are_answered() {
         assert_eq!(expected.allowed + expected.denied, 4 * full.slots());
         let stats = full.stats();
         assert_eq!(expected.denied, stats.refused, "{on_full:?}");
-        assert!(expected.denied > full.slots() || matches!(on_full, OnFull::Allow | OnFull::EvictNearest));
+        assert!(
+            expected.denied > full.slots()
+                || matches!(on_full, OnFull::Allow | OnFull::EvictNearest)
+        );
     }
 }
 
@@ -197,7 +247,11 @@ fn requests_that_credit_pays_are_counted() {
             std::thread::scope(|scope| scope.spawn(ask).join().unwrap());
         }
         let after = table.counts(id).unwrap();
-        let added = counts(after.allowed - before.allowed, after.denied - before.denied, after.never - before.never);
+        let added = counts(
+            after.allowed - before.allowed,
+            after.denied - before.denied,
+            after.never - before.never,
+        );
         let expected = expected.into_inner().unwrap();
         assert_eq!(added, expected);
         assert!(expected.allowed > 1000, "{expected:?}");
@@ -248,7 +302,9 @@ fn threads_count_exactly(threads: u64, policies: u32, each: u64) {
                 let mut expected = vec![[0; 3]; policies as usize];
                 let mut rng = Rng(seed);
                 (0..each).for_each(|_| {
-                    work(table, &mut rng, policies, |id, verdict| expected[id.number() as usize][verdict as usize] += 1)
+                    work(table, &mut rng, policies, |id, verdict| {
+                        expected[id.number() as usize][verdict as usize] += 1
+                    })
                 });
                 expected
             }
@@ -299,7 +355,8 @@ fn threads_that_end_leave_their_lines() {
 /// A child has its parent's thread pointer and a copy of its handle, and claims other lines.
 #[test]
 fn a_child_and_its_parent_count_at_once() {
-    // So many requests that both processes run at the same time: with 300,000 each, a shared line lost no count.
+    // So many requests that both processes run at the same time: with 300,000 each, a shared line
+    // lost no count.
     const EACH: u64 = 10_000_000;
     let table = Table::shared(&options(), &[policy("3/min"), policy("5/s")]).unwrap();
     let ask = |n| (0..n).for_each(|_| ignore(table.admit_at(FIRST, b"a client", SEC, 1)));
@@ -319,16 +376,18 @@ fn a_child_and_its_parent_count_at_once() {
     assert_eq!(table.counts(FIRST).unwrap(), counts(3, 7 + 3 * EACH, 0));
 }
 
-/// Processes are killed at any instruction. Each notes a verdict after it got it, so the counts are never below the
-/// notes, and above them by at most one call for each killed process. More processes come and go than there are
-/// lines, so later ones take the lines of the dead.
+/// Processes are killed at any instruction. Each notes a verdict after it got it, so the counts are
+/// never below the notes, and above them by at most one call for each killed process. More
+/// processes come and go than there are lines, so later ones take the lines of the dead.
 #[test]
 fn kills_lose_no_count() {
     let kills: u64 = env::var("TOLLBAR_SOAK").map_or(300, |n| n.parse().unwrap());
     const POLICIES: u32 = 3;
     const AT_ONCE: usize = 3;
     let texts = [policy("100/s"), policy("7/min"), policy("1/h burst 5")];
-    let table = Table::shared(&Options { clock: tollbar::clock::Source::Monotonic, ..options() }, &texts).unwrap();
+    let table =
+        Table::shared(&Options { clock: tollbar::clock::Source::Monotonic, ..options() }, &texts)
+            .unwrap();
     let board = board(10);
     let begin = |seed| {
         forked(|| {
@@ -345,7 +404,8 @@ fn kills_lose_no_count() {
     let mut rng = Rng(kills);
     let mut children: Vec<_> = (0..AT_ONCE as u64).map(&begin).collect();
     for killed in 0..kills {
-        // Some processes end while they claim their first lines, and some make thousands of requests.
+        // Some processes end while they claim their first lines, and some make thousands of
+        // requests.
         let steps = board[9].load(Ordering::SeqCst) + rng.pick(&[0, 1, 10, 3_000]);
         while board[9].load(Ordering::SeqCst) < steps {
             thread::yield_now();
@@ -366,7 +426,10 @@ fn kills_lose_no_count() {
         let Counts { allowed, denied, never } = table.counts(PolicyId::new(n)).unwrap();
         for (verdict, count) in [allowed, denied, never].into_iter().enumerate() {
             let expected = board[n as usize * 3 + verdict].load(Ordering::SeqCst);
-            assert!(count >= expected, "policy {n}, verdict {verdict}: {count} counted, {expected} expected");
+            assert!(
+                count >= expected,
+                "policy {n}, verdict {verdict}: {count} counted, {expected} expected"
+            );
             above += count - expected;
         }
     }

@@ -1,5 +1,5 @@
-//! Tests of tables: a table decides for each key as a limiter would, and a change of policy, a full table or a
-//! damaged slot keeps its bound.
+//! Tests of tables: a table decides for each key as a limiter would, and a change of policy, a full
+//! table or a damaged slot keeps its bound.
 
 #[path = "../common/mod.rs"]
 mod common;

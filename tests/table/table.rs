@@ -31,12 +31,14 @@ fn keys_are_independent() {
     assert_eq!((stats.keys, stats.inserted, stats.reclaimed, stats.refused), (1000, 1000, 0, 0));
 }
 
-/// Different code hashes long and short keys, reads the different clocks, and decides the different algorithms. In
-/// every call the same bytes name the same key.
+/// Different code hashes long and short keys, reads the different clocks, and decides the different
+/// algorithms. In every call the same bytes name the same key.
 #[test]
 fn every_call_means_the_same_key() {
     for clock in [Source::Tsc, Source::Monotonic, Source::Coarse] {
-        for text in ["5/9999d", "5/9999d init 4", "5/9999d algo fixed-window", "5/9999d algo sliding-log"] {
+        for text in
+            ["5/9999d", "5/9999d init 4", "5/9999d algo fixed-window", "5/9999d algo sliding-log"]
+        {
             let options = Options { clock, ..Options::new(2000).with_seed(1) };
             let table = Table::private(&options, &[policy(text)]).unwrap();
             for length in 1..70 {
@@ -55,8 +57,13 @@ fn every_call_means_the_same_key() {
                     "{text}, {length} bytes"
                 );
                 assert_eq!(table.take_up_to(FIRST, key, 9), most - 4);
-                let (last, at) = (table.check(FIRST, key, 1), table.check_at(FIRST, key, table.now(), 1));
-                assert_eq!((last.verdict, at.verdict), (Verdict::Denied, Verdict::Denied), "{text}, {length} bytes");
+                let (last, at) =
+                    (table.check(FIRST, key, 1), table.check_at(FIRST, key, table.now(), 1));
+                assert_eq!(
+                    (last.verdict, at.verdict),
+                    (Verdict::Denied, Verdict::Denied),
+                    "{text}, {length} bytes"
+                );
                 assert!(last.retry_after > S && at.retry_after > S);
             }
             assert_eq!(table.stats().keys, 69, "{text}");
@@ -67,7 +74,8 @@ fn every_call_means_the_same_key() {
 #[test]
 fn a_batch_is_its_requests_in_turn() {
     let (one, many) = (table(1000, &["3/s", "1/min"]), table(1000, &["3/s", "1/min"]));
-    let keys: Vec<Vec<u8>> = (0..500u32).map(|n| (n * n % 97).to_le_bytes()[..1 + (n % 3) as usize].to_vec()).collect();
+    let keys: Vec<Vec<u8>> =
+        (0..500u32).map(|n| (n * n % 97).to_le_bytes()[..1 + (n % 3) as usize].to_vec()).collect();
     let requests: Vec<Request> = keys
         .iter()
         .enumerate()
@@ -75,7 +83,8 @@ fn a_batch_is_its_requests_in_turn() {
         .collect();
     let mut verdicts = vec![Verdict::Never; requests.len()];
     many.admit_many_at(S, &requests, &mut verdicts);
-    let each: Vec<Verdict> = requests.iter().map(|r| one.admit_at(r.policy, r.key, S, r.cost)).collect();
+    let each: Vec<Verdict> =
+        requests.iter().map(|r| one.admit_at(r.policy, r.key, S, r.cost)).collect();
     assert_eq!(verdicts, each);
 }
 
@@ -100,16 +109,23 @@ fn a_full_table_that_denies_refuses_new_keys_and_evicts_none() {
     }
     assert_eq!(table.entries(S).count() as u64, table.stats().keys);
     // All keys have expired: every new key finds a slot again.
-    assert!((0..2000u32).all(|key| table.admit_at(FIRST, &key.to_le_bytes(), 62 * S, 1) == Verdict::Allowed));
+    assert!((0..2000u32)
+        .all(|key| table.admit_at(FIRST, &key.to_le_bytes(), 62 * S, 1) == Verdict::Allowed));
 }
 
 #[test]
 fn what_full_tables_do_otherwise() {
-    for (on_full, remembered) in [(OnFull::Inherit, true), (OnFull::Allow, false), (OnFull::EvictNearest, true)] {
-        let table =
-            Table::private(&Options::new(1).with_seed(1).with_on_full(on_full), &[policy("10/min burst 3")]).unwrap();
-        let allowed =
-            (0..16000u32).filter(|key| table.admit_at(FIRST, &key.to_le_bytes(), S, 1) == Verdict::Allowed).count();
+    for (on_full, remembered) in
+        [(OnFull::Inherit, true), (OnFull::Allow, false), (OnFull::EvictNearest, true)]
+    {
+        let table = Table::private(
+            &Options::new(1).with_seed(1).with_on_full(on_full),
+            &[policy("10/min burst 3")],
+        )
+        .unwrap();
+        let allowed = (0..16000u32)
+            .filter(|key| table.admit_at(FIRST, &key.to_le_bytes(), S, 1) == Verdict::Allowed)
+            .count();
         let stats = table.stats();
         let found = [stats.inherited, stats.untracked, stats.evicted];
         assert_eq!(found.iter().filter(|&&n| n != 0).count(), 1, "{on_full:?} {found:?}");
@@ -125,8 +141,8 @@ fn what_full_tables_do_otherwise() {
     }
 }
 
-/// Under gcra the key begins again in its slot if no other slot is free. Words of other algorithms have no room for
-/// the slot's time.
+/// Under gcra the key begins again in its slot if no other slot is free. Words of other algorithms
+/// have no room for the slot's time.
 #[test]
 fn a_reset_key_begins_again_and_its_slot_waits() {
     let table = table(1000, &["2/min", "2/min algo interval"]);
@@ -164,7 +180,10 @@ fn policies_change_while_keys_keep_their_debt() {
     let added = table.add_policy(&policy("1/h")).unwrap();
     assert_eq!(added.number(), 2);
     assert!(table.check_at(added, b"k", S, 1).is_allowed());
-    assert_eq!(table.set_policy(PolicyId::new(3), &policy("1/h")), Err(RequestError::NoSuchPolicy.into()));
+    assert_eq!(
+        table.set_policy(PolicyId::new(3), &policy("1/h")),
+        Err(RequestError::NoSuchPolicy.into())
+    );
 }
 
 #[test]
@@ -221,16 +240,23 @@ fn full_tables_of_windows_and_logs() {
             let options = Options::new(1).with_seed(1).with_on_full(on_full);
             let table = Table::private(&options, &[policy(text)]).unwrap();
             let asked = 10_000u64;
-            let allowed =
-                (0..asked).filter(|key| table.check_at(FIRST, &key.to_le_bytes(), S, 2).is_allowed()).count() as u64;
+            let allowed = (0..asked)
+                .filter(|key| table.check_at(FIRST, &key.to_le_bytes(), S, 2).is_allowed())
+                .count() as u64;
             let stats = table.stats();
             assert_eq!(stats.keys, table.entries(S).count() as u64);
             match on_full {
-                OnFull::Deny => assert_eq!((allowed, stats.refused), (stats.inserted, asked - allowed)),
+                OnFull::Deny => {
+                    assert_eq!((allowed, stats.refused), (stats.inserted, asked - allowed))
+                }
                 // Three a slot, in twos.
                 OnFull::Inherit => assert_eq!(allowed, stats.inserted),
-                OnFull::Allow => assert_eq!((allowed, stats.untracked), (asked, asked - stats.inserted)),
-                OnFull::EvictNearest => assert_eq!((allowed, stats.evicted), (asked, asked - stats.inserted)),
+                OnFull::Allow => {
+                    assert_eq!((allowed, stats.untracked), (asked, asked - stats.inserted))
+                }
+                OnFull::EvictNearest => {
+                    assert_eq!((allowed, stats.evicted), (asked, asked - stats.inserted))
+                }
             }
         }
     }
@@ -255,8 +281,10 @@ fn every_slot_is_accounted_for() {
 fn a_limit_of_nothing_is_closed_whatever_the_algorithm() {
     // `calendar` has a period of its own (tests/algorithm/calendar.rs).
     for kind in tollbar::Kind::ALL.into_iter().filter(|kind| *kind != tollbar::Kind::Calendar) {
-        let closed =
-            Policy { warm_up: if kind == tollbar::Kind::WarmUp { S } else { 0 }, ..Policy::new(0, S).with_kind(kind) };
+        let closed = Policy {
+            warm_up: if kind == tollbar::Kind::WarmUp { S } else { 0 },
+            ..Policy::new(0, S).with_kind(kind)
+        };
         let table = Table::private(&Options::new(10), &[closed]).unwrap();
         assert_eq!(table.admit_at(FIRST, b"k", S, 1), Verdict::Denied, "{kind:?}");
     }

@@ -56,7 +56,10 @@ fn a_key_books_as_a_limiter_does() {
         "0/s",
     ];
     // `calendar` needs the wall clock (tests/algorithm/calendar.rs).
-    for text in &with_each(tollbar::Kind::ALL.into_iter().filter(|kind| *kind != tollbar::Kind::Calendar), &texts) {
+    for text in &with_each(
+        tollbar::Kind::ALL.into_iter().filter(|kind| *kind != tollbar::Kind::Calendar),
+        &texts,
+    ) {
         let (table, limiter) = (table(text), state(text));
         let mut rng = Rng(21);
         let mut now = 0;
@@ -65,11 +68,16 @@ fn a_key_books_as_a_limiter_does() {
             let (cost, until) = (1 + rng.below(4), now + rng.below(2 * SEC));
             let context = format!("{text}: {cost} at {now} until {until}");
             if rng.below(3) == 0 {
-                let (here, there) = (table.admit_at(FIRST, b"key", now, cost), limiter.admit_at(now, cost));
+                let (here, there) =
+                    (table.admit_at(FIRST, b"key", now, cost), limiter.admit_at(now, cost));
                 assert_eq!(here, there, "{context}");
             } else {
                 let here = table.reserve_at(FIRST, b"key", now, cost, until);
-                assert_eq!(here.ok().map(|charge| charge.at), limiter.reserve_at(now, cost, until), "{context}");
+                assert_eq!(
+                    here.ok().map(|charge| charge.at),
+                    limiter.reserve_at(now, cost, until),
+                    "{context}"
+                );
             }
         }
     }
@@ -87,7 +95,10 @@ fn what_no_key_is_charged_for_is_booked_without_a_cost() {
     let table = of(Missing::Deny);
     table.exempt(FIRST, b"vip").unwrap();
     assert_eq!([reserve(&table, b"vip"), reserve(&table, b"vip")], [free, free]);
-    assert_eq!(table.try_reserve(PolicyId::new(9), b"key", SEC, 1, NEVER), Err(RequestError::NoSuchPolicy));
+    assert_eq!(
+        table.try_reserve(PolicyId::new(9), b"key", SEC, 1, NEVER),
+        Err(RequestError::NoSuchPolicy)
+    );
     assert_eq!(table.reserve_at(PolicyId::new(9), b"key", SEC, 1, NEVER), Err(Verdict::Denied));
 }
 
@@ -95,7 +106,8 @@ fn what_no_key_is_charged_for_is_booked_without_a_cost() {
 #[test]
 fn a_full_table_decides_on_new_bookings() {
     for on_full in [OnFull::Deny, OnFull::Allow, OnFull::EvictNearest, OnFull::Inherit] {
-        let table = Table::private(&options().with_on_full(on_full), &[policy("1/h burst 2")]).unwrap();
+        let table =
+            Table::private(&options().with_on_full(on_full), &[policy("1/h burst 2")]).unwrap();
         for n in 0..20_000_u64 {
             let _ = table.admit_at(FIRST, &n.to_ne_bytes(), SEC, 2);
         }
@@ -106,17 +118,22 @@ fn a_full_table_decides_on_new_bookings() {
                 OnFull::Deny => assert_eq!(booked, Err(Verdict::Denied)),
                 OnFull::Allow => assert_eq!(booked, Ok(Charge { at: SEC, cost: 0 })),
                 OnFull::EvictNearest => assert_eq!(booked, Ok(Charge { at: SEC, cost: 1 })),
-                // The new key first pays the debt of the key whose slot it takes. That key may have inherited it, too.
+                // The new key first pays the debt of the key whose slot it takes. That key may have
+                // inherited it, too.
                 OnFull::Inherit => {
                     let booked = booked.unwrap();
-                    assert!(booked.at >= owed && (booked.at - owed) % HOUR == 0 && booked.cost == 1, "{booked:?}");
+                    assert!(
+                        booked.at >= owed && (booked.at - owed) % HOUR == 0 && booked.cost == 1,
+                        "{booked:?}"
+                    );
                 }
             }
         }
     }
 }
 
-/// 100 callers that wait for one key at 50/s: each is decided on once, and they wake in the order in which they booked.
+/// 100 callers that wait for one key at 50/s: each is decided on once, and they wake in the order
+/// in which they booked.
 #[test]
 fn waiters_book_once_and_wake_in_turn() {
     const WAITERS: u64 = 100;
@@ -133,8 +150,8 @@ fn waiters_book_once_and_wake_in_turn() {
     });
     let counts = table.counts(FIRST).unwrap();
     assert_eq!(counts, Counts { allowed: WAITERS, denied: 0, never: 0 });
-    // No caller wakes before its time, so the n-th that wakes has slept for n intervals. How much later it wakes
-    // depends on the machine.
+    // No caller wakes before its time, so the n-th that wakes has slept for n intervals. How much
+    // later it wakes depends on the machine.
     let woken = woken.into_inner().unwrap();
     for (n, &at) in woken.iter().enumerate() {
         assert!(at >= start + n as u64 * 20 * MS, "{n}: {}", at - start);
@@ -145,7 +162,9 @@ fn waiters_book_once_and_wake_in_turn() {
 /// Windows and logs cannot be booked: their callers try again until they get their permits.
 #[test]
 fn callers_of_windows_and_logs_try_again() {
-    for text in ["20/200ms algo fixed-window", "20/200ms algo sliding-window", "20/200ms algo sliding-log"] {
+    for text in
+        ["20/200ms algo fixed-window", "20/200ms algo sliding-window", "20/200ms algo sliding-log"]
+    {
         let table = table(text);
         std::thread::scope(|scope| {
             for _ in 0..60 {
@@ -170,14 +189,16 @@ fn a_wait_that_cannot_fit_is_refused_at_once() {
     assert_eq!(table.counts(FIRST).unwrap(), Counts { allowed: 1, denied: 2, never: 1 });
 }
 
-/// At most `waiters` callers of one table object sleep. Further callers are refused at once, and book nothing.
+/// At most `waiters` callers of one table object sleep. Further callers are refused at once, and
+/// book nothing.
 ///
-/// The sleepers sleep for hours, so none of them returns meanwhile on a machine that stands still for a while. The end
-/// of the program ends them.
+/// The sleepers sleep for hours, so none of them returns meanwhile on a machine that stands still
+/// for a while. The end of the program ends them.
 #[test]
 fn sleepers_of_a_table_are_bounded() {
     const CAP: u32 = 3;
-    let table = Table::private(&Options { waiters: CAP, ..options() }, &[policy("1/h burst 1")]).unwrap();
+    let table =
+        Table::private(&Options { waiters: CAP, ..options() }, &[policy("1/h burst 1")]).unwrap();
     let table: &'static Table = Box::leak(Box::new(table));
     assert!(table.check(FIRST, b"key", 1).is_allowed());
     for _ in 0..CAP {
@@ -200,7 +221,8 @@ fn sleepers_of_a_table_are_bounded() {
 #[test]
 fn sleepers_of_a_table_leave_their_places() {
     const CAP: u32 = 3;
-    let table = Table::private(&Options { waiters: CAP, ..options() }, &[policy("10/s burst 1")]).unwrap();
+    let table =
+        Table::private(&Options { waiters: CAP, ..options() }, &[policy("10/s burst 1")]).unwrap();
     std::thread::scope(|scope| {
         for _ in 0..CAP {
             scope.spawn(|| assert!(table.wait(FIRST, b"key", 1, HOUR).is_allowed()));
@@ -213,8 +235,8 @@ fn sleepers_of_a_table_leave_their_places() {
     assert_eq!(none.wait(FIRST, b"third", 1, HOUR).reason, Reason::QueueFull);
 }
 
-/// Whether no window of one key's uncancelled admissions, each with its instant, has more than the burst and the
-/// refill of the window.
+/// Whether no window of one key's uncancelled admissions, each with its instant, has more than the
+/// burst and the refill of the window.
 fn within_the_bound(mut used: Vec<(u64, u64)>, burst: u64, permit: u64) -> bool {
     used.sort_unstable();
     (0..used.len()).all(|first| {
@@ -226,8 +248,8 @@ fn within_the_bound(mut used: Vec<(u64, u64)>, burst: u64, permit: u64) -> bool 
     })
 }
 
-/// Bookings, checks and cancels of one key in any order, late ones too: the uncancelled permits stay within the bound
-/// of the policy.
+/// Bookings, checks and cancels of one key in any order, late ones too: the uncancelled permits
+/// stay within the bound of the policy.
 #[test]
 fn cancelled_bookings_admit_nothing_more() {
     const PERMIT: u64 = 100 * MS;
@@ -236,13 +258,16 @@ fn cancelled_bookings_admit_nothing_more() {
     for trace in 0..rounds(20_000) {
         let key = trace.to_ne_bytes();
         let mut now = SEC + trace * HOUR;
-        // The first is never cancelled. Which of the others are cancelled is only known when the trace ends.
+        // The first is never cancelled. Which of the others are cancelled is only known when the
+        // trace ends.
         let (mut used, mut open) = (Vec::new(), Vec::new());
         for _ in 0..30 {
             now += if rng.below(2) == 0 { 0 } else { rng.below(3 * PERMIT) };
             let cost = 1 + rng.below(4);
             match rng.below(5) {
-                0 if table.admit_at(FIRST, &key, now, cost) == Verdict::Allowed => used.push((now, cost)),
+                0 if table.admit_at(FIRST, &key, now, cost) == Verdict::Allowed => {
+                    used.push((now, cost))
+                }
                 1 | 2 => open.extend(table.reserve_at(FIRST, &key, now, cost, now + 20 * PERMIT)),
                 3 if !open.is_empty() => {
                     let charge: Charge = open.swap_remove(rng.below(open.len() as u64) as usize);

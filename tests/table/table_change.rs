@@ -1,5 +1,5 @@
-//! A policy that changes while its keys have debts: a key keeps its permits as a number, or by choice its debt as a
-//! time.
+//! A policy that changes while its keys have debts: a key keeps its permits as a number, or by
+//! choice its debt as a time.
 
 use crate::common::{policy, Rng, DAY, MIN, SEC, US};
 use tollbar::table::{Keep, OnFull, Options, PolicyId, Table};
@@ -30,10 +30,14 @@ fn a_raised_rate_shortens_the_wait() {
     assert_eq!(table.peek_at(FIRST, b"k", NOW, 1).retry_after, 20 * SEC);
     table.set_policy(FIRST, &policy("1000/s burst 1000")).unwrap();
     let decision = table.check_at(FIRST, b"k", NOW, 1);
-    assert_eq!((decision.verdict, decision.remaining, decision.retry_after), (Verdict::Denied, 0, SEC / 1000));
+    assert_eq!(
+        (decision.verdict, decision.remaining, decision.retry_after),
+        (Verdict::Denied, 0, SEC / 1000)
+    );
     assert_eq!(decision.reset_after, SEC);
     assert_eq!(table.peek_at(FIRST, b"k", NOW + SEC / 10, 1).remaining, 100);
-    // One key in the statistics, though its former slot stays taken until its debt would have been paid.
+    // One key in the statistics, though its former slot stays taken until its debt would have been
+    // paid.
     assert_eq!((table.stats().keys, table.entries(NOW).count()), (1, 1));
 }
 
@@ -41,9 +45,14 @@ fn a_raised_rate_shortens_the_wait() {
 fn a_lowered_rate_admits_nobody_who_was_refused() {
     let table = table("100/s burst 100");
     drain(&table, b"k", NOW);
-    for text in
-        ["3/min", "1/h burst 50", "1/day burst 1000", "5/min algo fixed-window", "2/h algo pacer", "3/h burst 3 borrow"]
-    {
+    for text in [
+        "3/min",
+        "1/h burst 50",
+        "1/day burst 1000",
+        "5/min algo fixed-window",
+        "2/h algo pacer",
+        "3/h burst 3 borrow",
+    ] {
         table.set_policy(FIRST, &policy(text)).unwrap();
         assert_eq!(table.check_at(FIRST, b"k", NOW, 1).verdict, Verdict::Denied, "{text}");
     }
@@ -79,7 +88,11 @@ fn permits_left_are_kept_as_a_number() {
         let table = table(from);
         assert_eq!(table.admit_at(FIRST, b"k", NOW, taken), Verdict::Allowed, "{from}");
         table.set_policy(FIRST, &policy(to)).unwrap();
-        assert_eq!(table.peek_at(FIRST, b"k", NOW, 1).remaining, left, "{from}, {taken} taken, to {to}");
+        assert_eq!(
+            table.peek_at(FIRST, b"k", NOW, 1).remaining,
+            left,
+            "{from}, {taken} taken, to {to}"
+        );
     }
 }
 
@@ -103,7 +116,8 @@ fn a_debt_stays_as_many_permits() {
     }
 }
 
-/// For any two policies: a change admits no key that was refused, and no wait is longer than the new policy's refill.
+/// For any two policies: a change admits no key that was refused, and no wait is longer than the
+/// new policy's refill.
 #[test]
 fn no_wait_is_longer_than_the_new_policy_refills() {
     let texts = [
@@ -129,9 +143,11 @@ fn no_wait_is_longer_than_the_new_policy_refills() {
             table.set_policy(FIRST, &new).unwrap();
             let decision = table.check_at(FIRST, b"k", NOW, 1);
             // A window that ends at this instant, or counts of one kind.
-            let alike = from.split_once("algo").map(|(_, algo)| algo) == to.split_once("algo").map(|(_, algo)| algo);
+            let alike = from.split_once("algo").map(|(_, algo)| algo)
+                == to.split_once("algo").map(|(_, algo)| algo);
             assert!(alike || decision.verdict == Verdict::Denied, "{from} to {to}: {decision:?}");
-            let most = if to.contains("weighted") { 2 * new.period } else { refill(&new).max(new.period) };
+            let most =
+                if to.contains("weighted") { 2 * new.period } else { refill(&new).max(new.period) };
             let cold = if to.contains("warm") { 10 * SEC } else { 0 };
             assert!(decision.retry_after <= most + cold, "{from} to {to}: {decision:?}");
         }
@@ -148,8 +164,8 @@ fn a_loan_is_kept_as_a_number() {
     assert_eq!(table.check_at(FIRST, b"k", NOW, 1).retry_after, 8 * SEC / 10);
 }
 
-/// If no other slot is free, the key keeps its slot. Its word holds the slot's time beside the smaller debt, so no
-/// slot's time falls.
+/// If no other slot is free, the key keeps its slot. Its word holds the slot's time beside the
+/// smaller debt, so no slot's time falls.
 #[test]
 fn a_full_table_keeps_the_slots_time() {
     let options = Options::new(1000).with_seed(3).with_on_full(OnFull::Deny);
@@ -161,20 +177,32 @@ fn a_full_table_keeps_the_slots_time() {
         }
     }
     table.set_policy(FIRST, &policy("1000/s burst 1000")).unwrap();
-    let waits: Vec<_> = kept.iter().map(|n| table.check_at(FIRST, &n.to_le_bytes(), NOW, 1).retry_after).collect();
+    let waits: Vec<_> =
+        kept.iter().map(|n| table.check_at(FIRST, &n.to_le_bytes(), NOW, 1).retry_after).collect();
     // A permit comes back in a millisecond, at most a microsecond late.
-    assert!(waits.iter().all(|wait| (SEC / 1000..=SEC / 1000 + 2 * US).contains(wait)), "{:?}", waits.iter().max());
+    assert!(
+        waits.iter().all(|wait| (SEC / 1000..=SEC / 1000 + 2 * US).contains(wait)),
+        "{:?}",
+        waits.iter().max()
+    );
     // A new key finds no slot as long as the keys owed under the former policy.
     assert_eq!(table.admit_at(FIRST, b"a new key", NOW + SEC, 1), Verdict::Denied);
     // No key has two slots.
     assert_eq!((table.stats().keys, table.entries(NOW).count()), (kept.len() as u64, kept.len()));
 }
 
-/// With one change at any moment, and with or without a sweep after it, no window of time has more than both bounds
-/// together.
+/// With one change at any moment, and with or without a sweep after it, no window of time has more
+/// than both bounds together.
 #[test]
 fn one_change_never_gives_more_than_both_bounds() {
-    let texts = ["3/min", "40/min burst 9", "2/s burst 30", "1/h burst 20", "5/min burst 12", "7/s burst 2"];
+    let texts = [
+        "3/min",
+        "40/min burst 9",
+        "2/s burst 30",
+        "1/h burst 20",
+        "5/min burst 12",
+        "7/s burst 2",
+    ];
     let mut rng = Rng(14);
     let mut closest = 0.0f64;
     for round in 0..600 {
@@ -201,9 +229,15 @@ fn one_change_never_gives_more_than_both_bounds() {
             let mut sum = 0;
             for (end, got) in &taken[i..] {
                 sum += got;
-                let bound = |p: &Policy| p.burst as f64 + (end - start) as f64 * p.limit as f64 / p.period as f64;
+                let bound = |p: &Policy| {
+                    p.burst as f64 + (end - start) as f64 * p.limit as f64 / p.period as f64
+                };
                 let most = bound(&from) + bound(&to);
-                assert!(sum as f64 <= most + 1e-6, "{from} to {to}: {sum} of {most} in {} ns", end - start);
+                assert!(
+                    sum as f64 <= most + 1e-6,
+                    "{from} to {to}: {sum} of {most} in {} ns",
+                    end - start
+                );
                 closest = closest.max(sum as f64 / most);
             }
         }
@@ -215,20 +249,26 @@ fn one_change_never_gives_more_than_both_bounds() {
 /// Any number of changes to and fro at one instant gives nothing.
 #[test]
 fn changes_to_and_fro_give_nothing() {
-    for (a, b) in [("1/s burst 20", "10/s burst 7"), ("3/min", "1000/s burst 1000"), ("5/h", "9/h burst 50")] {
+    for (a, b) in
+        [("1/s burst 20", "10/s burst 7"), ("3/min", "1000/s burst 1000"), ("5/h", "9/h burst 50")]
+    {
         let table = table(a);
         drain(&table, b"k", NOW);
         for n in 0..700 {
             table.set_policy(FIRST, &policy(if n % 2 == 0 { b } else { a })).unwrap();
-            assert_eq!(table.admit_at(FIRST, b"k", NOW, 1), Verdict::Denied, "{a} and {b}, change {n}");
+            assert_eq!(
+                table.admit_at(FIRST, b"k", NOW, 1),
+                Verdict::Denied,
+                "{a} and {b}, change {n}"
+            );
         }
         assert_eq!(table.entries(NOW).count(), 1);
     }
 }
 
-/// A key that makes no request while its policy changes hundreds of times is not charged for the changes: it lacks as
-/// many permits as before, and waits no longer than one refill of the burst. About every 250th change reads all slots
-/// and converts the keys that it finds.
+/// A key that makes no request while its policy changes hundreds of times is not charged for the
+/// changes: it lacks as many permits as before, and waits no longer than one refill of the burst.
+/// About every 250th change reads all slots and converts the keys that it finds.
 #[test]
 fn a_key_that_sleeps_through_changes_owes_no_more() {
     for count in [1, 254, 256, 508, 512, 765, 1_300] {
@@ -244,7 +284,8 @@ fn a_key_that_sleeps_through_changes_owes_no_more() {
     }
 }
 
-/// A change to the same policy with `Keep::Reset` forgives the debts of all keys, and otherwise nothing.
+/// A change to the same policy with `Keep::Reset` forgives the debts of all keys, and otherwise
+/// nothing.
 #[test]
 fn a_change_to_the_same_policy_can_reset() {
     let table = table("3/h");

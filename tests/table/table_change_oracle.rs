@@ -1,5 +1,5 @@
-//! A1: random changes of a policy in a full table, beside an oracle with exact arithmetic. After each
-//! change each key makes a request, which the table and the oracle decide. The test counts the
+//! A1: random changes of a policy in a full table, beside an oracle with exact arithmetic. After
+//! each change each key makes a request, which the table and the oracle decide. The test counts the
 //! requests that only the table admits, and those that only the table refuses.
 
 use crate::common::{policy, rounds, Rng, DAY, HOUR, MIN, SEC};
@@ -36,7 +36,8 @@ impl Left {
 
     fn pass(&mut self, policy: &Policy, now: u64) {
         // A word expires some nanoseconds late.
-        let [sure, refilled] = [8, 0].map(|late| Left::refilled(policy, (now - self.at).saturating_sub(late)));
+        let [sure, refilled] =
+            [8, 0].map(|late| Left::refilled(policy, (now - self.at).saturating_sub(late)));
         let full = i128::from(policy.burst) * PERMIT;
         (self.least, self.most) = ((self.least + sure).min(full), (self.most + refilled).min(full));
         self.at = now;
@@ -53,7 +54,8 @@ impl Left {
         let new_full = i128::from(new.burst) * PERMIT;
         self.most = if self.most >= full { new_full } else { self.most.min(new_full) };
         let is_full = self.least >= full && self.most >= new_full;
-        self.least = if is_full { new_full } else { (self.least.min(new_full) - Left::slack(new)).max(0) };
+        self.least =
+            if is_full { new_full } else { (self.least.min(new_full) - Left::slack(new)).max(0) };
     }
 }
 
@@ -70,11 +72,13 @@ fn random_changes_of_a_full_tables_policy_refuse_what_an_oracle_refuses() {
     let mut random = Rng(35);
     let periods = [SEC, MIN, HOUR, DAY];
     // Words of 4 to 7 units in a nanosecond have no room for a slot's time.
-    let has_room = |policy: &Policy| !(4..=7).contains(&(policy.limit / gcd(policy.limit, policy.period)));
+    let has_room =
+        |policy: &Policy| !(4..=7).contains(&(policy.limit / gcd(policy.limit, policy.period)));
     let mut drawn = (0..).map(|n| {
         let burst = 1 + random.below([3, 20, 300, 2_000][n % 4]);
         let period = periods[random.below(4) as usize];
-        Policy::new(1 + random.below(if period == SEC { 20 } else { 1_000 }), period).with_burst(burst)
+        Policy::new(1 + random.below(if period == SEC { 20 } else { 1_000 }), period)
+            .with_burst(burst)
     });
     let policies: Vec<Policy> = drawn.by_ref().filter(has_room).take(64).collect();
     let table = Table::private(
@@ -95,11 +99,13 @@ fn random_changes_of_a_full_tables_policy_refuse_what_an_oracle_refuses() {
         let _ = table.admit_at(OTHERS, &key.to_le_bytes(), now, 1_000_000);
     }
     assert!(table.stats().refused > 10 * table.slots(), "the table is full");
-    let (mut changes, mut asked, mut admitted, mut above, mut refused) = (0, 0u64, 0u64, 0u64, 0u64);
+    let (mut changes, mut asked, mut admitted, mut above, mut refused) =
+        (0, 0u64, 0u64, 0u64, 0u64);
     let (mut unsure, mut late, mut reported, mut fit) = (0, 0u64, 0u64, 0u64);
     let mut current = policies[0];
     while changes < rounds(4_000_000).min(1_000_000) {
-        now += [0, random.below(1_000), random.below(SEC), random.below(20 * SEC)][random.below(4) as usize];
+        now += [0, random.below(1_000), random.below(SEC), random.below(20 * SEC)]
+            [random.below(4) as usize];
         let next = policies[random.below(64) as usize];
         if next == current {
             continue;
@@ -119,8 +125,10 @@ fn random_changes_of_a_full_tables_policy_refuse_what_an_oracle_refuses() {
                 (left.least, left.most) = (left.least.max(said), left.most.min(said + PERMIT));
             }
             let cost = 1 + random.below(next.burst.min(if key == 0 { 1 } else { next.burst }));
-            let (units, is_allowed) =
-                (i128::from(cost) * PERMIT, table.check_at(FIRST, &name(key), now, cost).is_allowed());
+            let (units, is_allowed) = (
+                i128::from(cost) * PERMIT,
+                table.check_at(FIRST, &name(key), now, cost).is_allowed(),
+            );
             asked += 1;
             admitted += u64::from(is_allowed);
             if left.least < units && units <= left.most {
@@ -129,7 +137,8 @@ fn random_changes_of_a_full_tables_policy_refuse_what_an_oracle_refuses() {
             }
             if is_allowed {
                 above += u64::from(left.most + PERMIT / 1_000_000 < units);
-                (left.least, left.most) = ((left.least - units - Left::slack(&next)).max(0), left.most - units);
+                (left.least, left.most) =
+                    ((left.least - units - Left::slack(&next)).max(0), left.most - units);
             } else {
                 if left.least >= units {
                     println!(

@@ -4,8 +4,8 @@ use crate::common::{policy, HOUR, SEC};
 use tollbar::table::{OnFull, Options, PolicyId, Table};
 use tollbar::Verdict;
 
-/// Honest new keys, and a key that has used up its limit, while a stranger fills a table for 100,000 keys with
-/// invented keys.
+/// Honest new keys, and a key that has used up its limit, while a stranger fills a table for
+/// 100,000 keys with invented keys.
 #[derive(Debug, PartialEq)]
 struct Fate {
     /// The number of 140 new keys whose first request was refused.
@@ -20,10 +20,13 @@ struct Fate {
     sent_per_slot: u64,
 }
 
-/// `rate` invented keys a second for three times as long as one of them owes; the new keys come in the last third.
+/// `rate` invented keys a second for three times as long as one of them owes; the new keys come in
+/// the last third.
 fn fate(on_full: OnFull, text: &str, rate: u64) -> Fate {
     let policy = policy(text);
-    let table = Table::private(&Options::new(100_000).with_seed(7).with_on_full(on_full), &[policy]).unwrap();
+    let table =
+        Table::private(&Options::new(100_000).with_seed(7).with_on_full(on_full), &[policy])
+            .unwrap();
     let (permit, first) = (policy.period / policy.limit, PolicyId::FIRST);
     let end = HOUR + 3 * permit;
     let admit = |key: &[u8], now| table.admit_at(first, key, now, 1) == Verdict::Allowed;
@@ -53,17 +56,19 @@ fn fate(on_full: OnFull, text: &str, rate: u64) -> Fate {
     fate
 }
 
-/// The reason for eviction as the default: a stranger who invents keys faster than their debts are paid shuts out no
-/// other key. A limited key that owes no more than the invented ones is evicted now and then, and then gets one more
-/// burst: less than once for as many invented keys as the table has slots. docs/table.md has the figures that this
-/// test prints.
+/// The reason for eviction as the default: a stranger who invents keys faster than their debts are
+/// paid shuts out no other key. A limited key that owes no more than the invented ones is evicted
+/// now and then, and then gets one more burst: less than once for as many invented keys as the
+/// table has slots. docs/table.md has the figures that this test prints.
 #[test]
 fn a_stranger_who_fills_the_table_shuts_out_nobody() {
     assert_eq!(Options::new(1).on_full, OnFull::EvictNearest);
     for (text, rate) in [("5/min burst 3", 30_000), ("1/h", 100)] {
         let denied = fate(OnFull::Deny, text, rate);
         let evicted = fate(OnFull::EvictNearest, text, rate);
-        println!("{text}, {rate} invented keys a second: deny {denied:?}, evict-nearest {evicted:?}");
+        println!(
+            "{text}, {rate} invented keys a second: deny {denied:?}, evict-nearest {evicted:?}"
+        );
         assert!(denied.shut_out >= 70 && denied.above == 0, "{denied:?}");
         assert_eq!((evicted.shut_out, evicted.above), (0, 0), "{text}");
         assert!(denied.limited <= denied.earned, "{text}: {denied:?}");

@@ -1,7 +1,8 @@
-//! Overwrites words of a table's memory at random. Every call must return, without a panic and without an access
-//! beyond the memory. Its answer may be wrong.
+//! Overwrites words of a table's memory at random. Every call must return, without a panic and
+//! without an access beyond the memory. Its answer may be wrong.
 //!
-//! `TABLE_ROUNDS=n` runs n times as many rounds. The seeds are fixed, and a failure names its round.
+//! `TABLE_ROUNDS=n` runs n times as many rounds. The seeds are fixed, and a failure names its
+//! round.
 
 use crate::common::scribble::{Memory, Watchdog};
 use crate::common::{policy, Rng, DAY, MIN};
@@ -48,8 +49,11 @@ const RINGS: [&[&str]; 3] = [
     &["7/min algo sliding-window segments 10 mode strict"],
     &["3/s algo sliding-window segments 1 mode n"],
 ];
-const LOGS: [&[&str]; 3] =
-    [&["20/s algo sliding-log"], &["9/min algo sliding-log count rejected"], &["1/h algo sliding-log"]];
+const LOGS: [&[&str]; 3] = [
+    &["20/s algo sliding-log"],
+    &["9/min algo sliding-log count rejected"],
+    &["1/h algo sliding-log"],
+];
 const MODES: [OnFull; 4] = [OnFull::Deny, OnFull::Inherit, OnFull::Allow, OnFull::EvictNearest];
 
 /// A table in use: keys of all policies, some under replaced versions; vacant slots; exempt keys.
@@ -58,7 +62,8 @@ fn used(memory: &Memory, texts: &[&str], on_full: OnFull) {
     let wide = texts.len() == 1;
     let options = Options::new(1).with_seed(3).with_on_full(on_full);
     // SAFETY: as `attach`.
-    let table = unsafe { Table::init_in(memory.start(), memory.bytes(), &options, &policies) }.unwrap();
+    let table =
+        unsafe { Table::init_in(memory.start(), memory.bytes(), &options, &policies) }.unwrap();
     let mut rng = Rng(5);
     for change in 0..6 {
         for _ in 0..KEYS / 6 {
@@ -70,7 +75,12 @@ fn used(memory: &Memory, texts: &[&str], on_full: OnFull) {
             }
         }
         if !wide {
-            table.set_policy(PolicyId::new(change % 3), &policy(&format!("{}/h burst 30", 40 + change))).unwrap();
+            table
+                .set_policy(
+                    PolicyId::new(change % 3),
+                    &policy(&format!("{}/h burst 30", 40 + change)),
+                )
+                .unwrap();
         }
         for key in 0..10u64 {
             table.exempt(PolicyId::FIRST, &(KEYS + key).to_le_bytes()).unwrap();
@@ -78,7 +88,8 @@ fn used(memory: &Memory, texts: &[&str], on_full: OnFull) {
     }
 }
 
-/// Damages some words. Most new values are plausible: other words of the table, and values near the old one.
+/// Damages some words. Most new values are plausible: other words of the table, and values near the
+/// old one.
 fn scribble(memory: &Memory, image: &[u64], rng: &mut Rng) -> String {
     let mut context = String::new();
     // Usually one word, so that the damage of another does not hide its effect.
@@ -89,10 +100,13 @@ fn scribble(memory: &Memory, image: &[u64], rng: &mut Rng) -> String {
             0 | 1 => HEADER,
             2 | 3 => RECORDS.start..RECORDS.start + 20 * 16,
             4 => RECORDS,
-            5 => rng.pick(&[(COUNTERS.start, COUNTERS.end), (EXEMPT.start, EXEMPT.end)]).into_range(),
+            5 => {
+                rng.pick(&[(COUNTERS.start, COUNTERS.end), (EXEMPT.start, EXEMPT.end)]).into_range()
+            }
             _ => SLOTS..image.len() as u64,
         };
-        // The first twelve words are read once, when a table is attached. They are damaged less often.
+        // The first twelve words are read once, when a table is attached. They are damaged less
+        // often.
         let first = if range.start == 0 && !rng.one_in(8) { 12 } else { range.start };
         let at = rng.within(first, range.end - 1);
         let old = image[at as usize];
@@ -152,12 +166,21 @@ fn every_call(table: &Table, hot: &Table, rng: &mut Rng, keys: u64) {
         let _ = (table.hash(id, &key), table.policy(id));
     }
     let bytes = [(); 40].map(|()| rng.below(KEYS).to_le_bytes());
-    let requests = bytes.each_ref().map(|key| Request { policy: PolicyId::new(u32::from(key[0] % 10)), key, cost: 1 });
+    let requests = bytes.each_ref().map(|key| Request {
+        policy: PolicyId::new(u32::from(key[0] % 10)),
+        key,
+        cost: 1,
+    });
     table.admit_many_at(NOW, &requests, &mut [Verdict::Never; 40]);
     // Few keys, so that some have credit.
     for n in 0..keys {
         let key = rng.below(4).to_le_bytes();
-        let _ = hot.admit_at(PolicyId::new(n as u32 % 2 * 3), &key, NOW + n, rng.pick(&[1, 1, 1, 0, 7, u64::MAX]));
+        let _ = hot.admit_at(
+            PolicyId::new(n as u32 % 2 * 3),
+            &key,
+            NOW + n,
+            rng.pick(&[1, 1, 1, 0, 7, u64::MAX]),
+        );
         let _ = hot.check_at(PolicyId::new(0), &key, NOW + n, 1);
         let _ = hot.peek_at(PolicyId::new(3), &key, NOW + n, 1);
     }
@@ -190,7 +213,8 @@ fn every_call(table: &Table, hot: &Table, rng: &mut Rng, keys: u64) {
 }
 
 fn rounds() -> u64 {
-    crate::common::rounds(5_000) * std::env::var("TABLE_ROUNDS").map_or(1, |n| n.parse::<u64>().unwrap())
+    crate::common::rounds(5_000)
+        * std::env::var("TABLE_ROUNDS").map_or(1, |n| n.parse::<u64>().unwrap())
 }
 
 /// A block of memory for a table of these policies.
@@ -199,8 +223,8 @@ fn memory_for(texts: &[&str]) -> Memory {
     Memory::new(Table::bytes_for(&Options::new(1), &policies).unwrap() as usize)
 }
 
-/// Damages tables of each kind in turn, and makes every call on each: in a view that was attached before the damage
-/// and in one attached after it.
+/// Damages tables of each kind in turn, and makes every call on each: in a view that was attached
+/// before the damage and in one attached after it.
 fn damaged(kinds: &[&[&str]]) {
     let dog = Watchdog::new();
     let tables: Vec<_> = kinds
@@ -238,7 +262,10 @@ fn damaged(kinds: &[&[&str]]) {
             }
         }));
         assert!(caught.is_ok(), "round {round}: a call panicked after {context}");
-        assert!(memory.guards_are_whole(), "round {round}: written beyond the table's memory after {context}");
+        assert!(
+            memory.guards_are_whole(),
+            "round {round}: written beyond the table's memory after {context}"
+        );
     }
     println!("{attached} attached again, {refused} refused");
     assert!(attached > 0 && refused > 0);

@@ -1,5 +1,5 @@
-//! A full table under `inherit`: a new key takes the slot of another key, which then begins anew. The permits that
-//! the other key gains are bounded.
+//! A full table under `inherit`: a new key takes the slot of another key, which then begins anew.
+//! The permits that the other key gains are bounded.
 
 use crate::common::*;
 use tollbar::table::{OnFull, Options, PolicyId, Table};
@@ -42,9 +42,9 @@ impl Keys {
     }
 }
 
-/// The new key is judged by the debt, so it takes a slot only whose debt leaves room for its cost. The key that loses
-/// the slot had at most the burst less that cost in debt. If one of its other slots is free when it comes back, it
-/// has lost that debt: it gains burst − 1 permits.
+/// The new key is judged by the debt, so it takes a slot only whose debt leaves room for its cost.
+/// The key that loses the slot had at most the burst less that cost in debt. If one of its other
+/// slots is free when it comes back, it has lost that debt: it gains burst − 1 permits.
 #[test]
 fn a_key_whose_slot_was_inherited_gains_less_than_a_burst() {
     for (debt, gained) in [(BURST - 1, BURST - 1), (BURST, 0)] {
@@ -68,8 +68,9 @@ fn a_key_whose_slot_was_inherited_gains_less_than_a_burst() {
     }
 }
 
-/// Random requests of more keys than the table has slots: no admission is further above its key's own bucket than a
-/// burst less one permit, and all of them together no further than so much for each slot that was taken over.
+/// Random requests of more keys than the table has slots: no admission is further above its key's
+/// own bucket than a burst less one permit, and all of them together no further than so much for
+/// each slot that was taken over.
 #[test]
 fn inherited_slots_bound_what_all_keys_gain() {
     let mut nearest = 0;
@@ -85,7 +86,11 @@ fn inherited_slots_bound_what_all_keys_gain() {
             }
             let inherited = table.stats().inherited;
             assert!(keys.most <= (BURST - 1) * PERMIT, "{} ns", keys.most);
-            assert!(keys.sum <= inherited * (BURST - 1) * PERMIT, "{} ns for {inherited} slots", keys.sum);
+            assert!(
+                keys.sum <= inherited * (BURST - 1) * PERMIT,
+                "{} ns for {inherited} slots",
+                keys.sum
+            );
             nearest = nearest.max(keys.most);
             println!(
                 "{live} keys: {inherited} slots taken over, the most that one gained is {:.2} permits",

@@ -1,6 +1,6 @@
-//! Keys that have permits left, and are not refused: after a change of policy in a full table (A1), and beside a
-//! flood of invented keys (B8). Each test counts both sides: what was admitted above the bound, and what was refused
-//! though an exact oracle admits.
+//! Keys that have permits left, and are not refused: after a change of policy in a full table (A1),
+//! and beside a flood of invented keys (B8). Each test counts both sides: what was admitted above
+//! the bound, and what was refused though an exact oracle admits.
 
 use crate::common::{has_each, policy, with_each, DAY, SEC, US};
 use tollbar::clock::Manual;
@@ -10,13 +10,15 @@ use tollbar::{Kind, Limiter, Policy, State};
 
 const FIRST: PolicyId = PolicyId::FIRST;
 const NOW: u64 = 1_000 * DAY;
-/// A table for 5,000 keys has 6,250 slots or a few more. Smaller ones have more room than they were asked for.
+/// A table for 5,000 keys has 6,250 slots or a few more. Smaller ones have more room than they were
+/// asked for.
 const CAPACITY: u64 = 5_000;
 
 /// A table of keys that have taken `cost` permits each.
 fn table(policy: &Policy, on_full: OnFull, keys: u64, cost: u64, now: u64) -> Table {
     let table =
-        Table::private(&Options::new(CAPACITY).with_on_full(on_full).with_seed(keys), &[*policy]).expect("memory");
+        Table::private(&Options::new(CAPACITY).with_on_full(on_full).with_seed(keys), &[*policy])
+            .expect("memory");
     for key in 0..keys {
         let _ = table.admit_at(FIRST, &key.to_le_bytes(), now, cost);
     }
@@ -29,8 +31,9 @@ fn left(table: &Table, keys: u64, now: u64) -> Vec<(u64, u64)> {
     all.filter(|(_, peek)| peek.reset_after > 0).map(|(key, peek)| (key, peek.remaining)).collect()
 }
 
-/// A1: the rate, the burst, or both change, up and down, in tables that are half full to full, under each `on_full`.
-/// Each key takes all that it gets: as many permits as it had left, up to the new burst.
+/// A1: the rate, the burst, or both change, up and down, in tables that are half full to full,
+/// under each `on_full`. Each key takes all that it gets: as many permits as it had left, up to the
+/// new burst.
 #[test]
 fn a_changed_policy_refuses_no_key_that_has_permits_left() {
     let changes = [
@@ -55,7 +58,10 @@ fn a_changed_policy_refuses_no_key_that_has_permits_left() {
                 for by_override in [false, true] {
                     let table = table(&old, on_full, keys, cost, NOW);
                     let before = left(&table, keys, NOW);
-                    assert!(before.len() as u64 > keys * 9 / 10, "{from}: the table has room for most keys");
+                    assert!(
+                        before.len() as u64 > keys * 9 / 10,
+                        "{from}: the table has room for most keys"
+                    );
                     if !by_override {
                         table.set_policy(FIRST, &new).unwrap();
                     }
@@ -72,8 +78,11 @@ fn a_changed_policy_refuses_no_key_that_has_permits_left() {
                             late += 1;
                             got += table.take_up_to_at(FIRST, &name, NOW + 2 * US, oracle - got);
                         }
-                        (asked, refused, above) =
-                            (asked + 1, refused + u64::from(got < oracle), above + u64::from(got > oracle));
+                        (asked, refused, above) = (
+                            asked + 1,
+                            refused + u64::from(got < oracle),
+                            above + u64::from(got > oracle),
+                        );
                     }
                 }
             }
@@ -86,10 +95,10 @@ fn a_changed_policy_refuses_no_key_that_has_permits_left() {
     assert!(asked > 500_000, "{asked}");
 }
 
-/// E4: a change to and fro at one instant hands out nothing, also through a limit of 0, and a way through 0 leaves as
-/// much as the straight one. For every two policies, in a table with room, in a full one, and in a limiter. A key
-/// that has as many permits left as the policy on the way holds is full there, and so it is fresh after the way back:
-/// those pairs are left out.
+/// E4: a change to and fro at one instant hands out nothing, also through a limit of 0, and a way
+/// through 0 leaves as much as the straight one. For every two policies, in a table with room, in a
+/// full one, and in a limiter. A key that has as many permits left as the policy on the way holds
+/// is full there, and so it is fresh after the way back: those pairs are left out.
 #[test]
 fn a_change_to_and_fro_hands_out_nothing() {
     let texts = with_each(
@@ -110,7 +119,8 @@ fn a_change_to_and_fro_hands_out_nothing() {
         let (from, to) = (policy(from), policy(to));
         for place in [Place::Room, Place::Full, Place::Limiter] {
             for cost in [1, from.burst / 2 + 1, from.burst] {
-                let left = |changes: &[Policy]| place.left_after(&from, cost.min(from.burst), changes);
+                let left =
+                    |changes: &[Policy]| place.left_after(&from, cost.min(from.burst), changes);
                 let before = left(&[]);
                 if before >= place.left_after(&to, 0, &[]) {
                     continue;
@@ -160,7 +170,9 @@ impl Place {
             changes.iter().for_each(|to| limiter.set_policy(to, Keep::Count).unwrap());
             return limiter.peek(1).remaining;
         }
-        let table = Table::private(&Options::new(12).with_seed(5).with_on_full(OnFull::Deny), &[*from]).unwrap();
+        let table =
+            Table::private(&Options::new(12).with_seed(5).with_on_full(OnFull::Deny), &[*from])
+                .unwrap();
         let _ = table.check_at(FIRST, KEY, NOW, cost);
         // Keys of a policy that stays, and that owe for long.
         let other = table.add_policy(&policy("1/day burst 1000")).unwrap();
@@ -172,8 +184,8 @@ impl Place {
     }
 }
 
-/// A policy that changes to and fro, a thousand times while its key owes, leaves the slot's time where it was: the
-/// key gets what it regains.
+/// A policy that changes to and fro, a thousand times while its key owes, leaves the slot's time
+/// where it was: the key gets what it regains.
 #[test]
 fn a_thousand_changes_to_and_fro_refuse_nobody() {
     let policies = ["100/h burst 100", "200/h burst 100"].map(policy);
@@ -218,7 +230,11 @@ fn a_reset_succeeds_in_a_full_table() {
         assert_eq!(left, 0);
         for round in 0..20 {
             assert_eq!(table.reset_at(FIRST, &name, NOW), Ok(true), "key {key}, reset {round}");
-            assert_eq!(table.take_up_to_at(FIRST, &name, NOW + 2 * US, 99), 10, "key {key}, reset {round}");
+            assert_eq!(
+                table.take_up_to_at(FIRST, &name, NOW + 2 * US, 99),
+                10,
+                "key {key}, reset {round}"
+            );
         }
     }
 }
@@ -241,7 +257,8 @@ fn a_flood_of_invented_keys_frees_a_limited_key_seldom_and_refuses_no_new_one() 
         let (mut most, mut sum, mut above, mut promise) = (0, 0, 0, 0.0f64);
         let (mut asked, mut refused) = ([0u64; 2], [0u64; 2]);
         for seed in 1..=seeds {
-            let table = Table::private(&Options::new(capacity).with_seed(seed), &[policy]).expect("memory");
+            let table =
+                Table::private(&Options::new(capacity).with_seed(seed), &[policy]).expect("memory");
             let keys = 8 * table.slots();
             let mut now = NOW;
             table.take_up_to_at(FIRST, b"limited", now, policy.burst);
@@ -251,13 +268,16 @@ fn a_flood_of_invented_keys_frees_a_limited_key_seldom_and_refuses_no_new_one() 
                     now += spread;
                     let _ = table.admit_at(FIRST, &key.to_le_bytes(), now, 1);
                     if n % 10 == 0 {
-                        gained += u64::from(table.admit_at(FIRST, b"limited", now, 1) == tollbar::Verdict::Allowed);
+                        gained += u64::from(
+                            table.admit_at(FIRST, b"limited", now, 1) == tollbar::Verdict::Allowed,
+                        );
                     }
                 }
                 if key % 100 == 0 && key > keys / 8 {
                     // An honest new key: a request, and another a little later.
                     for n in 0..policy.burst.min(2) {
-                        let verdict = table.admit_at(FIRST, &(!key).to_le_bytes(), now + n * 2 * US, 1);
+                        let verdict =
+                            table.admit_at(FIRST, &(!key).to_le_bytes(), now + n * 2 * US, 1);
                         asked[n as usize] += 1;
                         refused[n as usize] += u64::from(verdict != tollbar::Verdict::Allowed);
                     }
@@ -265,7 +285,8 @@ fn a_flood_of_invented_keys_frees_a_limited_key_seldom_and_refuses_no_new_one() 
             }
             let refill = (now - NOW) as f64 * policy.limit as f64 / policy.period as f64;
             promise = policy.burst as f64 * (keys as f64 / table.slots() as f64) + refill;
-            (most, sum, above) = (most.max(gained), sum + gained, above + u64::from(gained as f64 > promise));
+            (most, sum, above) =
+                (most.max(gained), sum + gained, above + u64::from(gained as f64 > promise));
         }
         let mean = sum as f64 / f64::from(seeds as u32);
         println!(
@@ -274,16 +295,20 @@ fn a_flood_of_invented_keys_frees_a_limited_key_seldom_and_refuses_no_new_one() 
             refused[0], asked[0], refused[1], asked[1]
         );
         let fewer = if capacity == 500 { 1.25 } else { 15.0 / 14.0 };
-        assert!((0.7 * promise..=1.15 * fewer * promise).contains(&mean), "{text}: {mean} of {promise}");
+        assert!(
+            (0.7 * promise..=1.15 * fewer * promise).contains(&mean),
+            "{text}: {mean} of {promise}"
+        );
         assert!(most as f64 <= 3.0 * promise, "{text}: {most} of {promise}");
         assert_eq!(refused, [0, 0], "{text}");
     }
 }
 
-/// A doubled rate, algorithm by algorithm, in a table that is 80 % and 100 % full: how many keys with 40 of 100
-/// permits left are refused. Under `ban` and `borrow` a word has no room for the slot's time beside a smaller debt.
-/// There a key needs another slot, and keeps its debt as a time if none is free: docs/table.md has these figures. (A
-/// pacer and a warm-up have one permit or none, and no count to keep.)
+/// A doubled rate, algorithm by algorithm, in a table that is 80 % and 100 % full: how many keys
+/// with 40 of 100 permits left are refused. Under `ban` and `borrow` a word has no room for the
+/// slot's time beside a smaller debt. There a key needs another slot, and keeps its debt as a time
+/// if none is free: docs/table.md has these figures. (A pacer and a warm-up have one permit or
+/// none, and no count to keep.)
 #[test]
 fn a_doubled_rate_refuses_what_the_documents_say() {
     let doubled = [
@@ -299,7 +324,8 @@ fn a_doubled_rate_refuses_what_the_documents_say() {
         ("100/h burst 100 init 100 borrow", "200/h burst 100 init 100 borrow", [26, 58]),
     ];
     let no_count = [Kind::Pacer, Kind::WarmUp, Kind::Calendar];
-    let kinds = Kind::ALL.into_iter().filter(|kind| kind.words() == Words::One && !no_count.contains(kind));
+    let kinds =
+        Kind::ALL.into_iter().filter(|kind| kind.words() == Words::One && !no_count.contains(kind));
     has_each(kinds, &doubled.map(|(from, ..)| from));
     for (from, to, documented) in doubled {
         let refused = [80, 100].map(|percent| {
@@ -310,8 +336,10 @@ fn a_doubled_rate_refuses_what_the_documents_say() {
             let before = left(&table, keys, now);
             table.set_policy(FIRST, &policy(to)).unwrap();
             let had_some = before.iter().filter(|(_, left)| *left > 0);
-            let is_refused = |key: u64| !table.check_at(FIRST, &key.to_le_bytes(), now + 2 * US, 1).is_allowed();
-            let (all, lost) = (had_some.clone().count(), had_some.filter(|(key, _)| is_refused(*key)).count());
+            let is_refused =
+                |key: u64| !table.check_at(FIRST, &key.to_le_bytes(), now + 2 * US, 1).is_allowed();
+            let (all, lost) =
+                (had_some.clone().count(), had_some.filter(|(key, _)| is_refused(*key)).count());
             (lost, all)
         });
         println!("A1, {from} to {to}: of the keys with permits left are refused {refused:?}");

@@ -2,7 +2,9 @@
 
 use crate::common::{policy, DAY, HOUR, MIN, SEC};
 use tollbar::algorithm::Charge;
-use tollbar::table::{Keep, OnFull, Options, PolicyId, Refund, Request, RequestError, Table, TableError};
+use tollbar::table::{
+    Keep, OnFull, Options, PolicyId, Refund, Request, RequestError, Table, TableError,
+};
 use tollbar::take_many::{take_many_at, Limit};
 use tollbar::{Policy, Verdict};
 
@@ -25,7 +27,8 @@ fn set(table: &Table, key: &[u8], text: &str) {
 
 /// How many requests for one permit pass at `now`, 10,000 at most.
 fn passed(table: &Table, policy: PolicyId, key: &[u8], now: u64) -> u64 {
-    (0..10_000).take_while(|_| table.admit_at(policy, key, now, 1) == Verdict::Allowed).count() as u64
+    (0..10_000).take_while(|_| table.admit_at(policy, key, now, 1) == Verdict::Allowed).count()
+        as u64
 }
 
 #[test]
@@ -38,10 +41,16 @@ fn a_key_has_a_policy_of_its_own() {
     assert_eq!(passed(&table, SECOND, b"acme", NOW), 4);
     assert_eq!(passed(&table, FIRST, b"acme", NOW + SEC / 100), 10);
     assert_eq!(table.override_of(FIRST, b"acme"), Ok(Some(policy("1000/s burst 50"))));
-    assert_eq!((table.override_of(FIRST, b"other"), table.override_of(SECOND, b"acme")), (Ok(None), Ok(None)));
+    assert_eq!(
+        (table.override_of(FIRST, b"other"), table.override_of(SECOND, b"acme")),
+        (Ok(None), Ok(None))
+    );
     // The decisions count under the policy that calls name.
     assert_eq!(table.counts(FIRST).map(|counts| counts.allowed), Ok(63));
-    assert_eq!((table.clear_override(FIRST, b"acme"), table.clear_override(FIRST, b"acme")), (Ok(true), Ok(false)));
+    assert_eq!(
+        (table.clear_override(FIRST, b"acme"), table.clear_override(FIRST, b"acme")),
+        (Ok(true), Ok(false))
+    );
     assert_eq!(passed(&table, FIRST, b"acme", NOW + SEC / 100), 0);
     assert_eq!(passed(&table, FIRST, b"acme", NOW + 2 * MIN), 3);
     assert_eq!((table.stats().overrides, table.overrides().count()), (0, 0));
@@ -93,7 +102,10 @@ fn every_call_uses_the_override() {
         let limits = [Limit::Key(&table, FIRST, b"k", 40), Limit::Key(&table, FIRST, b"other", 2)];
         assert!(take_many_at(&limits, NOW).is_ok_and(|taken| taken.decision.is_allowed()));
         assert_eq!((left(NOW), table.peek_at(FIRST, b"other", NOW, 1).remaining), (10, 0));
-        let entry = table.entries(NOW).find(|entry| entry.hash == table.hash(FIRST, b"k").unwrap()).expect("the key");
+        let entry = table
+            .entries(NOW)
+            .find(|entry| entry.hash == table.hash(FIRST, b"k").unwrap())
+            .expect("the key");
         assert_eq!((entry.policy, entry.remaining), (FIRST, 10));
         assert_eq!(table.reset_at(FIRST, b"k", NOW), Ok(true));
         assert_eq!(left(NOW), 100);
@@ -119,12 +131,19 @@ fn a_full_map_says_so() {
     assert_eq!(table.clear_override(FIRST, &0u32.to_le_bytes()), Ok(true));
     set(&table, another, "3/h");
     assert_eq!((table.stats().overrides, table.overrides().count()), (5, 5));
-    let none = Table::private(&Options { overrides: 0, ..options() }, &[policy("2/h")]).expect("memory");
+    let none =
+        Table::private(&Options { overrides: 0, ..options() }, &[policy("2/h")]).expect("memory");
     assert_eq!(none.set_override(FIRST, another, &spec, Keep::Count), Err(TableError::Overrides));
     let most = Options { overrides: (1 << 19) + 1, ..options() };
     assert_eq!(Table::bytes_for(&most, &[spec]), Err(TableError::Overrides));
-    assert_eq!(table.set_override(SECOND, another, &spec, Keep::Count), Err(RequestError::NoSuchPolicy.into()));
-    assert_eq!(table.set_override(FIRST, b"", &spec, Keep::Count), Err(RequestError::MissingKey.into()));
+    assert_eq!(
+        table.set_override(SECOND, another, &spec, Keep::Count),
+        Err(RequestError::NoSuchPolicy.into())
+    );
+    assert_eq!(
+        table.set_override(FIRST, b"", &spec, Keep::Count),
+        Err(RequestError::MissingKey.into())
+    );
     assert_eq!(
         table.set_override(FIRST, another, &policy("3/h algo sliding-log"), Keep::Count),
         Err(TableError::Mixed)
@@ -135,13 +154,16 @@ fn a_full_map_says_so() {
 #[test]
 fn so_many_keys_have_overrides() {
     for most in [1, 2, 100, 1024, 20_000] {
-        let table = Table::private(&Options { overrides: most, ..options() }, &[policy("2/h")]).expect("memory");
+        let table = Table::private(&Options { overrides: most, ..options() }, &[policy("2/h")])
+            .expect("memory");
         for n in 0..most {
             set(&table, &n.to_le_bytes(), "3/h");
         }
         assert_eq!(table.overrides().count(), most as usize);
         assert_eq!(
-            table.bytes() - Table::bytes_for(&Options { overrides: 0, ..options() }, &[policy("2/h")]).unwrap(),
+            table.bytes()
+                - Table::bytes_for(&Options { overrides: 0, ..options() }, &[policy("2/h")])
+                    .unwrap(),
             { u64::from(most).div_ceil(4).max(2) * 128 }
         );
         assert!((0..most).all(|n| table.peek_at(FIRST, &n.to_le_bytes(), NOW, 1).remaining == 3));
@@ -168,14 +190,25 @@ fn versions_are_used_again() {
         }
     }
     assert!(table.validate(NOW + 3000 * MIN).is_sound());
-    // There can be as many different overrides at one time as versions, and a policy can still change.
+    // There can be as many different overrides at one time as versions, and a policy can still
+    // change.
     let mut different = 0u64;
-    while table.set_override(FIRST, &different.to_le_bytes(), &Policy::new(9000 + different, HOUR), Keep::Count).is_ok()
+    while table
+        .set_override(
+            FIRST,
+            &different.to_le_bytes(),
+            &Policy::new(9000 + different, HOUR),
+            Keep::Count,
+        )
+        .is_ok()
     {
         different += 1;
     }
     assert!((225..=254).contains(&different), "{different}");
-    assert_eq!(table.set_override(FIRST, b"k", &Policy::new(1, HOUR), Keep::Count), Err(TableError::Versions));
+    assert_eq!(
+        table.set_override(FIRST, b"k", &Policy::new(1, HOUR), Keep::Count),
+        Err(TableError::Versions)
+    );
     set(&table, b"k", &Policy::new(9000, HOUR).to_string());
     table.set_policy(FIRST, &policy("5/s")).expect("a version");
     table.set_policy(FIRST, &policy("6/s")).expect("a version");
@@ -197,11 +230,12 @@ fn a_copy_has_the_overrides() {
     assert_eq!(to.overrides().count(), 2);
 }
 
-/// A thread spends a hot key's credit only under the override under which it took the credit, also when an earlier
-/// override comes back.
+/// A thread spends a hot key's credit only under the override under which it took the credit, also
+/// when an earlier override comes back.
 #[test]
 fn credit_is_void_when_an_override_changes() {
-    let table = Table::private(&options().with_hot_keys(64), &[policy("100/s burst 6400")]).expect("memory");
+    let table = Table::private(&options().with_hot_keys(64), &[policy("100/s burst 6400")])
+        .expect("memory");
     set(&table, b"another", "1/s");
     for _ in 0..20 {
         assert!(table.check_at(FIRST, b"k", NOW, 1).is_allowed());
@@ -214,7 +248,11 @@ fn credit_is_void_when_an_override_changes() {
     let credit = table.peek_at(FIRST, b"k", NOW, 1).remaining - in_table(&table);
     assert!(credit > 0, "a hot key of a table with overrides has credit");
     set(&table, b"k", "1000000/s burst 6400");
-    assert_eq!(table.peek_at(FIRST, b"k", NOW, 1).remaining, in_table(&table), "under the override");
+    assert_eq!(
+        table.peek_at(FIRST, b"k", NOW, 1).remaining,
+        in_table(&table),
+        "under the override"
+    );
     // The fast override fills the bucket.
     assert!(table.check_at(FIRST, b"k", NOW + SEC, 1).is_allowed());
     table.clear_override(FIRST, b"k").unwrap();
@@ -222,8 +260,8 @@ fn credit_is_void_when_an_override_changes() {
     assert!(remaining <= 6400, "{remaining} of 6400");
 }
 
-/// An override that equals the policy, or the key's override, still forgives the key's debt if it is set with
-/// `Keep::Reset`.
+/// An override that equals the policy, or the key's override, still forgives the key's debt if it
+/// is set with `Keep::Reset`.
 #[test]
 fn an_equal_override_resets() {
     let table = Table::private(&Options::new(100).with_seed(5), &[policy("2/h")]).expect("memory");
@@ -236,8 +274,8 @@ fn an_equal_override_resets() {
     }
 }
 
-/// A reset of the policy is for a key, too, whose override has ended before it and begins again without a request in
-/// between. A key whose override stays keeps its debt.
+/// A reset of the policy is for a key, too, whose override has ended before it and begins again
+/// without a request in between. A key whose override stays keeps its debt.
 #[test]
 fn a_reset_policy_forgives_the_debt_of_a_former_override() {
     let table = table(&["10/h"]);
@@ -248,11 +286,14 @@ fn a_reset_policy_forgives_the_debt_of_a_former_override() {
     table.clear_override(FIRST, b"former").unwrap();
     table.set_policy_keeping(FIRST, &policy("10/h"), Keep::Reset).expect("a version");
     table.set_override(FIRST, b"former", &policy("4/h"), Keep::Count).expect("an override");
-    assert_eq!((passed(&table, FIRST, b"former", NOW), passed(&table, FIRST, b"stays!", NOW)), (4, 0));
+    assert_eq!(
+        (passed(&table, FIRST, b"former", NOW), passed(&table, FIRST, b"stays!", NOW)),
+        (4, 0)
+    );
 }
 
-/// An override that keeps nothing resets its key when it begins and when it ends, whether the key makes a request in
-/// between or not.
+/// An override that keeps nothing resets its key when it begins and when it ends, whether the key
+/// makes a request in between or not.
 #[test]
 fn an_override_resets_at_once() {
     for between in [policy("10/h"), policy("4/h")] {

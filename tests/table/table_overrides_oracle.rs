@@ -1,5 +1,5 @@
-//! Overrides that are set, changed and cleared at random between requests, against a model of whole nanoseconds:
-//! every verdict and every number of remaining permits is exact.
+//! Overrides that are set, changed and cleared at random between requests, against a model of whole
+//! nanoseconds: every verdict and every number of remaining permits is exact.
 
 use crate::common::{policy, rounds, Rng, DAY, HOUR, SEC};
 use tollbar::table::{Keep, OnFull, Options, PolicyId, Table};
@@ -9,10 +9,19 @@ const FIRST: PolicyId = PolicyId::FIRST;
 const NOW: u64 = 40 * DAY;
 const KEYS: usize = 5;
 /// A permit of each takes a whole number of nanoseconds, so the library rounds nothing.
-const TEXTS: [&str; 8] =
-    ["10/s", "10/s burst 100", "2/min burst 7", "1/h burst 3", "1000/s burst 50", "5/s burst 1", "8/s burst 40", "4/h"];
+const TEXTS: [&str; 8] = [
+    "10/s",
+    "10/s burst 100",
+    "2/min burst 7",
+    "1/h burst 3",
+    "1000/s burst 50",
+    "5/s burst 1",
+    "8/s burst 40",
+    "4/h",
+];
 
-/// A policy that a key can be under: its text, what a key keeps when it begins, and whether it is an override.
+/// A policy that a key can be under: its text, what a key keeps when it begins, and whether it is
+/// an override.
 #[derive(Clone, Copy, PartialEq)]
 struct Terms {
     policy: Policy,
@@ -49,11 +58,17 @@ impl Model {
     /// The time at which the key's bucket is full, after the key has come under its present policy.
     fn full(&mut self, key: usize, now: u64) -> (Terms, u64) {
         let now_under = self.overrides[key].unwrap_or(self.table);
-        let Some(had) = self.keys[key].filter(|had| had.full > now) else { return (now_under, now) };
+        let Some(had) = self.keys[key].filter(|had| had.full > now) else {
+            return (now_under, now);
+        };
         if had.terms == now_under {
             return (now_under, had.full);
         }
-        let keep = if had.terms.is_override && !now_under.is_override { had.terms.keep } else { now_under.keep };
+        let keep = if had.terms.is_override && !now_under.is_override {
+            had.terms.keep
+        } else {
+            now_under.keep
+        };
         let full = match keep {
             Keep::Reset => now,
             _ if had.terms.policy == now_under.policy => had.full,
@@ -61,11 +76,15 @@ impl Model {
             Keep::Count => {
                 // The permits that are left and the debt, to a nanosecond of the new refill.
                 let (old, new) = (had.terms.permit(), now_under.permit());
-                let (line, most) = (now + had.terms.policy.burst * old, now_under.policy.burst * new);
+                let (line, most) =
+                    (now + had.terms.policy.burst * old, now_under.policy.burst * new);
                 let scaled = |nanos: u64| u128::from(nanos) * u128::from(new);
                 match line.checked_sub(had.full.max(now)) {
                     Some(left) => now + most - most.min((scaled(left) / u128::from(old)) as u64),
-                    None => now + most + most.min(scaled(had.full - line).div_ceil(u128::from(old)) as u64),
+                    None => {
+                        now + most
+                            + most.min(scaled(had.full - line).div_ceil(u128::from(old)) as u64)
+                    }
                 }
             }
         };
@@ -134,22 +153,31 @@ fn every_answer_is_the_models() {
                     table.set_policy_keeping(FIRST, &policy, keep).expect("a version");
                     if model.table.policy != policy || keep == Keep::Reset {
                         model.table = Terms { policy, keep, is_override: false, change: step + 1 };
-                        // All keys under the policy begin anew, whether they make a request before the next change or
-                        // not.
-                        let reset = |key: &usize| keep == Keep::Reset && model.overrides[*key].is_none();
+                        // All keys under the policy begin anew, whether they make a request before
+                        // the next change or not.
+                        let reset =
+                            |key: &usize| keep == Keep::Reset && model.overrides[*key].is_none();
                         (0..KEYS).filter(reset).for_each(|key| model.keys[key] = None);
                     }
                 }
                 3 => {
                     let (terms, full) = model.full(key, now);
                     let decision = table.peek_at(FIRST, name, now, 1);
-                    assert_eq!(decision.remaining, terms.left(full, now), "a peek in step {step} of round {round}");
+                    assert_eq!(
+                        decision.remaining,
+                        terms.left(full, now),
+                        "a peek in step {step} of round {round}"
+                    );
                 }
                 4 => {
                     let most = rng.within(1, 60);
                     let (terms, full) = model.full(key, now);
                     let there = terms.left(full, now).min(most);
-                    assert_eq!(table.take_up_to_at(FIRST, name, now, most), there, "step {step} of round {round}");
+                    assert_eq!(
+                        table.take_up_to_at(FIRST, name, now, most),
+                        there,
+                        "step {step} of round {round}"
+                    );
                     if there != 0 {
                         let _ = model.check(key, now, there);
                     }

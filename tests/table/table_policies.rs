@@ -4,7 +4,9 @@ use crate::common::{policy, Rng, DAY, HOUR, MIN, SEC};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::Barrier;
 use std::thread;
-use tollbar::table::{Missing, OnFull, Options, PolicyId, Request, RequestError, Table, TableError, POLICIES_MOST};
+use tollbar::table::{
+    Missing, OnFull, Options, PolicyId, Request, RequestError, Table, TableError, POLICIES_MOST,
+};
 use tollbar::{Decision, Policy, Reason, Verdict, NEVER};
 
 const FIRST: PolicyId = PolicyId::FIRST;
@@ -19,8 +21,8 @@ fn admits(table: &Table, policy: PolicyId, key: &[u8], now: u64) -> bool {
     table.admit_at(policy, key, now, 1) == Verdict::Allowed
 }
 
-/// A million keys in five rounds, each round in another order: each key gets exactly its three permits, whatever the
-/// other keys do.
+/// A million keys in five rounds, each round in another order: each key gets exactly its three
+/// permits, whatever the other keys do.
 #[test]
 fn s24_a_million_keys_do_not_meet() {
     const KEYS: u64 = 1_000_000;
@@ -94,7 +96,9 @@ fn ways(table: &Table, id: PolicyId, key: &[u8]) -> [bool; 7] {
 
 #[test]
 fn s25_a_missing_key_is_answered_as_the_options_say() {
-    for (missing, admitted) in [(Missing::Deny, false), (Missing::Allow, true), (Missing::Report, false)] {
+    for (missing, admitted) in
+        [(Missing::Deny, false), (Missing::Allow, true), (Missing::Report, false)]
+    {
         let table = table(&Options { missing, ..Options::new(10) }, &["1/h", "0/s"]);
         for id in [FIRST, PolicyId::new(1)] {
             for _ in 0..3 {
@@ -142,7 +146,11 @@ fn s25_as_many_exempt_keys_as_there_is_room_for() {
     assert_eq!(full, TableError::Exempt);
     assert!(exempt >= 1_536, "{exempt}");
     for key in 0..2 * exempt {
-        assert_eq!(admits(&table, FIRST, &key.to_le_bytes(), NOW), key < exempt, "key {key} of {exempt}");
+        assert_eq!(
+            admits(&table, FIRST, &key.to_le_bytes(), NOW),
+            key < exempt,
+            "key {key} of {exempt}"
+        );
     }
     for key in 0..exempt {
         assert_eq!(table.unexempt(FIRST, &key.to_le_bytes()), Ok(true));
@@ -178,8 +186,8 @@ fn a_key_under_each_policy_is_another() {
     assert_eq!(ways(&table, PolicyId::new(u32::MAX), b"the key"), [false; 7]);
 }
 
-/// Policies are added while threads make requests: a caller can use a new number at once, and a table takes at most
-/// 128.
+/// Policies are added while threads make requests: a caller can use a new number at once, and a
+/// table takes at most 128.
 #[test]
 fn policies_are_added_while_the_table_is_used() {
     // A fresh key is always admitted, and the test has more keys than slots.
@@ -195,7 +203,10 @@ fn policies_are_added_while_the_table_is_used() {
                     fresh += 1;
                     let id = PolicyId::new(rng.below(known.load(Ordering::Acquire).into()) as u32);
                     let decision = table.check_at(id, &fresh.to_le_bytes(), NOW, 1);
-                    assert_eq!((decision.verdict, decision.remaining), (Verdict::Allowed, id.number().into()));
+                    assert_eq!(
+                        (decision.verdict, decision.remaining),
+                        (Verdict::Allowed, id.number().into())
+                    );
                     table.reset_at(id, &fresh.to_le_bytes(), NOW).unwrap();
                 }
             });
@@ -239,12 +250,15 @@ fn all_lookups_of_a_policy_get_the_same_number() {
                     let mut order: Vec<u64> = (1..POLICIES_MOST as u64).collect();
                     // Half of them go the same way, so that they meet at every policy.
                     if thread % 2 == 1 {
-                        (1..order.len()).for_each(|n| order.swap(n, rng.below(n as u64 + 1) as usize));
+                        (1..order.len())
+                            .for_each(|n| order.swap(n, rng.below(n as u64 + 1) as usize));
                     }
                     let mut found = vec![0; POLICIES_MOST];
                     start.wait();
                     for n in order {
-                        let id = table.find_or_add_policy(&policy(&format!("1/h burst {}", n + 1))).unwrap();
+                        let id = table
+                            .find_or_add_policy(&policy(&format!("1/h burst {}", n + 1)))
+                            .unwrap();
                         assert_eq!(table.policy(id), Ok(policy(&format!("1/h burst {}", n + 1))));
                         found[n as usize] = id.number();
                     }
@@ -259,16 +273,21 @@ fn all_lookups_of_a_policy_get_the_same_number() {
         assert_eq!(table.find_or_add_policy(&policy("7/h")), Err(TableError::Policies));
         // A record that a slower thread had claimed is free again: of 255 versions 128 are in use.
         for n in 0..300 {
-            table.set_policy(PolicyId::new(1), &policy(&format!("1/h burst {}", n + 1000))).unwrap();
+            table
+                .set_policy(PolicyId::new(1), &policy(&format!("1/h burst {}", n + 1000)))
+                .unwrap();
         }
     }
 }
 
-/// Ten thousand changes of three policies: a key without permits gets none, and the table never lacks a record.
+/// Ten thousand changes of three policies: a key without permits gets none, and the table never
+/// lacks a record.
 #[test]
 fn changes_without_number_forgive_nothing() {
     let table = table(&Options::new(1000), &["5/h", "5/h algo fixed-window", "5/h algo interval"]);
-    let used_up = |n: u32| (0..50u32).all(|key| table.take_up_to_at(PolicyId::new(n), &key.to_le_bytes(), NOW, 9) == 0);
+    let used_up = |n: u32| {
+        (0..50u32).all(|key| table.take_up_to_at(PolicyId::new(n), &key.to_le_bytes(), NOW, 9) == 0)
+    };
     for n in 0..3 {
         for key in 0..50u32 {
             assert_eq!(table.take_up_to_at(PolicyId::new(n), &key.to_le_bytes(), NOW, 9), 5);
@@ -277,13 +296,16 @@ fn changes_without_number_forgive_nothing() {
     let mut rng = Rng(255);
     for change in 0..10_000u64 {
         let n = rng.below(3) as u32;
-        // Where counts carry over, limits only fall: a higher limit would rightly give the difference.
+        // Where counts carry over, limits only fall: a higher limit would rightly give the
+        // difference.
         let text = match n {
             0 => format!("{}/h", 5 + change % 5),
             1 => "5/h algo fixed-window".into(),
             _ => format!("5/h burst {} algo interval", 5 - change % 2),
         };
-        table.set_policy(PolicyId::new(n), &policy(&text)).unwrap_or_else(|why| panic!("change {change}: {why}"));
+        table
+            .set_policy(PolicyId::new(n), &policy(&text))
+            .unwrap_or_else(|why| panic!("change {change}: {why}"));
         if rng.one_in(100) {
             assert!((0..3).all(used_up), "change {change}");
         }
@@ -304,8 +326,8 @@ fn share(refused: u64, of: u64) -> String {
     format!("{:.4} %", refused as f64 * 100.0 / of as f64)
 }
 
-/// As many keys as the capacity, all at one time: they fill four fifths of the slots, and one in some thousands finds
-/// no slot.
+/// As many keys as the capacity, all at one time: they fill four fifths of the slots, and one in
+/// some thousands finds no slot.
 #[test]
 fn few_new_keys_find_no_slot_at_the_capacity() {
     for capacity in [10_000u64, 100_000, 1_000_000] {
@@ -313,7 +335,9 @@ fn few_new_keys_find_no_slot_at_the_capacity() {
         for seed in 0..(1_000_000 / capacity).min(20) {
             let options = Options::new(capacity).with_seed(seed).with_on_full(OnFull::Deny);
             let table = Table::private(&options, &[policy("1/h")]).unwrap();
-            refused += (0..capacity).filter(|key| !admits(&table, FIRST, &key.to_le_bytes(), NOW)).count() as u64;
+            refused += (0..capacity)
+                .filter(|key| !admits(&table, FIRST, &key.to_le_bytes(), NOW))
+                .count() as u64;
             keys += capacity;
             assert_eq!(table.stats().keys + table.stats().refused, capacity);
         }
@@ -322,12 +346,14 @@ fn few_new_keys_find_no_slot_at_the_capacity() {
     }
 }
 
-/// If keys come and go for long, every slot holds a former key, and a new key takes the slot of its twelve that
-/// expires first, which need not be in the emptier bucket. So more new keys find no slot than while a table fills up.
-/// The bounds are about twice the measured numbers.
+/// If keys come and go for long, every slot holds a former key, and a new key takes the slot of its
+/// twelve that expires first, which need not be in the emptier bucket. So more new keys find no
+/// slot than while a table fills up. The bounds are about twice the measured numbers.
 #[test]
 fn how_many_new_keys_find_no_slot_where_keys_come_and_go() {
-    for (live, per_million) in [(30u64, 50), (40, 200), (50, 2_000), (60, 15_000), (70, 60_000), (80, 160_000)] {
+    for (live, per_million) in
+        [(30u64, 50), (40, 200), (50, 2_000), (60, 15_000), (70, 60_000), (80, 160_000)]
+    {
         let table = table(&Options::new(100_000).with_on_full(OnFull::Deny), &["1/min burst 1"]);
         // As many in a minute as that part of the slots.
         let step = MIN * 100 / (table.slots() * live);
@@ -352,7 +378,8 @@ fn how_many_new_keys_find_no_slot_where_keys_come_and_go() {
 #[test]
 fn tables_that_cannot_be() {
     let one = [policy("1/s")];
-    let made = |capacity, policies: &[Policy]| Table::private(&Options::new(capacity), policies).err();
+    let made =
+        |capacity, policies: &[Policy]| Table::private(&Options::new(capacity), policies).err();
     assert_eq!(made(0, &one), Some(TableError::Capacity));
     assert_eq!(made(u64::MAX, &one), Some(TableError::Capacity));
     assert_eq!(made(1 << 40, &one), Some(TableError::Capacity));

@@ -1,5 +1,5 @@
-//! Tables count their decisions by reason: each decision raises the count of its reason by one, whichever call makes
-//! it.
+//! Tables count their decisions by reason: each decision raises the count of its reason by one,
+//! whichever call makes it.
 
 use crate::common::{policy, Rng, DAY, SEC};
 use tollbar::table::{Missing, Options, PolicyId, Request, Table};
@@ -46,7 +46,8 @@ fn decide(table: &Table, way: u64, key: &[u8], now: u64) -> Decision {
     }
 }
 
-const KEYS: [&[u8]; 5] = [b"ann", b"a key that is longer than sixteen bytes", b"bob", b"exempt", b""];
+const KEYS: [&[u8]; 5] =
+    [b"ann", b"a key that is longer than sixteen bytes", b"bob", b"exempt", b""];
 
 #[test]
 fn c11_each_decision_counts_for_its_reason() {
@@ -59,13 +60,18 @@ fn c11_each_decision_counts_for_its_reason() {
             add(&mut sum, decision.reason);
             assert_eq!(table.stats().reasons, sum, "request {n}: {decision:?}");
         }
-        let Reasons { banned, reserve, queue_full: 0, missing_key, exempt } = sum else { panic!("{sum:?}") };
-        assert!([banned, reserve, missing_key, exempt].into_iter().all(|count| count > 500), "{sum:?}");
+        let Reasons { banned, reserve, queue_full: 0, missing_key, exempt } = sum else {
+            panic!("{sum:?}")
+        };
+        assert!(
+            [banned, reserve, missing_key, exempt].into_iter().all(|count| count > 500),
+            "{sum:?}"
+        );
     }
 }
 
-/// Calls that return no reason count it all the same. A second table gets the same requests by `check_at`, which
-/// returns the reason; both tables must have the same counts.
+/// Calls that return no reason count it all the same. A second table gets the same requests by
+/// `check_at`, which returns the reason; both tables must have the same counts.
 #[test]
 fn c11_calls_that_do_not_say_the_reason_count_it() {
     let (table, other) = (table(Missing::Deny), table(Missing::Deny));
@@ -81,8 +87,8 @@ fn c11_calls_that_do_not_say_the_reason_count_it() {
                 table.admit_many_at(now, &[Request { policy: FIRST, key, cost: 1 }], &mut out);
                 out[0] == Verdict::Allowed
             }
-            // `take_up_to_at` and `reserve_at` make only the requests that pass: their refusals count toward no ban,
-            // and those of `check_at` do.
+            // `take_up_to_at` and `reserve_at` make only the requests that pass: their refusals
+            // count toward no ban, and those of `check_at` do.
             _ if decision.is_allowed() => match rng.below(2) {
                 0 => table.take_up_to_at(FIRST, key, now, 1) == 1,
                 _ => table.reserve_at(FIRST, key, now, 1, now).is_ok(),
@@ -90,7 +96,11 @@ fn c11_calls_that_do_not_say_the_reason_count_it() {
             _ => table.admit_at(FIRST, key, now, 1) == Verdict::Allowed,
         };
         assert_eq!(allowed, decision.is_allowed(), "request {n}");
-        assert_eq!(table.stats().reasons, other.stats().reasons, "request {n}, way {way}: {decision:?}");
+        assert_eq!(
+            table.stats().reasons,
+            other.stats().reasons,
+            "request {n}, way {way}: {decision:?}"
+        );
     }
     assert!(table.stats().reasons.banned > 500);
     let banned = |table: &Table| table.stats().reasons.banned;
@@ -106,8 +116,14 @@ fn c11_calls_that_do_not_say_the_reason_count_it() {
 fn c11_a_callers_own_decision_counts_for_its_reason() {
     let table = table(Missing::Deny);
     let mut sum = Reasons::default();
-    for reason in [Reason::Banned, Reason::Reserve, Reason::QueueFull, Reason::MissingKey, Reason::Exempt, Reason::Rate]
-    {
+    for reason in [
+        Reason::Banned,
+        Reason::Reserve,
+        Reason::QueueFull,
+        Reason::MissingKey,
+        Reason::Exempt,
+        Reason::Rate,
+    ] {
         table.count_decided(FIRST, Verdict::Denied, reason).unwrap();
         add(&mut sum, reason);
         assert_eq!(table.stats().reasons, sum);

@@ -18,7 +18,11 @@ fn top(table: &Table, now: u64) -> Vec<(u32, String, u64)> {
     let mut top = [Refused::NONE; 300];
     let length = table.top_refused_at(now, &mut top);
     let entry = |refused: &Refused| {
-        (refused.policy.number(), String::from_utf8_lossy(refused.key()).into_owned(), refused.count)
+        (
+            refused.policy.number(),
+            String::from_utf8_lossy(refused.key()).into_owned(),
+            refused.count,
+        )
     };
     top[..length].iter().map(entry).collect()
 }
@@ -46,7 +50,10 @@ fn a_table_records_refusals_after_a_call_has_begun_it() {
     assert_eq!(top(&table, NOW), expected);
     // The first of them, if there is room for two.
     let mut two = [Refused::NONE; 2];
-    assert_eq!((table.top_refused_at(NOW, &mut two), two[0].key(), two[1].count), (2, &b"bob"[..], 5));
+    assert_eq!(
+        (table.top_refused_at(NOW, &mut two), two[0].key(), two[1].count),
+        (2, &b"bob"[..], 5)
+    );
     assert_eq!(table.top_refused_at(NOW, &mut []), 0);
     table.record_refusals(false);
     refuse(&table, FIRST, b"bob", 100);
@@ -78,9 +85,13 @@ fn every_call_records() {
     let requests = [tollbar::table::Request { policy: FIRST, key: &b"batch"[..], cost: 1 }];
     table.admit_many_at(NOW, &requests, &mut [Verdict::Never]);
     first(b"take_many");
-    let limits = [Limit::Key(&table, FIRST, b"never refused", 1), Limit::Key(&table, FIRST, b"take_many", 1)];
+    let limits = [
+        Limit::Key(&table, FIRST, b"never refused", 1),
+        Limit::Key(&table, FIRST, b"take_many", 1),
+    ];
     assert!(!take_many_at(&limits, NOW).unwrap().decision.is_allowed());
-    let mut keys: Vec<_> = top(&table, NOW).into_iter().map(|(_, key, count)| (key, count)).collect();
+    let mut keys: Vec<_> =
+        top(&table, NOW).into_iter().map(|(_, key, count)| (key, count)).collect();
     keys.sort();
     let expected = ["batch", "check", "leaving", "receipt", "reserve", "take_many", "take_up_to"];
     assert_eq!(keys, expected.map(|key| (key.to_owned(), 1)));
@@ -112,15 +123,18 @@ fn counts_fade() {
     refuse(&table, FIRST, b"key", 1_000);
     let began = NOW / PERIOD * PERIOD;
     let count = |now| top(&table, now).first().map_or(0, |refused| refused.2);
-    assert_eq!([0, 1, 2, 9, 10, 100].map(|periods| count(began + periods * PERIOD)), [1_000, 500, 250, 1, 0, 0]);
+    assert_eq!(
+        [0, 1, 2, 9, 10, 100].map(|periods| count(began + periods * PERIOD)),
+        [1_000, 500, 250, 1, 0, 0]
+    );
     let _ = table.admit_at(FIRST, b"key", began + 3 * PERIOD, 1);
     assert_eq!(count(began + 3 * PERIOD), 126);
     // Of a clock that goes back nothing is counted twice.
     assert_eq!(count(began), 126);
 }
 
-/// Of a million keys whose frequencies follow Zipf's law, nineteen of the twenty that were refused most are found,
-/// while each of a flood of other keys is refused once.
+/// Of a million keys whose frequencies follow Zipf's law, nineteen of the twenty that were refused
+/// most are found, while each of a flood of other keys is refused once.
 #[test]
 fn the_most_refused_of_a_million_keys_are_found() {
     const KEYS: usize = 1_000_000;
@@ -149,8 +163,12 @@ fn the_most_refused_of_a_million_keys_are_found() {
         most.sort_unstable();
         let mut top = [Refused::NONE; 20];
         assert_eq!(table.top_refused_at(NOW + SEC, &mut top), 20);
-        let found =
-            most.iter().rev().take(20).filter(|(_, key)| top.iter().any(|refused| refused.key() == key)).count();
+        let found = most
+            .iter()
+            .rev()
+            .take(20)
+            .filter(|(_, key)| top.iter().any(|refused| refused.key() == key))
+            .count();
         println!("zipf {exponent}: {found} of 20");
         assert!(found >= 19, "zipf {exponent}: {found} of 20");
     }

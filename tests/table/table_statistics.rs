@@ -10,16 +10,17 @@ fn table(policies: &[Policy]) -> Table {
     Table::private(&Options::new(10_000).with_seed(3), policies).unwrap()
 }
 
-/// Keys of a former version of their policy that come back: A key without a debt leaves its slot, which `vacated`
-/// counts, and is inserted again. A key with a debt keeps its slot, and no counter changes. `keys` is the number of
-/// slots that hold a key.
+/// Keys of a former version of their policy that come back: A key without a debt leaves its slot,
+/// which `vacated` counts, and is inserted again. A key with a debt keeps its slot, and no counter
+/// changes. `keys` is the number of slots that hold a key.
 #[test]
 fn a_change_of_policy_counts_what_it_vacates() {
     let table = table(&[policy("1/s burst 2")]);
     let mut rng = Rng(1);
     let (mut inserted, mut vacated, mut now) = (0, 0, DAY);
     for round in 0..20u64 {
-        let keys: Vec<[u8; 8]> = (0..100 + rng.below(100)).map(|n| (round << 32 | n).to_le_bytes()).collect();
+        let keys: Vec<[u8; 8]> =
+            (0..100 + rng.below(100)).map(|n| (round << 32 | n).to_le_bytes()).collect();
         for key in &keys {
             assert_eq!(table.admit_at(FIRST, key, now, 2), Verdict::Allowed);
         }
@@ -36,19 +37,23 @@ fn a_change_of_policy_counts_what_it_vacates() {
         for key in &keys[owing..] {
             assert_eq!(table.admit_at(FIRST, key, now, 1), Verdict::Allowed);
         }
-        (inserted, vacated) = (inserted + (keys.len() - owing) as u64, vacated + (keys.len() - owing) as u64);
+        (inserted, vacated) =
+            (inserted + (keys.len() - owing) as u64, vacated + (keys.len() - owing) as u64);
         let stats = table.stats();
         assert_eq!((stats.inserted, stats.vacated), (inserted, vacated), "round {round}");
         assert_eq!(stats.keys, table.entries(now).count() as u64, "round {round}");
-        assert_eq!((stats.refused, stats.evicted, stats.inherited, stats.untracked, stats.retries), (0, 0, 0, 0, 0));
+        assert_eq!(
+            (stats.refused, stats.evicted, stats.inherited, stats.untracked, stats.retries),
+            (0, 0, 0, 0, 0)
+        );
         // All leave, so that no slot is needed for two keys.
         vacated += table.sweep(0, u64::MAX, now + DAY).vacated;
         now += 2 * DAY;
     }
 }
 
-/// Every call at the caller's time compares that time with those before: each request whose time is older than that
-/// of an earlier request is counted, for known and for new keys.
+/// Every call at the caller's time compares that time with those before: each request whose time is
+/// older than that of an earlier request is counted, for known and for new keys.
 #[test]
 fn older_times_are_counted_whatever_the_call() {
     type Ask = fn(&Table, &[u8], u64);
@@ -66,8 +71,10 @@ fn older_times_are_counted_whatever_the_call() {
             table.take_up_to_at(FIRST, key, now, 3);
         }),
         ("admit_many_at", |table, key, now| {
-            let requests =
-                [Request { policy: FIRST, key, cost: 1 }, Request { policy: FIRST, key: b"another", cost: 1 }];
+            let requests = [
+                Request { policy: FIRST, key, cost: 1 },
+                Request { policy: FIRST, key: b"another", cost: 1 },
+            ];
             table.admit_many_at(now, &requests, &mut [Verdict::Denied; 2]);
         }),
     ];

@@ -1,5 +1,5 @@
-//! Real threads on one table that is too small for its keys: the slots account for every admission, and no key ever
-//! has two slots. `TABLE_ROUNDS=n` makes each test n times as long.
+//! Real threads on one table that is too small for its keys: the slots account for every admission,
+//! and no key ever has two slots. `TABLE_ROUNDS=n` makes each test n times as long.
 
 use crate::common::{assert_near, policy, Rng, DAY, MS};
 use std::collections::HashMap;
@@ -72,16 +72,30 @@ fn entries(table: &Table, now: u64) -> HashMap<(u32, u64), Entry> {
     found
 }
 
-fn entry_of(table: &Table, found: &HashMap<(u32, u64), Entry>, policy: PolicyId, key: u64) -> Option<Entry> {
+fn entry_of(
+    table: &Table,
+    found: &HashMap<(u32, u64), Entry>,
+    policy: PolicyId,
+    key: u64,
+) -> Option<Entry> {
     found.get(&(policy.number(), table.hash(policy, &key.to_le_bytes()).unwrap())).copied()
 }
 
 /// Makes random calls for random keys: single ones, `several` permits at once, batches.
-fn load(table: &Table, counts: &Counts, calls: u64, several: bool, rng: &mut Rng, now: impl Fn() -> u64) {
+fn load(
+    table: &Table,
+    counts: &Counts,
+    calls: u64,
+    several: bool,
+    rng: &mut Rng,
+    now: impl Fn() -> u64,
+) {
     let cost = |rng: &mut Rng| if several { rng.within(1, 3) } else { 1 };
     for _ in 0..calls {
-        // Every second request is for one of 64 keys, so that threads meet on keys and not only on slots.
-        let number = |rng: &mut Rng| if rng.one_in(2) { rng.below(64) } else { rng.below(counts.keys()) };
+        // Every second request is for one of 64 keys, so that threads meet on keys and not only on
+        // slots.
+        let number =
+            |rng: &mut Rng| if rng.one_in(2) { rng.below(64) } else { rng.below(counts.keys()) };
         let (key, cost, now) = (number(rng), cost(rng), now());
         let bytes = key.to_le_bytes();
         match rng.below(16) {
@@ -92,7 +106,11 @@ fn load(table: &Table, counts: &Counts, calls: u64, several: bool, rng: &mut Rng
                 let mut verdicts = [Verdict::Never; 40];
                 table.admit_many_at(now, &requests, &mut verdicts);
                 for (key, verdict) in keys.into_iter().zip(verdicts) {
-                    assert_ne!(verdict, Verdict::Never, "not every request of a batch was answered");
+                    assert_ne!(
+                        verdict,
+                        Verdict::Never,
+                        "not every request of a batch was answered"
+                    );
                     counts.add(key, if verdict == Verdict::Allowed { cost } else { 0 });
                 }
             }
@@ -100,8 +118,14 @@ fn load(table: &Table, counts: &Counts, calls: u64, several: bool, rng: &mut Rng
             2 => {
                 let _ = table.peek_at(FIRST, &bytes, now, cost);
             }
-            3..=7 => counts.add(key, if table.check_at(FIRST, &bytes, now, cost).is_allowed() { cost } else { 0 }),
-            _ => counts.add(key, if table.admit_at(FIRST, &bytes, now, cost) == Verdict::Allowed { cost } else { 0 }),
+            3..=7 => counts.add(
+                key,
+                if table.check_at(FIRST, &bytes, now, cost).is_allowed() { cost } else { 0 },
+            ),
+            _ => counts.add(
+                key,
+                if table.admit_at(FIRST, &bytes, now, cost) == Verdict::Allowed { cost } else { 0 },
+            ),
         }
     }
 }
@@ -120,8 +144,8 @@ fn frozen(on_full: OnFull, several: bool, calls: u64) -> (Table, Counts, Stats, 
             let mut swept = 0;
             while !done.load(Ordering::Relaxed) {
                 swept += table.sweep(0, u64::MAX, NOW).vacated;
-                // A key that is evicted and comes back during the survey may be seen twice. Without evictions that
-                // must not happen.
+                // A key that is evicted and comes back during the survey may be seen twice. Without
+                // evictions that must not happen.
                 if on_full == OnFull::Deny {
                     entries(&table, NOW);
                 }
@@ -148,15 +172,20 @@ fn a_full_table_that_denies_charges_exactly_what_it_admits() {
         assert!(stats.refused > 0 && stats.inherited + stats.untracked + stats.evicted == 0);
         let found = entries(&table, NOW);
         for key in 0..counts.keys() {
-            let remaining = entry_of(&table, &found, FIRST, key).map_or(BURST, |entry| entry.remaining);
+            let remaining =
+                entry_of(&table, &found, FIRST, key).map_or(BURST, |entry| entry.remaining);
             assert_eq!(remaining, BURST - counts.of(key), "key {key}");
         }
         // The keys that all threads asked for were admitted exactly their burst.
-        assert!((0..64).all(|key| [0, BURST].contains(&counts.of(key))), "one of the popular keys is not used up");
+        assert!(
+            (0..64).all(|key| [0, BURST].contains(&counts.of(key))),
+            "one of the popular keys is not used up"
+        );
     }
 }
 
-/// A new key takes over the debt with the slot, so the charges in all slots equal the admitted permits.
+/// A new key takes over the debt with the slot, so the charges in all slots equal the admitted
+/// permits.
 #[test]
 fn a_full_table_that_inherits_charges_exactly_what_it_admits() {
     for several in [false, true] {
@@ -175,7 +204,8 @@ fn a_full_table_that_allows_counts_what_it_does_not_charge() {
     assert_eq!(charged + stats.untracked, counts.sum());
 }
 
-/// A new key is fresh, and the table forgets the evicted key: each eviction forgets one burst at most.
+/// A new key is fresh, and the table forgets the evicted key: each eviction forgets one burst at
+/// most.
 #[test]
 fn a_full_table_that_evicts_counts_whom_it_forgets() {
     let (_, counts, stats, charged) = frozen(OnFull::EvictNearest, false, 60_000 * rounds());
@@ -185,7 +215,8 @@ fn a_full_table_that_evicts_counts_whom_it_forgets() {
     assert!(charged <= counts.sum(), "{charged} > {}", counts.sum());
 }
 
-/// Resets while all threads make requests: a key gets at most its burst, and another one for each reset.
+/// Resets while all threads make requests: a key gets at most its burst, and another one for each
+/// reset.
 #[test]
 fn a_reset_gives_one_burst() {
     let table = table(OnFull::Deny, &["1/1048576ns burst 20"]);
@@ -206,7 +237,12 @@ fn a_reset_gives_one_burst() {
     let mut nearest = 0;
     for key in 0..counts.keys() {
         let most = BURST * (1 + resets.of(key));
-        assert!(counts.of(key) <= most, "key {key}: {} admitted, {} resets", counts.of(key), resets.of(key));
+        assert!(
+            counts.of(key) <= most,
+            "key {key}: {} admitted, {} resets",
+            counts.of(key),
+            resets.of(key)
+        );
         nearest = nearest.max(counts.of(key) * 100 / most);
     }
     assert_near("resets", nearest, 100);
@@ -217,8 +253,8 @@ fn a_reset_gives_one_burst() {
     assert_eq!(stats.keys, found.len() as u64);
 }
 
-/// All threads at one time, which moves between rounds: each key gets exactly its bucket's bound while ever more keys
-/// come and go, and a sweep makes no difference.
+/// All threads at one time, which moves between rounds: each key gets exactly its bucket's bound
+/// while ever more keys come and go, and a sweep makes no difference.
 #[test]
 fn a_moving_clock_keeps_every_bound() {
     const INTERVAL: u64 = MS;
@@ -256,8 +292,9 @@ fn a_moving_clock_keeps_every_bound() {
     entries(&table, NOW + elapsed);
 }
 
-/// Each thread's clock is behind by up to SKEW. A key with a burst of one may lose its slot SKEW before its debt is
-/// paid by its own thread's clock, so its permits are at least INTERVAL − SKEW apart.
+/// Each thread's clock is behind by up to SKEW. A key with a burst of one may lose its slot SKEW
+/// before its debt is paid by its own thread's clock, so its permits are at least INTERVAL − SKEW
+/// apart.
 #[test]
 fn stale_clocks_gain_no_more_than_they_are_stale() {
     const INTERVAL: u64 = 10 * MS;
@@ -270,11 +307,15 @@ fn stale_clocks_gain_no_more_than_they_are_stale() {
     together(|n| {
         let mut rng = Rng(n);
         for call in 0..calls {
-            // Each call reads the time again. A thread that is stopped here would have a time older than SKEW, so the
-            // clock waits for it (each call moves the clock by one step, and no further than the other threads'
-            // calls).
+            // Each call reads the time again. A thread that is stopped here would have a time older
+            // than SKEW, so the clock waits for it (each call moves the clock by one step, and no
+            // further than the other threads' calls).
             let now = clock.fetch_add(STEP, Ordering::Relaxed) - rng.below(SKEW);
-            let key = if rng.one_in(8) { rng.below(counts.keys()) } else { 1_000_000 + call * THREADS + n };
+            let key = if rng.one_in(8) {
+                rng.below(counts.keys())
+            } else {
+                1_000_000 + call * THREADS + n
+            };
             let allowed = table.admit_at(FIRST, &key.to_le_bytes(), now, 1) == Verdict::Allowed;
             if allowed && key < counts.keys() {
                 counts.add(key, 1);
@@ -289,26 +330,29 @@ fn stale_clocks_gain_no_more_than_they_are_stale() {
         assert!(counts.of(key) <= most, "key {key}: {} > {most}", counts.of(key));
         nearest = nearest.max(counts.of(key));
     }
-    // The permits without an early loss of a slot. The bound assumes such a loss each time, which threads do not reach.
+    // The permits without an early loss of a slot. The bound assumes such a loss each time, which
+    // threads do not reach.
     assert_near("stale clocks", nearest, 1 + elapsed / INTERVAL);
 }
 
-/// Makes `changes` changes from policy `a` to `b` and back while all threads make requests. No key gets more than
-/// both policies together give. Returns how near a key came to that, in percent.
+/// Makes `changes` changes from policy `a` to `b` and back while all threads make requests. No key
+/// gets more than both policies together give. Returns how near a key came to that, in percent.
 fn changing(a: &str, b: &str, on_full: OnFull, changes: u64) -> u64 {
     let table = table(on_full, &[a]);
     let (a, b) = (policy(a), policy(b));
     let counts = Counts::new(1_000);
     let (done, calls) = (AtomicBool::new(false), AtomicU64::new(0));
-    // The change after which each thread has begun its latest calls. A call that sleeps through 255 changes may
-    // decide by a version that is gone (docs/internals/table-inside.md), so the changes wait for the slowest thread.
+    // The change after which each thread has begun its latest calls. A call that sleeps through 255
+    // changes may decide by a version that is gone (docs/internals/table-inside.md), so the changes
+    // wait for the slowest thread.
     const BEHIND: u64 = 100;
     let (made, begun) = (AtomicU64::new(0), [(); THREADS as usize].map(|()| AtomicU64::new(0)));
     let slowest = || begun.iter().map(|change| change.load(Ordering::Acquire)).min().unwrap_or(0);
     thread::scope(|scope| {
         scope.spawn(|| {
             for n in 1..=changes {
-                // In the middle of the round: each key has had requests by then, and gets more after.
+                // In the middle of the round: each key has had requests by then, and gets more
+                // after.
                 while calls.load(Ordering::Relaxed) < n * 4_000 || slowest() + BEHIND < n {
                     thread::yield_now();
                 }
@@ -333,17 +377,25 @@ fn changing(a: &str, b: &str, on_full: OnFull, changes: u64) -> u64 {
                 let now = table.policy(FIRST).unwrap();
                 assert!(now == a || now == b, "a policy that nobody set: {now}");
                 let peek = table.peek_at(FIRST, &rng.below(1_000).to_le_bytes(), NOW, 1);
-                assert!(peek.remaining <= a.burst.max(b.burst), "more than either policy has: {peek:?}");
+                assert!(
+                    peek.remaining <= a.burst.max(b.burst),
+                    "more than either policy has: {peek:?}"
+                );
             }
         });
     });
     assert_eq!(table.stats().keys, entries(&table, NOW).len() as u64);
     let (most, mut nearest) = (a.burst + b.burst, 0);
     for key in 0..counts.keys() {
-        assert!(counts.of(key) <= most, "{a} and {b}, {changes} changes: key {key} got {} of {most}", counts.of(key));
+        assert!(
+            counts.of(key) <= most,
+            "{a} and {b}, {changes} changes: key {key} got {} of {most}",
+            counts.of(key)
+        );
         nearest = nearest.max(counts.of(key));
     }
-    // No change of the policy takes permits away: each key can take at least the smaller of the two bursts.
+    // No change of the policy takes permits away: each key can take at least the smaller of the two
+    // bursts.
     for key in 0..counts.keys() {
         let rest = table.take_up_to_at(FIRST, &key.to_le_bytes(), NOW, most);
         let least = a.burst.min(b.burst);
@@ -353,7 +405,8 @@ fn changing(a: &str, b: &str, on_full: OnFull, changes: u64) -> u64 {
     nearest * 100 / most
 }
 
-/// One change of every kind: between policies that carry counts over, and between policies that carry debts over.
+/// One change of every kind: between policies that carry counts over, and between policies that
+/// carry debts over.
 #[test]
 fn s36_a_change_under_load_never_gives_more_than_both_bounds() {
     let mut nearest = 0;
@@ -380,7 +433,8 @@ fn s36_a_change_under_load_never_gives_more_than_both_bounds() {
     assert_near("a change of policy", nearest, 100);
 }
 
-/// A debt that is carried over as a time stays the same through more changes than a table has versions.
+/// A debt that is carried over as a time stays the same through more changes than a table has
+/// versions.
 #[test]
 fn s36_changes_to_and_fro_under_load_never_give_more_than_both_bounds() {
     for (a, b) in [

@@ -28,15 +28,21 @@ fn table(options: &Options, policies: &[&str]) -> Table {
 }
 
 fn charge(table: &Table, policy: PolicyId, key: u64, now: u64, times: u64) -> u64 {
-    (0..times).filter(|_| table.admit_at(policy, &key.to_le_bytes(), now, 1) == Verdict::Allowed).count() as u64
+    (0..times)
+        .filter(|_| table.admit_at(policy, &key.to_le_bytes(), now, 1) == Verdict::Allowed)
+        .count() as u64
 }
 
-/// For every algorithm, and for a larger and a smaller table: each key gets the same answers as in the old table.
+/// For every algorithm, and for a larger and a smaller table: each key gets the same answers as in
+/// the old table.
 #[test]
 fn every_key_is_answered_as_before() {
     for text in ONE_WORD {
         for (old, new) in [(2_000, 50_000), (50_000, 2_000), (5_000, 5_000)] {
-            let (from, to) = (table(&Options::new(old), &["1/s", text]), table(&Options::new(new), &["1/s", text]));
+            let (from, to) = (
+                table(&Options::new(old), &["1/s", text]),
+                table(&Options::new(new), &["1/s", text]),
+            );
             for key in 0..2_000 {
                 charge(&from, SECOND, key, NOW + key * SEC, key % 6);
             }
@@ -50,10 +56,12 @@ fn every_key_is_answered_as_before() {
                 let bytes = key.to_le_bytes();
                 let owes = from.peek_at(SECOND, &bytes, later, 1).reset_after != 0;
                 for now in [later, later + HOUR / 7] {
-                    let (got, want) = (to.peek_at(SECOND, &bytes, now, 1), from.peek_at(SECOND, &bytes, now, 1));
+                    let (got, want) =
+                        (to.peek_at(SECOND, &bytes, now, 1), from.peek_at(SECOND, &bytes, now, 1));
                     match owes {
                         true => assert_eq!(got, want, "{text}: key {key}"),
-                        // A key that was not copied is fresh. If an idle state gains slack, that is less than it had.
+                        // A key that was not copied is fresh. If an idle state gains slack, that is
+                        // less than it had.
                         false => assert!(got.remaining <= want.remaining, "{text}: key {key}"),
                     }
                 }
@@ -67,7 +75,8 @@ fn every_key_is_answered_as_before() {
 #[test]
 fn to_copy_again_brings_over_what_came_since() {
     for text in ONE_WORD {
-        let (from, to) = (table(&Options::new(1_000), &[text]), table(&Options::new(9_000), &[text]));
+        let (from, to) =
+            (table(&Options::new(1_000), &[text]), table(&Options::new(9_000), &[text]));
         charge(&from, FIRST, 1, NOW, 2);
         charge(&from, FIRST, 2, NOW, 2);
         to.copy_from(&from, NOW).unwrap();
@@ -123,7 +132,8 @@ fn who_finds_no_place_is_counted() {
 /// Keys without a request since their policy changed are converted to the present version.
 #[test]
 fn a_former_version_of_a_policy_is_adopted() {
-    let (from, to) = (table(&Options::new(1_000), &["1/h"]), table(&Options::new(3_000), &["2/h burst 4"]));
+    let (from, to) =
+        (table(&Options::new(1_000), &["1/h"]), table(&Options::new(3_000), &["2/h burst 4"]));
     charge(&from, FIRST, 1, NOW, 1);
     from.set_policy(FIRST, &policy("2/h burst 4")).unwrap();
     assert_eq!(to.copy_from(&from, NOW).unwrap().copied, 1);
@@ -149,7 +159,8 @@ fn another_rate_counts_what_has_been_taken() {
             assert_eq!(charge(&from, FIRST, key, NOW, key), key);
         }
         assert_eq!(to.copy_from(&from, NOW).unwrap().lost, 0);
-        let got = [0, 1, 2, 3, 4, 5, 6].map(|key: u64| to.peek_at(FIRST, &key.to_le_bytes(), NOW, 0).remaining);
+        let got = [0, 1, 2, 3, 4, 5, 6]
+            .map(|key: u64| to.peek_at(FIRST, &key.to_le_bytes(), NOW, 0).remaining);
         assert_eq!(got, left, "{old} to {new}");
     }
 }
@@ -170,26 +181,34 @@ fn exempt_keys_stay_exempt() {
 fn tables_that_do_not_fit_are_refused() {
     let options = Options::new(1_000);
     let from = table(&options, &["1/h", "2/h"]);
-    let to = |options: &Options, policies: &[&str]| table(options, policies).copy_from(&from, NOW).map(|_| ());
+    let to = |options: &Options, policies: &[&str]| {
+        table(options, policies).copy_from(&from, NOW).map(|_| ())
+    };
     assert_eq!(to(&options, &["1/h", "2/h"]), Ok(()));
     assert_eq!(to(&options, &["1/h", "2/h", "3/h"]), Ok(()));
     assert_eq!(to(&options.with_seed(12), &["1/h", "2/h"]), Err(TableError::OtherOptions));
-    assert_eq!(to(&Options { clock: Source::Coarse, ..options }, &["1/h", "2/h"]), Err(TableError::OtherOptions));
+    assert_eq!(
+        to(&Options { clock: Source::Coarse, ..options }, &["1/h", "2/h"]),
+        Err(TableError::OtherOptions)
+    );
     assert_eq!(to(&options, &["1/h"]), Err(TableError::OtherPolicies));
     assert_eq!(to(&options, &["3/s algo sliding-log"]), Err(TableError::Mixed));
 }
 
-/// A copy while threads use both tables: no key has two slots, and no key gets more than its bound in the new table.
+/// A copy while threads use both tables: no key has two slots, and no key gets more than its bound
+/// in the new table.
 #[test]
 fn both_may_be_in_use() {
     const KEYS: u64 = 3_000;
-    let (from, to) = (table(&Options::new(KEYS), &["3/day"]), table(&Options::new(2 * KEYS), &["3/day"]));
+    let (from, to) =
+        (table(&Options::new(KEYS), &["3/day"]), table(&Options::new(2 * KEYS), &["3/day"]));
     for key in 0..KEYS {
         charge(&from, FIRST, key, NOW, 2);
     }
     let (done, asked) = (AtomicBool::new(false), AtomicU64::new(0));
     let admitted: u64 = thread::scope(|scope| {
-        // The new table is asked for the even keys only, so an odd one owes there what has been copied.
+        // The new table is asked for the even keys only, so an odd one owes there what has been
+        // copied.
         let user = scope.spawn(|| {
             let mut admitted = 0;
             while !done.load(Ordering::Relaxed) {
@@ -209,8 +228,10 @@ fn both_may_be_in_use() {
     });
     assert!(admitted <= 3 * KEYS / 2);
     assert!(to.validate(NOW).is_sound());
-    let remaining = |table: &Table, key: u64| table.peek_at(FIRST, &key.to_le_bytes(), NOW, 1).remaining;
-    // Charges in the old table before the copies count in the new one. Charges during the copies may not ...
+    let remaining =
+        |table: &Table, key: u64| table.peek_at(FIRST, &key.to_le_bytes(), NOW, 1).remaining;
+    // Charges in the old table before the copies count in the new one. Charges during the copies
+    // may not ...
     assert!((0..KEYS).all(|key| remaining(&to, key) <= 1));
     // ... until the next copy.
     to.copy_from(&from, NOW).unwrap();

@@ -1,5 +1,5 @@
-//! Policies that change more often than the 4,096 compiled versions that a process keeps for all its threads.
-//! `table_changes` tests the memory that they take.
+//! Policies that change more often than the 4,096 compiled versions that a process keeps for all
+//! its threads. `table_changes` tests the memory that they take.
 
 use crate::common::{Rng, DAY, MS, SEC};
 use std::ptr::NonNull;
@@ -60,8 +60,9 @@ fn any_policy(rng: &mut Rng) -> Policy {
     text.parse().unwrap_or_else(|why| panic!("{text}: {why}"))
 }
 
-/// Two tables get the same changes and requests. One is attached again and again, so it always decides by versions
-/// that the process keeps for all threads. The other has far more versions. All answers are the same.
+/// Two tables get the same changes and requests. One is attached again and again, so it always
+/// decides by versions that the process keeps for all threads. The other has far more versions. All
+/// answers are the same.
 #[test]
 fn decisions_after_many_changes_are_those_of_a_process_that_has_seen_few() {
     const POLICIES: u32 = 3;
@@ -84,7 +85,10 @@ fn decisions_after_many_changes_are_those_of_a_process_that_has_seen_few() {
                     let keep = if rng.one_in(4) { Keep::Time } else { Keep::Count };
                     old.set_policy_keeping(id, &policy, keep).unwrap();
                     young.set_policy_keeping(id, &policy, keep).unwrap();
-                    assert_eq!(old.admit_at(id, b"anybody", now, 1), young.admit_at(id, b"anybody", now, 1));
+                    assert_eq!(
+                        old.admit_at(id, b"anybody", now, 1),
+                        young.admit_at(id, b"anybody", now, 1)
+                    );
                     changes += 1;
                     if changes % 1_000 == 0 {
                         drop(young);
@@ -93,10 +97,19 @@ fn decisions_after_many_changes_are_those_of_a_process_that_has_seen_few() {
                         assert!(old.entries(now).eq(young.entries(now)), "after {changes} changes");
                     }
                 }
-                2 => assert_eq!(old.peek_at(id, &key, now, cost), young.peek_at(id, &key, now, cost)),
-                3 => assert_eq!(old.take_up_to_at(id, &key, now, cost), young.take_up_to_at(id, &key, now, cost)),
-                4 if rng.one_in(50) => assert_eq!(old.sweep(0, u64::MAX, now), young.sweep(0, u64::MAX, now)),
-                5 if rng.one_in(20) => assert_eq!(old.reset_at(id, &key, now), young.reset_at(id, &key, now)),
+                2 => {
+                    assert_eq!(old.peek_at(id, &key, now, cost), young.peek_at(id, &key, now, cost))
+                }
+                3 => assert_eq!(
+                    old.take_up_to_at(id, &key, now, cost),
+                    young.take_up_to_at(id, &key, now, cost)
+                ),
+                4 if rng.one_in(50) => {
+                    assert_eq!(old.sweep(0, u64::MAX, now), young.sweep(0, u64::MAX, now))
+                }
+                5 if rng.one_in(20) => {
+                    assert_eq!(old.reset_at(id, &key, now), young.reset_at(id, &key, now))
+                }
                 6 => {
                     let keys = [(); 5].map(|()| rng.below(9_000).to_le_bytes());
                     let requests = keys.each_ref().map(|key| Request { policy: id, key, cost });
@@ -107,7 +120,11 @@ fn decisions_after_many_changes_are_those_of_a_process_that_has_seen_few() {
                 }
                 _ => {
                     let decision = old.check_at(id, &key, now, cost);
-                    assert_eq!(decision, young.check_at(id, &key, now, cost), "after {changes} changes");
+                    assert_eq!(
+                        decision,
+                        young.check_at(id, &key, now, cost),
+                        "after {changes} changes"
+                    );
                     allowed += u64::from(decision.is_allowed());
                 }
             }
@@ -122,11 +139,11 @@ fn decisions_after_many_changes_are_those_of_a_process_that_has_seen_few() {
 /// The permits of a key while the clock stands still.
 const BURST: u64 = 20;
 
-/// The policies of the requests while they change: each is new, and every second one pays debts ten times as fast, so
-/// keys move to other slots.
+/// The policies of the requests while they change: each is new, and every second one pays debts ten
+/// times as fast, so keys move to other slots.
 ///
-/// All have one burst. Under a smaller burst a key with as many permits left would be full, and so begin anew under
-/// the next larger one.
+/// All have one burst. Under a smaller burst a key with as many permits left would be full, and so
+/// begin anew under the next larger one.
 fn fresh(n: u64) -> Policy {
     let limit = if n % 2 == 0 { 1_000 + n } else { 10_000 + n };
     Policy { limit, burst: BURST, init: BURST, ..Policy::new(1, 1_000 * SEC) }
@@ -134,8 +151,8 @@ fn fresh(n: u64) -> Policy {
 
 const KEYS: u64 = 1_000;
 
-/// A thread that sleeps through more than a hundred changes may leave a slot under a version that is gone
-/// (docs/internals/table-inside.md). These tests change less often while one sleeps.
+/// A thread that sleeps through more than a hundred changes may leave a slot under a version that
+/// is gone (docs/internals/table-inside.md). These tests change less often while one sleeps.
 const ASLEEP: u64 = 32;
 
 /// Waits until each thread has made another request, which began after this call.
@@ -148,22 +165,26 @@ fn wait_for_each(asked: &[AtomicU64]) {
     }
 }
 
-/// While the clock stands still, each key is admitted at most one burst, under however many policies. (The tables
-/// refuse new keys when they are full, because a key that is evicted begins anew.)
+/// While the clock stands still, each key is admitted at most one burst, under however many
+/// policies. (The tables refuse new keys when they are full, because a key that is evicted begins
+/// anew.)
 fn assert_within_the_burst(admitted: &[AtomicU64]) {
     let admitted: Vec<u64> = admitted.iter().map(|key| key.load(Ordering::Relaxed)).collect();
     assert!(admitted.iter().all(|got| *got <= BURST), "{:?}", admitted.iter().max());
     assert!(admitted.iter().sum::<u64>() >= KEYS * 4, "hardly anybody was admitted");
 }
 
-/// Threads decide while the policy changes without end: each thread compiles the versions that the process does not
-/// keep.
+/// Threads decide while the policy changes without end: each thread compiles the versions that the
+/// process does not keep.
 #[test]
 fn threads_decide_while_policies_change_without_end() {
     const THREADS: u64 = 4;
     const CHANGES: u64 = 3_000;
-    let table =
-        Table::private(&Options::new(1).with_seed(5).with_on_full(OnFull::Deny), &[Policy::new(1, SEC)]).unwrap();
+    let table = Table::private(
+        &Options::new(1).with_seed(5).with_on_full(OnFull::Deny),
+        &[Policy::new(1, SEC)],
+    )
+    .unwrap();
     outlast(&table);
     table.set_policy(FIRST, &fresh(0)).unwrap();
     let admitted: Vec<AtomicU64> = (0..KEYS).map(|_| AtomicU64::new(0)).collect();
@@ -214,18 +235,24 @@ extern "C" fn decide(_: libc::c_int) {
     BY_HANDLER[usize::from(allowed)].fetch_add(1, Ordering::Relaxed);
 }
 
-/// A signal handler decides on a thread that it interrupts in the middle of a decision, mostly under a newer version.
+/// A signal handler decides on a thread that it interrupts in the middle of a decision, mostly
+/// under a newer version.
 #[test]
 fn a_handler_decides_in_the_midst_of_a_decision() {
     const SIGNALS: u64 = 1_000;
-    let table =
-        Table::private(&Options::new(1).with_seed(5).with_on_full(OnFull::Deny), &[Policy::new(1, SEC)]).unwrap();
+    let table = Table::private(
+        &Options::new(1).with_seed(5).with_on_full(OnFull::Deny),
+        &[Policy::new(1, SEC)],
+    )
+    .unwrap();
     let table: &'static Table = Box::leak(Box::new(table));
     outlast(table);
     table.set_policy(FIRST, &fresh(0)).unwrap();
     INTERRUPTED.store(std::ptr::from_ref(table).cast_mut(), Ordering::Relaxed);
     // SAFETY: the handler decides, which takes no lock and, after so many changes, no memory.
-    unsafe { libc::signal(libc::SIGUSR1, decide as extern "C" fn(libc::c_int) as libc::sighandler_t) };
+    unsafe {
+        libc::signal(libc::SIGUSR1, decide as extern "C" fn(libc::c_int) as libc::sighandler_t)
+    };
     let admitted: Vec<AtomicU64> = (0..KEYS).map(|_| AtomicU64::new(0)).collect();
     let (done, asked, deciding) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
     thread::scope(|scope| {
@@ -243,13 +270,17 @@ fn a_handler_decides_in_the_midst_of_a_decision() {
         while deciding.load(Ordering::Acquire) == 0 {
             thread::yield_now();
         }
-        let handled = || BY_HANDLER[0].load(Ordering::Relaxed) + BY_HANDLER[1].load(Ordering::Relaxed);
+        let handled =
+            || BY_HANDLER[0].load(Ordering::Relaxed) + BY_HANDLER[1].load(Ordering::Relaxed);
         let mut changes = 0;
         while handled() < SIGNALS && changes < 10_000_000 {
             changes += 1;
             table.set_policy(FIRST, &fresh(changes % 100_000)).unwrap();
-            // SAFETY: the thread ends after `done` is set, below.
-            assert_eq!(unsafe { libc::pthread_kill(deciding.load(Ordering::Relaxed), libc::SIGUSR1) }, 0);
+            assert_eq!(
+                // SAFETY: the thread ends after `done` is set, below.
+                unsafe { libc::pthread_kill(deciding.load(Ordering::Relaxed), libc::SIGUSR1) },
+                0
+            );
             if changes % ASLEEP == 0 {
                 wait_for_each(std::slice::from_ref(&asked));
             }
@@ -258,8 +289,14 @@ fn a_handler_decides_in_the_midst_of_a_decision() {
     });
     assert_within_the_burst(&admitted);
     let [denied, allowed] = [0, 1].map(|n| BY_HANDLER[n].load(Ordering::Relaxed));
-    assert!(denied + allowed >= SIGNALS && allowed <= BURST, "{denied} and {allowed} by the handler");
+    assert!(
+        denied + allowed >= SIGNALS && allowed <= BURST,
+        "{denied} and {allowed} by the handler"
+    );
     let counts = table.counts(FIRST).unwrap();
-    assert_eq!(counts.allowed + counts.denied, asked.load(Ordering::Relaxed) + denied + allowed + MANY);
+    assert_eq!(
+        counts.allowed + counts.denied,
+        asked.load(Ordering::Relaxed) + denied + allowed + MANY
+    );
     assert!(table.validate(NOW).is_sound());
 }

@@ -18,7 +18,8 @@ fn a_table_goes_on_after_a_restart() {
         for _ in 0..400 {
             let key = rng.below(500) as usize;
             let cost = rng.within(1, 2);
-            let admitted = table.admit_at(FIRST, &(key as u32).to_le_bytes(), now, cost) == Verdict::Allowed;
+            let admitted =
+                table.admit_at(FIRST, &(key as u32).to_le_bytes(), now, cost) == Verdict::Allowed;
             used[key] += if admitted { cost } else { 0 };
         }
         // Less than a permit's time, in all.
@@ -29,7 +30,8 @@ fn a_table_goes_on_after_a_restart() {
     }
 }
 
-/// Makes the file one of another boot, which ended at the table's time `then`, `downtime` ago by the wall clock.
+/// Makes the file one of another boot, which ended at the table's time `then`, `downtime` ago by
+/// the wall clock.
 fn another_boot(path: &Path, then: u64, wall: u64) {
     let mut words = words(path);
     words[BOOT] ^= 0x5555;
@@ -45,20 +47,23 @@ fn wall_clock() -> u64 {
     since.unwrap().as_nanos() as u64
 }
 
-/// Real time passes in this test, seconds of it on a busy machine: a permit comes every minute, so that half a minute
-/// is enough for all of it.
+/// Real time passes in this test, seconds of it on a busy machine: a permit comes every minute, so
+/// that half a minute is enough for all of it.
 #[test]
 fn m10_times_go_on_after_a_boot_by_the_wall_clock() {
     let dir = Dir::new();
-    // The clock of this boot is far ahead of the one before, or far behind it, or went on as if nothing had happened.
+    // The clock of this boot is far ahead of the one before, or far behind it, or went on as if
+    // nothing had happened.
     for then in [100 * DAY, HOUR, 3_000 * DAY] {
         let path = dir.path(&then.to_string());
         let table = make(&path);
         assert_eq!(table.take_up_to_at(FIRST, b"used up", then, 20), 20);
         assert_eq!(table.take_up_to_at(FIRST, b"used", then, 8), 8);
         drop(table);
-        let remaining =
-            |table: &Table| [b"used up".as_slice(), b"used", b"never"].map(|key| table.peek(FIRST, key, 1).remaining);
+        let remaining = |table: &Table| {
+            [b"used up".as_slice(), b"used", b"never"]
+                .map(|key| table.peek(FIRST, key, 1).remaining)
+        };
         // Seven minutes and a half: seven permits.
         another_boot(&path, then, wall_clock() - 7 * MIN - 30 * SEC);
         let table = make(&path);
@@ -75,7 +80,8 @@ fn m10_times_go_on_after_a_boot_by_the_wall_clock() {
     }
 }
 
-/// The wall clock was set back during the downtime: the table's time stands still, and no key's debt is forgiven.
+/// The wall clock was set back during the downtime: the table's time stands still, and no key's
+/// debt is forgiven.
 #[test]
 fn m10_a_wall_clock_that_went_back_forgives_nothing() {
     let dir = Dir::new();
@@ -112,7 +118,10 @@ fn m10_many_come_first_after_a_boot() {
         for n in 0..40 {
             // One clock with one offset never goes back, in no thread.
             let now = tables[n % 4].now();
-            assert!(now >= last && now < then + HOUR + 30 * SEC, "round {round}: {now} after {last}");
+            assert!(
+                now >= last && now < then + HOUR + 30 * SEC,
+                "round {round}: {now} after {last}"
+            );
             last = now;
         }
         drop(tables);

@@ -1,4 +1,5 @@
-//! Tables in files: files that `open` refuses and leaves alone, damaged files, and times after a restart and a boot.
+//! Tables in files: files that `open` refuses and leaves alone, damaged files, and times after a
+//! restart and a boot.
 
 mod boots;
 #[path = "../common/mod.rs"]
@@ -16,8 +17,8 @@ use tollbar::{Policy, Verdict};
 
 const FIRST: PolicyId = PolicyId::FIRST;
 
-/// The indices of the header's words: see src/table/memory/layout.rs. The first twelve words never change, and the
-/// last of these is their checksum.
+/// The indices of the header's words: see src/table/memory/layout.rs. The first twelve words never
+/// change, and the last of these is their checksum.
 const LAYOUT: usize = 1;
 const FIXED: usize = 13;
 /// `boot`: the name of the boot that the table's clock belongs to, in two words.
@@ -31,7 +32,8 @@ const WALL_TIME: usize = 17;
 const INODE: usize = 24;
 /// `on_machine_clock`: 1 if the maker's clock was the machine's.
 const ON_MACHINE_CLOCK: usize = 25;
-/// The first record of a version, a policy with its checksum, is number 0, which is never used. A record has 16 words.
+/// The first record of a version, a policy with its checksum, is number 0, which is never used. A
+/// record has 16 words.
 const RECORDS: usize = 4096 / 8;
 
 /// A directory that is removed when it is dropped.
@@ -72,7 +74,11 @@ fn make(path: &Path) -> Table {
 }
 
 fn words(path: &Path) -> Vec<u64> {
-    fs::read(path).unwrap().chunks_exact(8).map(|bytes| u64::from_ne_bytes(bytes.try_into().unwrap())).collect()
+    fs::read(path)
+        .unwrap()
+        .chunks_exact(8)
+        .map(|bytes| u64::from_ne_bytes(bytes.try_into().unwrap()))
+        .collect()
 }
 
 fn write(path: &Path, words: &[u64]) {
@@ -99,8 +105,13 @@ fn another_table_is_refused_and_stays_as_it_is() {
         let before = words(&path);
         assert_eq!(Table::file(&path, &options, &policies(texts)).err(), Some(error));
         let after = words(&path);
-        let changed: Vec<usize> = (0..before.len()).filter(|&n| before.get(n) != after.get(n)).collect();
-        assert_eq!((before.len(), changed), (after.len(), vec![]), "{error:?}: words of the file were changed");
+        let changed: Vec<usize> =
+            (0..before.len()).filter(|&n| before.get(n) != after.get(n)).collect();
+        assert_eq!(
+            (before.len(), changed),
+            (after.len(), vec![]),
+            "{error:?}: words of the file were changed"
+        );
     };
     use TableError::{OtherCapacity, OtherOptions, OtherPolicies};
     other(Options { capacity: 11, ..options() }, &TEXTS, OtherCapacity);
@@ -125,7 +136,8 @@ fn another_table_is_refused_and_stays_as_it_is() {
     assert_eq!(table.admit_at(FIRST, b"k", DAY, 1), Verdict::Denied, "it is the same table");
 }
 
-/// A sparse copy of another table, as `cp --sparse` makes it, is refused before `open` reserves its space.
+/// A sparse copy of another table, as `cp --sparse` makes it, is refused before `open` reserves its
+/// space.
 #[test]
 fn a_refused_file_takes_no_room() {
     let dir = Dir::new();
@@ -136,7 +148,9 @@ fn a_refused_file_takes_no_room() {
     fs::remove_file(&path).unwrap();
     let copy = fs::File::create(&path).unwrap();
     copy.set_len(bytes.len() as u64).unwrap();
-    for (n, block) in bytes.chunks(4096).enumerate().filter(|(_, block)| block.iter().any(|byte| *byte != 0)) {
+    for (n, block) in
+        bytes.chunks(4096).enumerate().filter(|(_, block)| block.iter().any(|byte| *byte != 0))
+    {
         copy.write_all_at(block, n as u64 * 4096).unwrap();
     }
     let blocks = || fs::metadata(&path).unwrap().blocks();
@@ -148,7 +162,11 @@ fn a_refused_file_takes_no_room() {
         (Options { on_full: OnFull::Allow, ..options }, &TEXTS[..], TableError::OtherOptions),
         (options, &TEXTS[..1], TableError::OtherPolicies),
         (options, &["60/h burst 20", "11/min algo fixed-window"][..], TableError::OtherPolicies),
-        (options, &["60/h burst 20", "10/min algo fixed-window", "1/s"][..], TableError::OtherPolicies),
+        (
+            options,
+            &["60/h burst 20", "10/min algo fixed-window", "1/s"][..],
+            TableError::OtherPolicies,
+        ),
     ];
     for (options, texts, error) in others {
         assert_eq!(Table::file(&path, &options, &policies(texts)).err(), Some(error));
@@ -172,12 +190,19 @@ fn what_is_no_table_is_refused_and_stays_as_it_is() {
     }
     for more in [1, 64, 4096, 1 << 20] {
         fs::write(&path, &whole).unwrap();
-        fs::File::options().write(true).open(&path).unwrap().set_len((whole.len() + more) as u64).unwrap();
+        fs::File::options()
+            .write(true)
+            .open(&path)
+            .unwrap()
+            .set_len((whole.len() + more) as u64)
+            .unwrap();
         refused(&path, Truncated);
     }
     let mut rng = Rng(1);
     let garbage: Vec<u8> = whole.iter().map(|_| rng.next() as u8).collect();
-    for garbage in [garbage, vec![0; whole.len()], vec![0xff; whole.len()], b"tollbar\r\nlimits".to_vec()] {
+    for garbage in
+        [garbage, vec![0; whole.len()], vec![0xff; whole.len()], b"tollbar\r\nlimits".to_vec()]
+    {
         fs::write(&path, garbage).unwrap();
         refused(&path, NotATable);
     }
@@ -195,12 +220,18 @@ fn what_is_no_table_is_refused_and_stays_as_it_is() {
     refused(&path, Corrupt);
     // A whole header of a larger table, in a file of this one's length.
     let large = dir.path("large");
-    drop(Table::file(&large, &Options { capacity: 100_000, ..options() }, &policies(&TEXTS)).unwrap());
+    drop(
+        Table::file(&large, &Options { capacity: 100_000, ..options() }, &policies(&TEXTS))
+            .unwrap(),
+    );
     let head = words(&large);
     with(&|words| words[..512].copy_from_slice(&head[..512]));
     assert_eq!(Table::open(&path).err(), Some(Truncated));
     // For another capacity `open` returns that error first.
-    assert_eq!(Table::file(&path, &options(), &policies(&TEXTS)).err(), Some(TableError::OtherCapacity));
+    assert_eq!(
+        Table::file(&path, &options(), &policies(&TEXTS)).err(),
+        Some(TableError::OtherCapacity)
+    );
     let larger = Options { capacity: 100_000, ..options() };
     assert_eq!(Table::file(&path, &larger, &policies(&TEXTS)).err(), Some(Truncated));
 }
@@ -213,7 +244,8 @@ fn answers(table: &Table) {
         let _ = table.check_at(id, b"new", DAY, 1);
         let _ = table.peek_at(id, b"k", DAY, 1);
         table.take_up_to_at(id, b"k", DAY, 3);
-        let _ = (table.reset_at(id, b"k", DAY), table.policy(id), table.set_policy(id, &policy("7/s")));
+        let _ =
+            (table.reset_at(id, b"k", DAY), table.policy(id), table.set_policy(id, &policy("7/s")));
         let _ = (table.exempt(id, b"e"), table.unexempt(id, b"e"));
     }
     let _ = table.add_policy(&policy("8/s"));
@@ -222,8 +254,8 @@ fn answers(table: &Table) {
     table.stats();
 }
 
-/// Each word of the header, those of the policies that are current and some beyond, is damaged in four ways. The
-/// first twelve have a checksum. Damage to a later word is found, or does no harm.
+/// Each word of the header, those of the policies that are current and some beyond, is damaged in
+/// four ways. The first twelve have a checksum. Damage to a later word is found, or does no harm.
 #[test]
 fn a_damaged_header_is_refused_or_does_no_harm() {
     let dir = Dir::new();
@@ -233,12 +265,15 @@ fn a_damaged_header_is_refused_or_does_no_harm() {
     drop(table);
     let whole = words(&path);
     for n in 0..200 {
-        for damage in [|w: u64| !w, |w: u64| w ^ 1, |w: u64| w ^ 1 << 40, |w: u64| w.wrapping_add(1 << 16)] {
+        for damage in
+            [|w: u64| !w, |w: u64| w ^ 1, |w: u64| w ^ 1 << 40, |w: u64| w.wrapping_add(1 << 16)]
+        {
             let mut damaged = whole.clone();
             damaged[n] = damage(damaged[n]);
             write(&path, &damaged);
             if n < FIXED {
-                let error = [TableError::NotATable, TableError::Version, TableError::Corrupt][n.min(2)];
+                let error =
+                    [TableError::NotATable, TableError::Version, TableError::Corrupt][n.min(2)];
                 refused(&path, error);
                 continue;
             }
@@ -270,7 +305,11 @@ fn a_damaged_policy_denies_its_keys() {
         let mut damaged = whole.clone();
         damaged[record + n] ^= 1 << (n + 20);
         write(&path, &damaged);
-        assert_eq!(Table::file(&path, &options(), &policies(&TEXTS)).err(), Some(TableError::Corrupt), "word {n}");
+        assert_eq!(
+            Table::file(&path, &options(), &policies(&TEXTS)).err(),
+            Some(TableError::Corrupt),
+            "word {n}"
+        );
         let table = Table::open(&path).unwrap();
         assert_eq!(table.policy(FIRST), Err(RequestError::Corrupt));
         assert_eq!(table.check(FIRST, b"k", 1).verdict, Verdict::Denied);
@@ -319,8 +358,8 @@ fn child(case: &str, dir: &Dir) {
     assert!(output.status.success(), "{case}: {}", String::from_utf8_lossy(&output.stdout));
 }
 
-/// A disk without room for the table, simulated by a limit on the size of files. (A full disk itself is tested where
-/// the memory is: src/table/region/tests.)
+/// A disk without room for the table, simulated by a limit on the size of files. (A full disk
+/// itself is tested where the memory is: src/table/region/tests.)
 #[test]
 fn without_room_nothing_is_made() {
     child("no room", &Dir::new());
@@ -344,8 +383,9 @@ fn utc() -> u64 {
     since_1970.as_nanos() as u64 - tollbar::clock::TIME_ZERO
 }
 
-/// A daily window ends at midnight UTC in every kind of table, not a day after the machine's start. (Real clocks: a
-/// busy machine may put seconds between two readings, and a test that runs over midnight is not judged.)
+/// A daily window ends at midnight UTC in every kind of table, not a day after the machine's start.
+/// (Real clocks: a busy machine may put seconds between two readings, and a test that runs over
+/// midnight is not judged.)
 #[test]
 fn windows_begin_at_full_days_of_utc() {
     let dir = Dir::new();
@@ -363,7 +403,10 @@ fn windows_begin_at_full_days_of_utc() {
             let refused = table.check(FIRST, b"k", 1);
             let left = DAY - before % DAY;
             if utc() / DAY == before / DAY {
-                assert!(refused.retry_after.abs_diff(left) < 30 * SEC, "{clock:?}: {refused:?}, {left}");
+                assert!(
+                    refused.retry_after.abs_diff(left) < 30 * SEC,
+                    "{clock:?}: {refused:?}, {left}"
+                );
             }
             let zero = if clock == Source::Wall { tollbar::clock::TIME_ZERO } else { 0 };
             assert!((table.now() - zero).abs_diff(utc()) < 30 * SEC, "{clock:?}");
@@ -371,8 +414,8 @@ fn windows_begin_at_full_days_of_utc() {
     }
 }
 
-/// Two processes that were started before and after the system's clock was set have tables whose times differ. A
-/// key's debt is copied as permits, at each table's own time.
+/// Two processes that were started before and after the system's clock was set have tables whose
+/// times differ. A key's debt is copied as permits, at each table's own time.
 #[test]
 fn a_copy_from_a_table_of_another_time_keeps_what_keys_owe() {
     for policy in ["7/h burst 5", "5/h algo fixed-window", "7/h algo interval burst 5"] {
@@ -384,7 +427,8 @@ fn a_copy_from_a_table_of_another_time_keeps_what_keys_owe() {
             header[OFFSET] = header[OFFSET].wrapping_add(ahead).wrapping_sub(behind);
             write(&path, &header);
             let from = Table::open(&path).unwrap();
-            // A permit of `7/h algo interval` comes back each 514 s, and seven times that is an hour.
+            // A permit of `7/h algo interval` comes back each 514 s, and seven times that is an
+            // hour.
             away_from_edges(HOUR / 7);
             assert_eq!(from.take_up_to(FIRST, b"k", 4), 4);
             let to = Table::private(&options(), &policies(&[policy])).unwrap();
@@ -397,8 +441,8 @@ fn a_copy_from_a_table_of_another_time_keeps_what_keys_owe() {
     }
 }
 
-/// Unix time has used up 56 of the 73 years that a state word can count. So a policy that ends sooner is refused on
-/// this clock, because it would deny every request.
+/// Unix time has used up 56 of the 73 years that a state word can count. So a policy that ends
+/// sooner is refused on this clock, because it would deny every request.
 #[test]
 fn a_policy_that_ends_too_soon_is_refused_on_the_wall_clock() {
     use tollbar::PolicyError::RateTooHigh;

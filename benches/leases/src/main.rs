@@ -1,6 +1,6 @@
-//! The cost of a decision on a limit that is shared through Redis: by leases, by tollbar's direct mode, and by
-//! one script call for each request with the `redis` crate. One run starts and stops one `redis-server`.
-//! `--smoke`: a short run that checks no goal.
+//! The cost of a decision on a limit that is shared through Redis: by leases, by tollbar's direct
+//! mode, and by one script call for each request with the `redis` crate. One run starts and stops
+//! one `redis-server`. `--smoke`: a short run that checks no goal.
 
 mod peer;
 mod server;
@@ -30,7 +30,8 @@ fn main() {
     let smoke = std::env::args().any(|argument| argument == "--smoke");
     let each = Duration::from_millis(if smoke { 150 } else { 2000 });
     let server = Server::start();
-    let url = Url::parse(&server.url()).unwrap_or_else(|why| fail(&format!("{}: {why}", server.url())));
+    let url =
+        Url::parse(&server.url()).unwrap_or_else(|why| fail(&format!("{}: {why}", server.url())));
     let policy: Policy = POLICY.parse().unwrap_or_else(|why| fail(&format!("{POLICY}: {why}")));
     let seen = [
         leased("leases, one key", &url, &policy, &[b"one".to_vec()], each),
@@ -50,7 +51,13 @@ fn main() {
     );
     for seen in &seen {
         let share = seen.asked as f64 / seen.decisions as f64;
-        println!("{:<34} {:>16.0} {:>17.4} % {:>14?}", seen.way, seen.admitted, share * 100.0, seen.median);
+        println!(
+            "{:<34} {:>16.0} {:>17.4} % {:>14?}",
+            seen.way,
+            seen.admitted,
+            share * 100.0,
+            seen.median
+        );
     }
     let [one, _, direct, crated] = &seen;
     println!(
@@ -83,12 +90,13 @@ fn leased(way: &'static str, url: &Url, policy: &Policy, keys: &[Vec<u8>], each:
             }
             std::thread::sleep(Duration::from_millis(1));
         }
-        // The node asks for larger leases as it spends more, and in its first second a new limit counts as empty. So
-        // the first calls do not count.
+        // The node asks for larger leases as it spends more, and in its first second a new limit
+        // counts as empty. So the first calls do not count.
         let warm = if each < Duration::from_secs(1) { each } else { Duration::from_millis(1500) };
         run(warm, keys, |key| node.check(key, 1).is_allowed());
         let before = node.stats().asked;
-        let (admitted, decisions, median, took) = run(each, keys, |key| node.check(key, 1).is_allowed());
+        let (admitted, decisions, median, took) =
+            run(each, keys, |key| node.check(key, 1).is_allowed());
         let asked = node.stats().asked - before;
         stop.store(1, Ordering::Release);
         Seen { way, admitted: admitted as f64 / took.as_secs_f64(), decisions, asked, median }
@@ -125,9 +133,13 @@ fn per_request(server: &Server, each: Duration) -> Seen {
     }
 }
 
-/// Asks for `each`. Returns the permits admitted, the number of requests, the median time of a decision, and
-/// the time of the whole.
-fn run(each: Duration, keys: &[Vec<u8>], mut check: impl FnMut(&[u8]) -> bool) -> (u64, u64, Duration, Duration) {
+/// Asks for `each`. Returns the permits admitted, the number of requests, the median time of a
+/// decision, and the time of the whole.
+fn run(
+    each: Duration,
+    keys: &[Vec<u8>],
+    mut check: impl FnMut(&[u8]) -> bool,
+) -> (u64, u64, Duration, Duration) {
     let begin = Instant::now();
     let (mut admitted, mut decisions) = (0, 0);
     let mut times = Vec::with_capacity(1 << 20);

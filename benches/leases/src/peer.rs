@@ -1,5 +1,5 @@
-//! What a program does without leases: one GCRA script for each request, called through the `redis` crate on
-//! one connection.
+//! What a program does without leases: one GCRA script for each request, called through the `redis`
+//! crate on one connection.
 
 use super::server::Server;
 use redis::{Connection, RedisResult, Script};
@@ -24,7 +24,8 @@ pub struct PerRequest {
 impl PerRequest {
     pub fn new(server: &Server) -> RedisResult<PerRequest> {
         let connection =
-            redis::Client::open(format!("redis+unix://{}", server.socket().display()))?.get_connection()?;
+            redis::Client::open(format!("redis+unix://{}", server.socket().display()))?
+                .get_connection()?;
         Ok(PerRequest { connection, script: Script::new(GCRA) })
     }
 

@@ -21,7 +21,9 @@ impl Server {
             .arg(&socket)
             .stdout(Stdio::null())
             .spawn()
-            .unwrap_or_else(|why| super::fail(&format!("redis-server: {why}; as root: apt-get install redis-server")));
+            .unwrap_or_else(|why| {
+                super::fail(&format!("redis-server: {why}; as root: apt-get install redis-server"))
+            });
         let deadline = Instant::now() + Duration::from_secs(10);
         while UnixStream::connect(&socket).is_err() {
             if Instant::now() > deadline {

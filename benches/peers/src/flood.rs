@@ -64,8 +64,10 @@ impl<'a> Side<'a> {
 pub fn flood(book: &mut Book, size: Size) {
     let table = Ours::new(BRIEF, size.capacity);
     let default = governor::Default::new(BRIEF);
-    let mut sides =
-        [Side::new(|key| table.admit(&key.to_ne_bytes())), Side::new(|key| default.admit(&key.to_ne_bytes()))];
+    let mut sides = [
+        Side::new(|key| table.admit(&key.to_ne_bytes())),
+        Side::new(|key| default.admit(&key.to_ne_bytes())),
+    ];
     for side in &mut sides {
         side.flood(2 * size.capacity);
         side.seen = Seen::default();

@@ -24,9 +24,12 @@ impl One for BareCas {
     #[inline(always)]
     fn admit(&self, _now: u64) -> bool {
         let mut seen = self.0.load(Ordering::Relaxed);
-        while let Err(other) =
-            self.0.compare_exchange_weak(seen, black_box(seen.wrapping_add(1)), Ordering::Relaxed, Ordering::Relaxed)
-        {
+        while let Err(other) = self.0.compare_exchange_weak(
+            seen,
+            black_box(seen.wrapping_add(1)),
+            Ordering::Relaxed,
+            Ordering::Relaxed,
+        ) {
             seen = other;
         }
         true

@@ -1,4 +1,5 @@
-//! `--hashers`: which hasher and how many shards make governor fastest, so that it is beaten at its best.
+//! `--hashers`: which hasher and how many shards make governor fastest, so that it is beaten at its
+//! best.
 
 use crate::book::of_threads;
 use crate::keys::{Key, Order, Spread};
@@ -16,16 +17,27 @@ type Asks = Box<dyn Fn(&[Key<8>; 32], u64) -> usize + Sync>;
 pub fn compare(keys: usize, length: usize, amount: Amount) {
     let mut tried: Vec<(String, Asks)> = Vec::new();
     for shards in [8, 64, 1024] {
-        tried.push((format!("std's SipHash, {shards} shards"), asks::<std::hash::RandomState>(keys, shards)));
+        tried.push((
+            format!("std's SipHash, {shards} shards"),
+            asks::<std::hash::RandomState>(keys, shards),
+        ));
         tried.push((format!("ahash, {shards} shards"), asks::<ahash::RandomState>(keys, shards)));
-        tried.push((format!("foldhash fast, {shards} shards"), asks::<foldhash::fast::RandomState>(keys, shards)));
-        tried.push((format!("rapidhash fast, {shards} shards"), asks::<rapidhash::fast::RandomState>(keys, shards)));
+        tried.push((
+            format!("foldhash fast, {shards} shards"),
+            asks::<foldhash::fast::RandomState>(keys, shards),
+        ));
+        tried.push((
+            format!("rapidhash fast, {shards} shards"),
+            asks::<rapidhash::fast::RandomState>(keys, shards),
+        ));
         tried.push((format!("FxHash seeded, {shards} shards"), asks::<Fx>(keys, shards)));
     }
     let order = Order::<8>::new(keys, Spread::Uniform, length);
     for threads in [1, 2] {
-        let mut all: Vec<_> =
-            tried.iter().map(|(_, asks)| Contender::batches(GOVERNOR_FASTEST, &order, asks)).collect();
+        let mut all: Vec<_> = tried
+            .iter()
+            .map(|(_, asks)| Contender::batches(GOVERNOR_FASTEST, &order, asks))
+            .collect();
         measure(&mut all, threads, amount);
         println!("\n{} keys, {}", of_keys(keys), of_threads(threads));
         for ((name, _), contender) in tried.iter().zip(&all) {
@@ -34,7 +46,10 @@ pub fn compare(keys: usize, length: usize, amount: Amount) {
     }
 }
 
-fn asks<S: BuildHasher + Clone + Default + Send + Sync + 'static>(keys: usize, shards: usize) -> Asks {
+fn asks<S: BuildHasher + Clone + Default + Send + Sync + 'static>(
+    keys: usize,
+    shards: usize,
+) -> Asks {
     set_now(1);
     let tuned = Tuned::<S>::new(OPEN, keys, shards);
     fill(keys, |key| tuned.admit(key));
@@ -50,7 +65,8 @@ struct Fx(rustc_hash::FxSeededState);
 
 impl Default for Fx {
     fn default() -> Fx {
-        // Any unpredictable word will do: the cost is measured, and not how hard the word is to guess.
+        // Any unpredictable word will do: the cost is measured, and not how hard the word is to
+        // guess.
         let seed = std::hash::RandomState::new().hash_one(0);
         Fx(rustc_hash::FxSeededState::with_seed(seed as usize))
     }

@@ -67,7 +67,8 @@ impl<'a> Keyed<'a> {
             Other { who: who::X_TIME, peer: "x-time", program: &programs.go },
             Other { who: who::GUAVA, peer: "guava", program: &programs.java },
         ];
-        // Inserting more would take minutes in Python, and Python is too slow to show the effects of caches.
+        // Inserting more would take minutes in Python, and Python is too slow to show the effects
+        // of caches.
         if keys <= PYTHON_MOST && work == Work::Allowed {
             all.push(Other { who: who::LIMITS, peer: "limits", program: &programs.python });
             all.push(Other { who: who::PYRATE, peer: "pyrate", program: &programs.python });
@@ -92,7 +93,15 @@ impl<'a> Keyed<'a> {
         }
     }
 
-    fn row(&self, book: &mut Book, set: &Set, spread: Spread, work: Work, length: usize, amount: Amount) {
+    fn row(
+        &self,
+        book: &mut Book,
+        set: &Set,
+        spread: Spread,
+        work: Work,
+        length: usize,
+        amount: Amount,
+    ) {
         let order = Order::<8>::new(set.keys, spread, length);
         let others = if set.keys > 1 { self.others(set.keys, work) } else { Vec::new() };
         if !others.is_empty() {
@@ -102,7 +111,10 @@ impl<'a> Keyed<'a> {
             }
         }
         let contenders = || -> Vec<Contender> {
-            others.iter().map(|other| other.program.keyed(other.who, other.peer, work.name())).collect()
+            others
+                .iter()
+                .map(|other| other.program.keyed(other.who, other.peer, work.name()))
+                .collect()
         };
         set.row(book, &order, &set.title(spread, work), work, &[1, 2], contenders, amount);
     }

@@ -1,4 +1,5 @@
-//! The keys and the order in which they are asked for: made before anything is measured, the same in every run.
+//! The keys and the order in which they are asked for: made before anything is measured, the same
+//! in every run.
 
 /// The keys of a batch; orders are read in runs of this length.
 pub const BATCH: usize = 32;
@@ -32,8 +33,8 @@ fn mix(word: u64) -> u64 {
     word ^ (word >> 31)
 }
 
-/// The `index`-th key of a set: a pseudo-random word, so that no hash profits from keys in a row. Longer keys
-/// have readable text before it, as in an address or an API key.
+/// The `index`-th key of a set: a pseudo-random word, so that no hash profits from keys in a row.
+/// Longer keys have readable text before it, as in an address or an API key.
 pub fn key<const N: usize>(index: usize) -> Key<N> {
     let word = mix(index as u64 ^ 0x746f_6c6c_6261_7200).to_ne_bytes();
     let mut key = [b'k'; N];
@@ -69,7 +70,8 @@ impl<const N: usize> Order<N> {
             Spread::Uniform => (0..length).map(|_| key(random.below(keys))).collect(),
             Spread::Zipf => {
                 let mut sum = 0.0;
-                let sums: Vec<f64> = (1..=keys).map(|rank| (sum += 1.0 / rank as f64, sum).1).collect();
+                let sums: Vec<f64> =
+                    (1..=keys).map(|rank| (sum += 1.0 / rank as f64, sum).1).collect();
                 let draw = |random: &mut Random| {
                     let at = random.fraction() * sum;
                     sums.partition_point(|&upto| upto <= at).min(keys - 1)

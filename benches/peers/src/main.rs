@@ -1,15 +1,18 @@
-//! tollbar beside its peers, in one run: `cargo run --release -p tollbar-peers`, or `make bench-peers` for all of them.
+//! tollbar beside its peers, in one run: `cargo run --release -p tollbar-peers`, or
+//! `make bench-peers` for all of them.
 //!
-//! All contenders of a row are run in turn, round after round. A figure is the median of its rounds, a ratio
-//! the median of the rounds' ratios. With two threads each does all the requests on the shared limiter or
-//! table, in a part of the order of its own. A figure is then the time of a request of one thread.
+//! All contenders of a row are run in turn, round after round. A figure is the median of its
+//! rounds, a ratio the median of the rounds' ratios. With two threads each does all the requests on
+//! the shared limiter or table, in a part of the order of its own. A figure is then the time of a
+//! request of one thread.
 //!
-//! Without arguments: the peers that are crates, as text. `--all BUILT`: with the peers in other languages, which
-//! `tools/bench-peers.sh` has built in that directory. `--document DOCS`: writes `benchmarks.md` and its charts
-//! there; `--nginx TEXTS`, at the end: with what the programs in `nginx/bench` have printed. `--cores`: one to all
-//! processors beside the model; `--json FILE` writes the figures. `--page FILE DIRECTORY`: writes the page of such
-//! figures. `--one`: only the rows of one key, as text. `--smoke`: small sizes, and no target is checked.
-//! `--hashers`: how governor's fastest set-up was found. With `GLIBC_TUNABLES=glibc.malloc.hugetlb=1` governor's
+//! Without arguments: the peers that are crates, as text. `--all BUILT`: with the peers in other
+//! languages, which `tools/bench-peers.sh` has built in that directory. `--document DOCS`: writes
+//! `benchmarks.md` and its charts there; `--nginx TEXTS`, at the end: with what the programs in
+//! `nginx/bench` have printed. `--cores`: one to all processors beside the model; `--json FILE`
+//! writes the figures. `--page FILE DIRECTORY`: writes the page of such figures. `--one`: only the
+//! rows of one key, as text. `--smoke`: small sizes, and no target is checked. `--hashers`: how
+//! governor's fastest set-up was found. With `GLIBC_TUNABLES=glibc.malloc.hugetlb=1` governor's
 //! memory has huge pages as well.
 
 #[cfg(not(target_arch = "x86_64"))]
@@ -59,12 +62,14 @@ pub struct Sizes {
     one: (usize, Duration),
     /// For sets that fit into the caches.
     cached: Amount,
-    /// For sets that may fit into the last cache: the contenders before must be driven out of it again.
+    /// For sets that may fit into the last cache: the contenders before must be driven out of it
+    /// again.
     middling: Amount,
     /// For sets that fit into no cache.
     cold: Amount,
     isolated: Amount,
-    /// As many keys as make governor's maps about as full as they can be, which is when they are smallest.
+    /// As many keys as make governor's maps about as full as they can be, which is when they are
+    /// smallest.
     full: usize,
     flood: flood::Size,
 }
@@ -103,19 +108,30 @@ fn main() {
     let is_given = |name: &str| arguments.iter().any(|argument| argument == name);
     let after = |name: &str| {
         let at = arguments.iter().position(|argument| argument == name)?;
-        Some(PathBuf::from(arguments.get(at + 1).unwrap_or_else(|| panic!("{name}: expected a file or a directory"))))
+        Some(PathBuf::from(
+            arguments
+                .get(at + 1)
+                .unwrap_or_else(|| panic!("{name}: expected a file or a directory")),
+        ))
     };
     let smoke = is_given("--smoke");
     let sizes = if smoke { SMOKE } else { FULL };
     let short = CACHED_ORDER.min(sizes.order);
     if let Some(json) = after("--page") {
         let at = arguments.iter().position(|argument| argument == "--page").expect("found above");
-        cores::write(&json, arguments.get(at + 2).expect("--page: expected a file and a directory").as_ref());
+        cores::write(
+            &json,
+            arguments.get(at + 2).expect("--page: expected a file and a directory").as_ref(),
+        );
         return;
     }
     if is_given("--hashers") {
         hashers::compare(sizes.small, short, sizes.cached);
-        hashers::compare(sizes.medium, sizes.order, Amount { rounds: sizes.middling.rounds.min(5), ..sizes.middling });
+        hashers::compare(
+            sizes.medium,
+            sizes.order,
+            Amount { rounds: sizes.middling.rounds.min(5), ..sizes.middling },
+        );
         return;
     }
     let book = &mut Book::default();
@@ -145,8 +161,11 @@ fn main() {
     targets::print("goals of the keyed table", &kept, !smoke);
     if let Some(docs) = after("--document") {
         let texts = arguments.iter().skip_while(|argument| *argument != "--nginx").skip(1);
-        let nginx = texts.map(|path| std::fs::read_to_string(path).expect("what nginx/bench printed")).collect();
+        let nginx = texts
+            .map(|path| std::fs::read_to_string(path).expect("what nginx/bench printed"))
+            .collect();
         let programs = programs.as_ref();
-        document::Document { book, sizes: &sizes, programs, design, kept, begun, load, nginx }.write(&docs);
+        document::Document { book, sizes: &sizes, programs, design, kept, begun, load, nginx }
+            .write(&docs);
     }
 }

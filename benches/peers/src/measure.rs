@@ -1,4 +1,5 @@
-//! Contenders run in turn, round after round, so that the machine's other work slows all of them alike.
+//! Contenders run in turn, round after round, so that the machine's other work slows all of them
+//! alike.
 
 use crate::keys::{Key, Order, BATCH};
 use crate::ours::Ours;
@@ -7,8 +8,8 @@ use std::hint::black_box;
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
-/// Nanoseconds by which the caller's time grows with each batch, which is less than a batch can take. So it
-/// never runs ahead of the clock, which the same table may read in the next turn.
+/// Nanoseconds by which the caller's time grows with each batch, which is less than a batch can
+/// take. So it never runs ahead of the clock, which the same table may read in the next turn.
 const STEP: u64 = 32;
 
 /// The requests of one turn. Numbers of requests are each thread's, and multiples of a batch.
@@ -17,7 +18,8 @@ pub struct Part {
     pub threads: usize,
     /// Where in the order the turn begins.
     pub at: usize,
-    /// Requests before those that count, which bring back into the caches what the other contenders drove out.
+    /// Requests before those that count, which bring back into the caches what the other contenders
+    /// drove out.
     pub warm: usize,
     pub count: usize,
 }
@@ -29,7 +31,8 @@ type Turn<'a> = Box<dyn FnMut(Part) -> f64 + 'a>;
 pub struct Contender<'a> {
     pub who: Who,
     turn: Turn<'a>,
-    /// This contender does a turn with this many times fewer requests, because each takes that much longer.
+    /// This contender does a turn with this many times fewer requests, because each takes that much
+    /// longer.
     slower: usize,
     /// Nanoseconds per request, one figure for each round.
     pub rounds: Vec<f64>,
@@ -58,7 +61,9 @@ impl<'a> Contender<'a> {
         order: &'a Order<N>,
         once: impl Fn(&Key<N>, u64) -> bool + Sync + 'a,
     ) -> Contender<'a> {
-        Contender::batches(who, order, move |keys, now| keys.iter().filter(|key| once(key, now)).count())
+        Contender::batches(who, order, move |keys, now| {
+            keys.iter().filter(|key| once(key, now)).count()
+        })
     }
 
     /// `once` gets the request's number and the caller's time: there are no keys.
@@ -73,8 +78,8 @@ impl<'a> Contender<'a> {
         Contender::here(who, 0, || (), run)
     }
 
-    /// A contender in this process: `run` does the requests from one number to another. Each thread has a part
-    /// of the `length` of an order for itself.
+    /// A contender in this process: `run` does the requests from one number to another. Each thread
+    /// has a part of the `length` of an order for itself.
     fn here<S>(
         who: Who,
         length: usize,
@@ -93,9 +98,12 @@ impl<'a> Contender<'a> {
                 start.elapsed().as_nanos() as f64 / part.count as f64
             };
             std::thread::scope(|scope| {
-                let others: Vec<_> = (1..part.threads).map(|thread| scope.spawn(move || work(thread))).collect();
+                let others: Vec<_> =
+                    (1..part.threads).map(|thread| scope.spawn(move || work(thread))).collect();
                 let own = work(0);
-                let sum = others.into_iter().fold(own, |sum, other| sum + other.join().expect("no panic"));
+                let sum = others
+                    .into_iter()
+                    .fold(own, |sum, other| sum + other.join().expect("no panic"));
                 sum / part.threads as f64
             })
         };
@@ -134,10 +142,12 @@ pub fn measure(contenders: &mut [Contender], threads: usize, amount: Amount) {
     }
 }
 
-/// Runs all contenders, each on as many requests as take it about `turn`. For work where the number of requests
-/// does not matter, and contenders of which one is a thousand times slower than another.
+/// Runs all contenders, each on as many requests as take it about `turn`. For work where the number
+/// of requests does not matter, and contenders of which one is a thousand times slower than
+/// another.
 pub fn measure_for(contenders: &mut [Contender], threads: usize, rounds: usize, turn: Duration) {
-    let counts: Vec<_> = contenders.iter_mut().map(|contender| calibrated(contender, threads, turn)).collect();
+    let counts: Vec<_> =
+        contenders.iter_mut().map(|contender| calibrated(contender, threads, turn)).collect();
     for round in 0..rounds {
         for (contender, &count) in contenders.iter_mut().zip(&counts) {
             // Each round goes on in the order where the one before ended.
@@ -148,8 +158,8 @@ pub fn measure_for(contenders: &mut [Contender], threads: usize, rounds: usize, 
     }
 }
 
-/// The number of requests that take about `turn`. It is found by asking for more and more, which also warms up
-/// peers that compile while they run.
+/// The number of requests that take about `turn`. It is found by asking for more and more, which
+/// also warms up peers that compile while they run.
 fn calibrated(contender: &mut Contender, threads: usize, turn: Duration) -> usize {
     let mut count = BATCH;
     loop {

@@ -17,8 +17,8 @@ pub struct Resident {
     pub huge_kib: i64,
 }
 
-/// Reads smaps_rollup, which walks the page tables. The counters of statm may lag behind by some pages per
-/// processor.
+/// Reads smaps_rollup, which walks the page tables. The counters of statm may lag behind by some
+/// pages per processor.
 pub fn resident() -> Resident {
     let text = std::fs::read_to_string("/proc/self/smaps_rollup").expect("Linux 4.14 or later");
     let field = |name: &str| {
@@ -31,8 +31,9 @@ pub fn resident() -> Resident {
 /// Makes a value. Returns it with the resident memory that making it added.
 pub fn weighed<T>(make: impl FnOnce() -> T) -> (T, Resident) {
     let settled = || {
-        // malloc may keep freed memory. If the new value reuses it, the measurement is too low; so it is if malloc
-        // returns it to the system meanwhile. SAFETY: a call of libc without conditions.
+        // malloc may keep freed memory. If the new value reuses it, the measurement is too low; so
+        // it is if malloc returns it to the system meanwhile. SAFETY: a call of libc without
+        // conditions.
         unsafe { libc::malloc_trim(0) };
         resident()
     };
@@ -54,8 +55,9 @@ pub const FULL: &str = "a table that is 80 % full of keys with a debt";
 pub const BYTES: &str = "bytes a key";
 pub const HOMELESS: &str = "keys that find no slot";
 
-/// Measures a table with keys that all owe in 80 % of its slots: bytes per key, and the keys that find no slot. The
-/// table refuses those, so that they can be counted: by default it would evict other keys for them.
+/// Measures a table with keys that all owe in 80 % of its slots: bytes per key, and the keys that
+/// find no slot. The table refuses those, so that they can be counted: by default it would evict
+/// other keys for them.
 pub fn full(book: &mut Book, keys: usize) {
     let now = Ours::now();
     // A new key has its permit, so it is refused only if there is no slot for it.
@@ -65,15 +67,20 @@ pub fn full(book: &mut Book, keys: usize) {
         (ours, placed)
     });
     // Keys that have a slot owe, and so are refused now. Those that have none are refused again.
-    assert!((0..keys).all(|index| !ours.admit_at(&key::<8>(index), now)), "a key that owes was admitted");
+    assert!(
+        (0..keys).all(|index| !ours.admit_at(&key::<8>(index), now)),
+        "a key that owes was admitted"
+    );
     let bytes = ours.bytes() as f64 / keys as f64;
     book.figure(FULL, BYTES, Some(who::TABLE), bytes, "B");
     book.figure(FULL, "growth of resident memory a key", Some(who::TABLE), grown.a_key(keys), "B");
     let huge = grown.huge_kib as f64 / (grown.kib as f64).max(1.0) * 100.0;
     book.figure(FULL, "of it in huge pages", Some(who::TABLE), huge, "%");
     book.figure(FULL, HOMELESS, Some(who::TABLE), (1.0 - placed) * 100.0, "%");
-    // DashMap's shards double in size: measure as many keys as fit before they do, and a quarter more.
-    for (keys, what) in [(keys, BYTES), (keys * 5 / 4, "bytes a key, with a quarter more of them")] {
+    // DashMap's shards double in size: measure as many keys as fit before they do, and a quarter
+    // more.
+    for (keys, what) in [(keys, BYTES), (keys * 5 / 4, "bytes a key, with a quarter more of them")]
+    {
         let (_default, grown) = weighed(|| {
             let default = governor::Default::new(SHUT);
             fill(keys, |key| default.admit(key));

@@ -1,8 +1,8 @@
 //! How throughput grows with processors: a model, fitted to what one thread and two have taken.
 //!
-//! A request takes `a` if no other processor disturbs it. Processors share lines of memory, which one of them
-//! at a time can change. Handing a line over takes `L`, which is measured by itself, and a request waits for
-//! `s` hand-overs for each other processor that makes requests:
+//! A request takes `a` if no other processor disturbs it. Processors share lines of memory, which
+//! one of them at a time can change. Handing a line over takes `L`, which is measured by itself,
+//! and a request waits for `s` hand-overs for each other processor that makes requests:
 //!
 //! ```text
 //! T(n) = a + (n - 1) s L      nanoseconds a request of one of n threads
@@ -10,8 +10,8 @@
 //! ```
 //!
 //! `a = T(1)`, `L` is the time by which a second processor slows a fetch-and-add down, and
-//! `s = (T(2) - T(1)) / L`. The model knows nothing of a second socket, of processors that share a core, or of
-//! a memory bus that is busy.
+//! `s = (T(2) - T(1)) / L`. The model knows nothing of a second socket, of processors that share a
+//! core, or of a memory bus that is busy.
 
 use crate::book::{of_threads, Book};
 use crate::one::{self, Work};
@@ -36,9 +36,10 @@ impl Model {
     pub fn of(book: &Book, work: &str, who: Who) -> Option<Model> {
         let time = |work: &str, threads, who| Some(book.row(work, threads, who)?.nanoseconds());
         let allowed = one::title(Work::Allowed);
-        // On a machine that is too busy to run two threads at once no line is handed over, and the difference
-        // may be negative.
-        let hand_over = (time(&allowed, 2, who::FETCH_ADD)? - time(&allowed, 1, who::FETCH_ADD)?).max(LEAST);
+        // On a machine that is too busy to run two threads at once no line is handed over, and the
+        // difference may be negative.
+        let hand_over =
+            (time(&allowed, 2, who::FETCH_ADD)? - time(&allowed, 1, who::FETCH_ADD)?).max(LEAST);
         let alone = time(work, 1, who)?;
         let lines = ((time(work, 2, who)? - alone) / hand_over).max(0.0);
         Some(Model { alone, lines, hand_over })
@@ -72,7 +73,8 @@ pub fn print(book: &Book, threads: &[usize]) {
         println!("\n{work}: {} (a = {:.1} ns, s = {:.2})", who.name, model.alone, model.lines);
         for &threads in threads {
             let Some(row) = book.row(&work, threads, who) else { continue };
-            let (measured, modelled) = (millions(row.nanoseconds(), threads), model.millions(threads));
+            let (measured, modelled) =
+                (millions(row.nanoseconds(), threads), model.millions(threads));
             let off = (measured / modelled - 1.0) * 100.0;
             println!("{:<12} {measured:>10.1} {modelled:>10.1} {off:>+7.0} %", of_threads(threads));
         }

@@ -22,8 +22,8 @@ use std::time::Duration;
 pub enum Work {
     Allowed,
     Denied,
-    /// Half of them go to a limit that allows and half to one that denies, in an order that no branch
-    /// predictor knows.
+    /// Half of them go to a limit that allows and half to one that denies, in an order that no
+    /// branch predictor knows.
     Mixed,
 }
 
@@ -49,7 +49,13 @@ impl Work {
 }
 
 /// All contenders, by one thread and by two.
-pub fn rows(book: &mut Book, programs: Option<&Programs>, library: Option<&Library>, rounds: usize, turn: Duration) {
+pub fn rows(
+    book: &mut Book,
+    programs: Option<&Programs>,
+    library: Option<&Library>,
+    rounds: usize,
+    turn: Duration,
+) {
     for work in WORKS {
         for threads in [1, 2] {
             let mut all = contenders(work, library);
@@ -110,27 +116,32 @@ fn others(programs: &Programs, work: Work) -> Vec<Contender<'_>> {
     all
 }
 
-fn asked<T: One + Send + 'static>(who: Who, work: Work, make: impl Fn(Says) -> T) -> Contender<'static> {
+fn asked<T: One + Send + 'static>(
+    who: Who,
+    work: Work,
+    make: impl Fn(Says) -> T,
+) -> Contender<'static> {
     let [yes, no] = [Says::Yes, Says::No].map(|says| Padded(make(says)));
     let now = crate::ours::Ours::now();
     no.0.admit(now);
-    assert!(yes.0.admit(now) && !no.0.admit(now), "{}: what it says is not what is measured", who.name);
+    assert!(
+        yes.0.admit(now) && !no.0.admit(now),
+        "{}: what it says is not what is measured",
+        who.name
+    );
     match work {
         Work::Allowed => Contender::numbered(who, move |_, now| yes.0.admit(now)),
         Work::Denied => Contender::numbered(who, move |_, now| no.0.admit(now)),
         Work::Mixed => {
             let mut random = Random(1);
             let order: Arc<[bool]> = (0..1 << 14).map(|_| random.next() & 1 == 0).collect();
-            Contender::numbered(
-                who,
-                move |number, now| {
-                    if order[number & (order.len() - 1)] {
-                        yes.0.admit(now)
-                    } else {
-                        no.0.admit(now)
-                    }
-                },
-            )
+            Contender::numbered(who, move |number, now| {
+                if order[number & (order.len() - 1)] {
+                    yes.0.admit(now)
+                } else {
+                    no.0.admit(now)
+                }
+            })
         }
     }
 }

@@ -8,7 +8,8 @@ use tollbar::clock::{Clock, Tsc, Utc};
 use tollbar::table::{OnFull, Options, PolicyId, Request, Table};
 use tollbar::{Decision, Policy, Verdict};
 
-/// What a table of [`Ours::new`] does with a key for which there is no slot: the default of `Options::new`.
+/// What a table of [`Ours::new`] does with a key for which there is no slot: the default of
+/// `Options::new`.
 pub const ON_FULL: &str =
     "on_full = evict-nearest (a new key without a free slot evicts the key whose debt ends first)";
 
@@ -59,11 +60,15 @@ impl Ours {
         let memory = Memory::new(Table::bytes_for(&options, &[policy]).expect("a size") as usize);
         // SAFETY: the memory outlives both tables, and only they use it.
         let (table, hot) = unsafe {
-            let table = Table::init_in(memory.0, memory.1.size(), &options, &[policy]).expect("a table");
+            let table =
+                Table::init_in(memory.0, memory.1.size(), &options, &[policy]).expect("a table");
             let view = Table::attach_in(memory.0, memory.1.size()).expect("the table");
             (table, view.with_hot_keys(HOT_KEYS).expect("memory"))
         };
-        assert!(table.now().abs_diff(Ours::now()) < 1_000_000_000, "the clock of `now` is not the table's");
+        assert!(
+            table.now().abs_diff(Ours::now()) < 1_000_000_000,
+            "the clock of `now` is not the table's"
+        );
         Ours { table, hot, _memory: memory }
     }
 
@@ -91,8 +96,8 @@ impl Ours {
         self.table.admit_at(PolicyId::FIRST, key, now, 1) == Verdict::Allowed
     }
 
-    /// Decides a batch at the caller's time and returns the number admitted. Making the requests is part of the
-    /// cost.
+    /// Decides a batch at the caller's time and returns the number admitted. Making the requests is
+    /// part of the cost.
     #[inline(always)]
     pub fn admit_many_at<const N: usize>(&self, keys: &[Key<N>; BATCH], now: u64) -> usize {
         let mut verdicts = [Verdict::Denied; BATCH];

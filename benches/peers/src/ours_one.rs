@@ -19,7 +19,8 @@ fn policy(says: Says) -> Policy {
     text(says).parse().expect("a policy")
 }
 
-/// `Limiter::new`, as the documentation shows it: the algorithm chosen at run time, the time-stamp clock.
+/// `Limiter::new`, as the documentation shows it: the algorithm chosen at run time, the time-stamp
+/// clock.
 pub struct Ours(Limiter);
 
 impl Ours {
@@ -104,8 +105,11 @@ impl Through {
 
     fn over(library: &Library, limiter: *mut c_void) -> Through {
         // SAFETY: the symbol has this signature in tollbar.h.
-        let check =
-            unsafe { std::mem::transmute::<*mut c_void, LimiterCheck>(library.symbol("tollbar_limiter_check")) };
+        let check = unsafe {
+            std::mem::transmute::<*mut c_void, LimiterCheck>(
+                library.symbol("tollbar_limiter_check"),
+            )
+        };
         Through { limiter, check }
     }
 }

@@ -1,5 +1,6 @@
-//! Peers in other languages. Each language has one program, which is started once and asked for each of its
-//! turns, so that it takes turns with all other contenders. A question is a line, and so is the answer.
+//! Peers in other languages. Each language has one program, which is started once and asked for
+//! each of its turns, so that it takes turns with all other contenders. A question is a line, and
+//! so is the answer.
 
 use crate::measure::{Contender, Part};
 use crate::who::Who;
@@ -8,8 +9,8 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-/// How many times longer a request takes in Go and Java, and in Python, than in a crate, roughly. These peers
-/// are asked for so many times fewer requests.
+/// How many times longer a request takes in Go and Java, and in Python, than in a crate, roughly.
+/// These peers are asked for so many times fewer requests.
 pub const SLOWER: [usize; 2] = [16, 128];
 
 /// A running program.
@@ -31,8 +32,9 @@ struct Pipes {
 impl Program {
     fn start(name: &'static str, slower: usize, command: &mut Command) -> Program {
         let started = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
-        let mut child =
-            started.unwrap_or_else(|error| panic!("{name}: {command:?}: {error}; tools/bench-peers.sh builds it"));
+        let mut child = started.unwrap_or_else(|error| {
+            panic!("{name}: {command:?}: {error}; tools/bench-peers.sh builds it")
+        });
         let questions = child.stdin.take();
         let answers = BufReader::new(child.stdout.take().expect("piped"));
         let pipes = RefCell::new(Pipes { child, questions, answers });
@@ -110,7 +112,11 @@ impl Programs {
         let jars = format!("{0}/java:{0}/jars/*", built.display());
         Programs {
             go: Program::start("Go", SLOWER[0], &mut Command::new(built.join("go-peers"))),
-            java: Program::start("Java", SLOWER[0], Command::new("java").args(["-Xmx6g", "-cp", &jars, "Peers"])),
+            java: Program::start(
+                "Java",
+                SLOWER[0],
+                Command::new("java").args(["-Xmx6g", "-cp", &jars, "Peers"]),
+            ),
             python: Program::start(
                 "Python",
                 SLOWER[1],

@@ -68,16 +68,21 @@ impl Tables {
         }
         // The limit decides which path is measured: nearly all requests pass, or nearly none.
         let again = fill(keys.min(10_000), |key: &Key<8>| ours.admit_at(key, start + 1));
-        let batch = ours.admit_many_at::<8>(&std::array::from_fn(|at| key(at % keys)), start + 1) as f64 / BATCH as f64;
+        let batch = ours.admit_many_at::<8>(&std::array::from_fn(|at| key(at % keys)), start + 1)
+            as f64
+            / BATCH as f64;
         for passed in [again, batch] {
-            assert!(if limit.burst == 1 { passed < 0.05 } else { passed > 0.9 }, "{passed} of the known keys passed");
+            assert!(
+                if limit.burst == 1 { passed < 0.05 } else { passed > 0.9 },
+                "{passed} of the known keys passed"
+            );
         }
         Tables { ours, default, tuned, pingora }
     }
 }
 
-/// Tables under a limit that no key reaches and, where requests are to be refused, under one that every key has
-/// reached.
+/// Tables under a limit that no key reaches and, where requests are to be refused, under one that
+/// every key has reached.
 pub struct Set {
     pub keys: usize,
     pub name: String,
@@ -88,7 +93,8 @@ pub struct Set {
 
 impl Set {
     pub fn new(book: &mut Book, keys: usize, refusing: bool) -> Set {
-        let yes = Tables::new(book, keys, if keys < WEIGHED { BUSY } else { OPEN }, keys >= WEIGHED);
+        let yes =
+            Tables::new(book, keys, if keys < WEIGHED { BUSY } else { OPEN }, keys >= WEIGHED);
         let no = refusing.then(|| Tables::new(book, keys, SHUT, false));
         let floor = Floor::new(yes.ours.bytes());
         Set { keys, name: of_keys(keys), yes, no, floor }
@@ -99,7 +105,8 @@ impl Set {
         title(self.keys, spread, work)
     }
 
-    /// Measures an order of the keys, by each number of threads. `others` are asked for the same keys.
+    /// Measures an order of the keys, by each number of threads. `others` are asked for the same
+    /// keys.
     #[allow(clippy::too_many_arguments)]
     pub fn row<'a>(
         &'a self,
@@ -130,18 +137,26 @@ impl Set {
         };
         let mut all = vec![
             Contender::singles(who::TABLE, order, move |key, _| of(key).ours.admit(key)),
-            Contender::singles(who::TABLE_AT, order, move |key, now| of(key).ours.admit_at(key, now)),
+            Contender::singles(who::TABLE_AT, order, move |key, now| {
+                of(key).ours.admit_at(key, now)
+            }),
         ];
         if work != Work::Mixed {
             // A batch goes to one table.
             let ours = &of(&[0; 8]).ours;
-            all.push(Contender::batches(who::TABLE_MANY, order, move |keys, now| ours.admit_many_at(keys, now)));
-            all.push(Contender::batches(who::TABLE_DECISIONS, order, move |keys, now| ours.check_many_at(keys, now)));
+            all.push(Contender::batches(who::TABLE_MANY, order, move |keys, now| {
+                ours.admit_many_at(keys, now)
+            }));
+            all.push(Contender::batches(who::TABLE_DECISIONS, order, move |keys, now| {
+                ours.check_many_at(keys, now)
+            }));
         }
         if work == Work::Allowed {
             let ours = &self.yes.ours;
             all.push(Contender::singles(who::TABLE_HOT, order, move |key, _| ours.admit_hot(key)));
-            all.push(Contender::singles(who::TABLE_HOT_AT, order, move |key, now| ours.admit_hot_at(key, now)));
+            all.push(Contender::singles(who::TABLE_HOT_AT, order, move |key, now| {
+                ours.admit_hot_at(key, now)
+            }));
         }
         all.extend([
             Contender::singles(who::GOVERNOR, order, move |key, _| of(key).default.admit(key)),
@@ -155,14 +170,16 @@ impl Set {
         all
     }
 
-    /// Measures one request at a time: each begins when the one before has completed, so that cache misses do
-    /// not overlap.
+    /// Measures one request at a time: each begins when the one before has completed, so that cache
+    /// misses do not overlap.
     pub fn isolated(&self, book: &mut Book, order: &Order<8>, amount: Amount) {
         let Tables { ours, default, tuned, .. } = &self.yes;
         for threads in [1, 2] {
             let mut all = vec![
                 Contender::singles(who::TABLE, order, |key, _| alone(|| ours.admit(key))),
-                Contender::singles(who::TABLE_AT, order, |key, now| alone(|| ours.admit_at(key, now))),
+                Contender::singles(who::TABLE_AT, order, |key, now| {
+                    alone(|| ours.admit_at(key, now))
+                }),
                 Contender::singles(who::GOVERNOR, order, |key, _| alone(|| default.admit(key))),
                 Contender::batches(who::GOVERNOR_FASTEST, order, |keys, now| {
                     set_now(now);
@@ -193,8 +210,8 @@ pub fn strings(book: &mut Book, keys: usize, length: usize, amount: Amount) {
 
 #[inline(always)]
 fn alone(admit: impl Fn() -> bool) -> bool {
-    // SAFETY: every x86-64 processor has LFENCE. It waits until all instructions before it have completed,
-    // loads and locked ones among them.
+    // SAFETY: every x86-64 processor has LFENCE. It waits until all instructions before it have
+    // completed, loads and locked ones among them.
     unsafe { _mm_lfence() };
     admit()
 }

@@ -55,8 +55,22 @@ struct Targets<'a> {
 }
 
 impl Targets<'_> {
-    fn add(&mut self, what: &str, measured: Option<f64>, least: bool, goal: f64, unit: &'static str) {
-        self.all.push(Target { what: what.to_owned(), measured, least, goal, unit, why: why(what).to_owned() });
+    fn add(
+        &mut self,
+        what: &str,
+        measured: Option<f64>,
+        least: bool,
+        goal: f64,
+        unit: &'static str,
+    ) {
+        self.all.push(Target {
+            what: what.to_owned(),
+            measured,
+            least,
+            goal,
+            unit,
+            why: why(what).to_owned(),
+        });
     }
 
     /// Target: at least `goal` times as fast as another.
@@ -77,7 +91,12 @@ impl Targets<'_> {
     fn even_the_floor(&mut self, work: &str, floor: Who, than: Who) {
         let (of, than) = (self.book.row(work, 1, floor), self.book.row(work, 1, than));
         if let (Some((of, than)), Some(target)) = (of.zip(than), self.all.last_mut()) {
-            target.why = format!("{} is {:.2} × itself; beside it, {}", floor.name, of.faster_than(than), target.why);
+            target.why = format!(
+                "{} is {:.2} × itself; beside it, {}",
+                floor.name,
+                of.faster_than(than),
+                target.why
+            );
         }
     }
 
@@ -99,20 +118,79 @@ impl Targets<'_> {
 pub fn design(book: &Book, sizes: &Sizes) -> Vec<Target> {
     let mut all = Targets { book, all: Vec::new() };
     let [allowed, denied] = [Work::Allowed, Work::Denied].map(one::title);
-    all.faster("one key, allowed, 1 thread: times governor", &allowed, 1, who::HOT, who::GOVERNOR, 7.0);
+    all.faster(
+        "one key, allowed, 1 thread: times governor",
+        &allowed,
+        1,
+        who::HOT,
+        who::GOVERNOR,
+        7.0,
+    );
     all.even_the_floor(&allowed, who::LOCAL, who::GOVERNOR);
-    all.above("one key, allowed, 1 thread: over a thread-local increment", &allowed, 1, who::HOT, who::LOCAL, 2.0);
-    all.faster("one key, allowed, 2 threads: times governor", &allowed, 2, who::HOT, who::GOVERNOR, 20.0);
-    all.scales("one key, allowed: requests a second of 2 threads, over those of 1", &allowed, who::HOT, 1.8);
-    all.above("one key, denied: over reading the TSC clock", &denied, 1, who::HOT, who::READ_TSC, 1.05);
-    all.scales("one key, denied: requests a second of 2 threads, over those of 1", &denied, who::HOT, 1.95);
-    all.above("one key, caller's time: over a bare CAS", &allowed, 1, who::GCRA_AT, who::BARE_CAS, 1.15);
+    all.above(
+        "one key, allowed, 1 thread: over a thread-local increment",
+        &allowed,
+        1,
+        who::HOT,
+        who::LOCAL,
+        2.0,
+    );
+    all.faster(
+        "one key, allowed, 2 threads: times governor",
+        &allowed,
+        2,
+        who::HOT,
+        who::GOVERNOR,
+        20.0,
+    );
+    all.scales(
+        "one key, allowed: requests a second of 2 threads, over those of 1",
+        &allowed,
+        who::HOT,
+        1.8,
+    );
+    all.above(
+        "one key, denied: over reading the TSC clock",
+        &denied,
+        1,
+        who::HOT,
+        who::READ_TSC,
+        1.05,
+    );
+    all.scales(
+        "one key, denied: requests a second of 2 threads, over those of 1",
+        &denied,
+        who::HOT,
+        1.95,
+    );
+    all.above(
+        "one key, caller's time: over a bare CAS",
+        &allowed,
+        1,
+        who::GCRA_AT,
+        who::BARE_CAS,
+        1.15,
+    );
     for keys in [sizes.medium, sizes.large] {
         let (work, keys) = (title(keys, Uniform, Work::Allowed), of_keys(keys));
         let what = |what: &str| format!("{keys} keys, batches: {what}");
-        all.above(&what("over a prefetched line and a locked add"), &work, 1, who::TABLE_MANY, who::PREFETCHED, 1.3);
+        all.above(
+            &what("over a prefetched line and a locked add"),
+            &work,
+            1,
+            who::TABLE_MANY,
+            who::PREFETCHED,
+            1.3,
+        );
         all.faster(&what("times governor"), &work, 1, who::TABLE_MANY, who::GOVERNOR, 12.0);
-        all.faster(&what("times governor's fastest"), &work, 1, who::TABLE_MANY, who::GOVERNOR_FASTEST, 5.0);
+        all.faster(
+            &what("times governor's fastest"),
+            &work,
+            1,
+            who::TABLE_MANY,
+            who::GOVERNOR_FASTEST,
+            5.0,
+        );
     }
     for (keys, who, how) in [
         (sizes.medium, who::TABLE_HOT, "hot keys"),
@@ -120,12 +198,32 @@ pub fn design(book: &Book, sizes: &Sizes) -> Vec<Target> {
         (sizes.small, who::TABLE_HOT, "hot keys"),
     ] {
         let work = title(keys, Zipf, Work::Allowed);
-        all.faster(&format!("{work}, 2 threads, {how}: times governor"), &work, 2, who, who::GOVERNOR, 6.0);
+        all.faster(
+            &format!("{work}, 2 threads, {how}: times governor"),
+            &work,
+            2,
+            who,
+            who::GOVERNOR,
+            6.0,
+        );
     }
-    all.faster("one key, allowed, 2 threads, no lease: times governor", &allowed, 2, who::TOLLBAR, who::GOVERNOR, 2.5);
+    all.faster(
+        "one key, allowed, 2 threads, no lease: times governor",
+        &allowed,
+        2,
+        who::TOLLBAR,
+        who::GOVERNOR,
+        2.5,
+    );
     all.more("through C: over the Rust call", &allowed, who::TOLLBAR_C, who::TOLLBAR, 2.5);
     all.more("through C, credit: over the Rust call", &allowed, who::CREDIT_C, who::CREDIT, 2.5);
-    all.more("through C, caller's time: over the Rust call", &allowed, who::TOLLBAR_C_AT, who::TOLLBAR_AT, 2.5);
+    all.more(
+        "through C, caller's time: over the Rust call",
+        &allowed,
+        who::TOLLBAR_C_AT,
+        who::TOLLBAR_AT,
+        2.5,
+    );
     let bytes = book.value(memory::FULL, memory::BYTES, Some(who::TABLE));
     all.add("memory a key, at 80 % full", bytes, false, 20.0, "B");
     all.all
@@ -145,16 +243,44 @@ pub fn kept(book: &Book, sizes: &Sizes) -> Vec<Target> {
             let what = |what: &str| format!("{work}, {}: {what}", crate::book::of_threads(threads));
             let fastest = who::GOVERNOR_FASTEST;
             all.faster(&what("times governor"), &work, threads, who::TABLE, who::GOVERNOR, own);
-            all.faster(&what("caller's time, times its fastest"), &work, threads, who::TABLE_AT, fastest, given);
-            all.faster(&what("batches, times its fastest"), &work, threads, who::TABLE_MANY, fastest, batch);
+            all.faster(
+                &what("caller's time, times its fastest"),
+                &work,
+                threads,
+                who::TABLE_AT,
+                fastest,
+                given,
+            );
+            all.faster(
+                &what("batches, times its fastest"),
+                &work,
+                threads,
+                who::TABLE_MANY,
+                fastest,
+                batch,
+            );
             if keys == sizes.small {
                 // Credit is meant for few keys like these.
-                all.faster(&what("hot keys, times governor"), &work, threads, who::TABLE_HOT, who::GOVERNOR, own);
+                all.faster(
+                    &what("hot keys, times governor"),
+                    &work,
+                    threads,
+                    who::TABLE_HOT,
+                    who::GOVERNOR,
+                    own,
+                );
                 let label = what("hot keys, caller's time, times its fastest");
                 all.faster(&label, &work, threads, who::TABLE_HOT_AT, fastest, given);
             }
             if let Some(floor) = floor {
-                all.above(&what("batches, over the floor"), &work, threads, who::TABLE_MANY, who::PREFETCHED, floor);
+                all.above(
+                    &what("batches, over the floor"),
+                    &work,
+                    threads,
+                    who::TABLE_MANY,
+                    who::PREFETCHED,
+                    floor,
+                );
             }
         }
     }
@@ -168,9 +294,22 @@ pub fn kept(book: &Book, sizes: &Sizes) -> Vec<Target> {
         let what = format!("{} keys of 24 bytes: over keys of 8", of_keys(keys));
         all.more(&what, &work, who::TABLE_LONG, who::TABLE_AT, 6.0);
     }
-    all.faster("fresh keys without end: times governor", flood::WORK, 1, who::TABLE, who::GOVERNOR, 3.0);
+    all.faster(
+        "fresh keys without end: times governor",
+        flood::WORK,
+        1,
+        who::TABLE,
+        who::GOVERNOR,
+        3.0,
+    );
     let figure = |topic, what| book.value(topic, what, Some(who::TABLE));
-    all.add("fresh keys without end: the slowest 256 keys", figure(flood::TOPIC, flood::WORST), false, 5.0, "ms");
+    all.add(
+        "fresh keys without end: the slowest 256 keys",
+        figure(flood::TOPIC, flood::WORST),
+        false,
+        5.0,
+        "ms",
+    );
     all.add(
         "fresh keys without end: growth of resident memory",
         figure(flood::TOPIC, flood::GREW),
@@ -178,11 +317,18 @@ pub fn kept(book: &Book, sizes: &Sizes) -> Vec<Target> {
         0.0,
         "pages",
     );
-    all.add("keys without a place at 80 % full", figure(memory::FULL, memory::HOMELESS), false, 0.05, "%");
+    all.add(
+        "keys without a place at 80 % full",
+        figure(memory::FULL, memory::HOMELESS),
+        false,
+        0.05,
+        "%",
+    );
     all.all
 }
 
-/// The reason for a target, by words in its text. Reasons come from how the code works, not from measurements.
+/// The reason for a target, by words in its text. Reasons come from how the code works, not from
+/// measurements.
 const WHY: [(&str, &str); 15] = [
     ("thread-local increment", "a thread finds its stripe and compares the owner before it spends"),
     (

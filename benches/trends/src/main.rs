@@ -1,6 +1,6 @@
-//! Criterion's trends: each algorithm, allowed and denied, at the caller's time and on the TSC clock, by one
-//! thread and by two on one limiter. In Rust and, if TOLLBAR_LIBRARY names the C library, through C. The
-//! promised figures are ratios of one run: `benches/ratios`.
+//! Criterion's trends: each algorithm, allowed and denied, at the caller's time and on the TSC
+//! clock, by one thread and by two on one limiter. In Rust and, if TOLLBAR_LIBRARY names the C
+//! library, through C. The promised figures are ratios of one run: `benches/ratios`.
 
 // For the group that criterion's macro makes.
 #![allow(missing_docs)]
@@ -48,7 +48,10 @@ fn rust(text: &str) -> [(&'static str, Call); 2] {
     let _ = limiter.admit(1);
     let _ = shared.admit_at(START, 1);
     [
-        ("rust/caller's time", Box::new(move |now| _ = black_box(shared.admit_at(now, black_box(1))))),
+        (
+            "rust/caller's time",
+            Box::new(move |now| _ = black_box(shared.admit_at(now, black_box(1)))),
+        ),
         ("rust/tsc", Box::new(move |_| _ = black_box(limiter.admit(black_box(1))))),
     ]
 }
@@ -71,8 +74,12 @@ fn c(library: &Library, text: &str) -> [(&'static str, Call); 2] {
     // SAFETY: the symbols have these signatures in tollbar.h.
     let (check_at, check) = unsafe {
         (
-            std::mem::transmute::<*mut c_void, LimiterCheckAt>(library.symbol("tollbar_limiter_check_at")),
-            std::mem::transmute::<*mut c_void, LimiterCheck>(library.symbol("tollbar_limiter_check")),
+            std::mem::transmute::<*mut c_void, LimiterCheckAt>(
+                library.symbol("tollbar_limiter_check_at"),
+            ),
+            std::mem::transmute::<*mut c_void, LimiterCheck>(
+                library.symbol("tollbar_limiter_check"),
+            ),
         )
     };
     let [timed, clocked] = [0, 1].map(|_| Handle(library.made("tollbar_limiter_from_text", text)));

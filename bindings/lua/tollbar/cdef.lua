@@ -228,12 +228,9 @@ int32_t tollbar_policy_spec_print(const tollbar_policy_spec *spec,
                                   size_t capacity,
                                   size_t *length);
 int32_t tollbar_policy_spec_validate(const tollbar_policy_spec *spec);
-int32_t tollbar_policy_spec_last_time(const tollbar_policy_spec *spec,
-                                      uint64_t *last_ns);
-int32_t tollbar_policy_spec_refill(const tollbar_policy_spec *spec,
-                                   uint64_t *refill_ns);
-int32_t tollbar_policy_new(const tollbar_policy_spec *spec,
-                           tollbar_policy **out);
+int32_t tollbar_policy_spec_last_time(const tollbar_policy_spec *spec, uint64_t *last_ns);
+int32_t tollbar_policy_spec_refill(const tollbar_policy_spec *spec, uint64_t *refill_ns);
+int32_t tollbar_policy_new(const tollbar_policy_spec *spec, tollbar_policy **out);
 int32_t tollbar_policy_from_text(const char *text,
                                  tollbar_policy **out,
                                  tollbar_policy_error *error);
@@ -244,8 +241,7 @@ int32_t tollbar_policy_init_in(void *memory,
                                size_t size,
                                const tollbar_policy_spec *spec,
                                tollbar_policy **out);
-int32_t tollbar_clock_now(uint32_t clock,
-                          uint64_t *now_ns);
+int32_t tollbar_clock_now(uint32_t clock, uint64_t *now_ns);
 int32_t tollbar_clock_is_counter(void);
 typedef struct tollbar_decision {
     uint32_t struct_size;
@@ -279,8 +275,7 @@ int32_t tollbar_limiter_init_in(void *memory,
                                 const tollbar_limiter_options *options,
                                 tollbar_limiter **out);
 void tollbar_limiter_close(tollbar_limiter *limiter);
-int32_t tollbar_limiter_now(const tollbar_limiter *limiter,
-                            uint64_t *now_ns);
+int32_t tollbar_limiter_now(const tollbar_limiter *limiter, uint64_t *now_ns);
 typedef struct tollbar_limiter_state {
     uint32_t struct_size;
     uint32_t waiting;
@@ -293,9 +288,7 @@ typedef struct tollbar_limiter_state {
     uint64_t denied;
     uint64_t never;
 } tollbar_limiter_state;
-int32_t tollbar_limiter_check(const tollbar_limiter *limiter,
-                              uint64_t cost,
-                              tollbar_decision *out);
+int32_t tollbar_limiter_check(const tollbar_limiter *limiter, uint64_t cost, tollbar_decision *out);
 int32_t tollbar_limiter_check_at(const tollbar_limiter *limiter,
                                  uint64_t cost,
                                  uint64_t now_ns,
@@ -314,9 +307,7 @@ int32_t tollbar_limiter_check_many_at(const tollbar_limiter *limiter,
                                       size_t count,
                                       uint64_t now_ns,
                                       int32_t *results);
-int32_t tollbar_limiter_take_up_to(const tollbar_limiter *limiter,
-                                   uint64_t most,
-                                   uint64_t *taken);
+int32_t tollbar_limiter_take_up_to(const tollbar_limiter *limiter, uint64_t most, uint64_t *taken);
 int32_t tollbar_limiter_take_up_to_at(const tollbar_limiter *limiter,
                                       uint64_t most,
                                       uint64_t now_ns,
@@ -365,19 +356,15 @@ int32_t tollbar_table_new_sealed(const tollbar_policy_spec *const *policies,
                                  const tollbar_table_options *options,
                                  int *fd,
                                  tollbar_table **out);
-int32_t tollbar_table_open_fd(int fd,
-                              tollbar_table **out);
+int32_t tollbar_table_open_fd(int fd, tollbar_table **out);
 int32_t tollbar_table_init_in(void *memory,
                               size_t size,
                               const tollbar_policy_spec *const *policies,
                               size_t count,
                               const tollbar_table_options *options,
                               tollbar_table **out);
-int32_t tollbar_table_attach(void *memory,
-                             size_t size,
-                             tollbar_table **out);
-int32_t tollbar_table_set_hot_keys(tollbar_table *table,
-                                   uint32_t keys);
+int32_t tollbar_table_attach(void *memory, size_t size, tollbar_table **out);
+int32_t tollbar_table_set_hot_keys(tollbar_table *table, uint32_t keys);
 void tollbar_table_close(tollbar_table *table);
 int32_t tollbar_table_check(const tollbar_table *table,
                             uint32_t policy,
@@ -456,8 +443,7 @@ int32_t tollbar_table_hash(const tollbar_table *table,
                            const void *key,
                            size_t length,
                            uint64_t *hash);
-int32_t tollbar_table_now(const tollbar_table *table,
-                          uint64_t *now_ns);
+int32_t tollbar_table_now(const tollbar_table *table, uint64_t *now_ns);
 typedef struct tollbar_in_flight tollbar_in_flight;
 typedef struct tollbar_in_flight_options {
     uint32_t struct_size;
@@ -490,17 +476,14 @@ int32_t tollbar_in_flight_init_in(void *memory,
                                   size_t size,
                                   const tollbar_in_flight_options *options,
                                   tollbar_in_flight **out);
-int32_t tollbar_in_flight_attach(void *memory,
-                                 size_t size,
-                                 tollbar_in_flight **out);
+int32_t tollbar_in_flight_attach(void *memory, size_t size, tollbar_in_flight **out);
 int32_t tollbar_in_flight_join(const tollbar_in_flight *table);
 int32_t tollbar_in_flight_acquire(const tollbar_in_flight *table,
                                   const void *key,
                                   size_t length,
                                   uint32_t limit,
                                   tollbar_ticket *ticket);
-int32_t tollbar_in_flight_release(const tollbar_in_flight *table,
-                                  tollbar_ticket ticket);
+int32_t tollbar_in_flight_release(const tollbar_in_flight *table, tollbar_ticket ticket);
 int32_t tollbar_in_flight_count(const tollbar_in_flight *table,
                                 const void *key,
                                 size_t length,
@@ -509,12 +492,9 @@ void tollbar_in_flight_close(tollbar_in_flight *table);
 int32_t tollbar_send_window_acquire(tollbar_send_window *window,
                                     uint32_t permits,
                                     uint32_t *last);
-int32_t tollbar_send_window_release(tollbar_send_window *window,
-                                    uint32_t permits);
-int32_t tollbar_send_window_acknowledge(tollbar_send_window *window,
-                                        uint32_t last);
-int32_t tollbar_send_window_resize(tollbar_send_window *window,
-                                   uint32_t limit);
+int32_t tollbar_send_window_release(tollbar_send_window *window, uint32_t permits);
+int32_t tollbar_send_window_acknowledge(tollbar_send_window *window, uint32_t last);
+int32_t tollbar_send_window_resize(tollbar_send_window *window, uint32_t limit);
 int32_t tollbar_send_window_read(const tollbar_send_window *window,
                                  tollbar_send_window_state *out);
 typedef struct tollbar_limit {
@@ -803,25 +783,21 @@ int32_t tollbar_queue_offer_within(const tollbar_queue *queue,
                                    void *item,
                                    uint64_t max_wait_ns,
                                    tollbar_queue_ticket *ticket);
-int32_t tollbar_queue_take(const tollbar_queue *queue,
-                           void **item);
+int32_t tollbar_queue_take(const tollbar_queue *queue, void **item);
 int32_t tollbar_queue_take_at(const tollbar_queue *queue, uint64_t now_ns, void **item);
 int32_t tollbar_queue_take_within(const tollbar_queue *queue,
                                   uint64_t max_wait_ns,
                                   void **item);
-int32_t tollbar_queue_next_departure(const tollbar_queue *queue,
-                                     uint64_t *at_ns);
+int32_t tollbar_queue_next_departure(const tollbar_queue *queue, uint64_t *at_ns);
 int32_t tollbar_queue_next_departure_at(const tollbar_queue *queue,
                                         uint64_t now_ns,
                                         uint64_t *at_ns);
 int32_t tollbar_queue_cancel(const tollbar_queue *queue,
                              const tollbar_queue_ticket *ticket,
                              void **item);
-int32_t tollbar_queue_drain(const tollbar_queue *queue,
-                            void **item);
+int32_t tollbar_queue_drain(const tollbar_queue *queue, void **item);
 int32_t tollbar_queue_close(const tollbar_queue *queue);
-int32_t tollbar_queue_length(const tollbar_queue *queue,
-                             uint64_t *items);
+int32_t tollbar_queue_length(const tollbar_queue *queue, uint64_t *items);
 int32_t tollbar_queue_now(const tollbar_queue *queue, uint64_t *now_ns);
 int32_t tollbar_queue_run(const tollbar_queue *queue,
                           tollbar_queue_work work,
@@ -860,8 +836,7 @@ typedef struct tollbar_adaptive_state {
 } tollbar_adaptive_state;
 int32_t tollbar_adaptive_init(tollbar_adaptive *limit,
                               const tollbar_adaptive_options *options);
-int32_t tollbar_adaptive_acquire(tollbar_adaptive *limit,
-                                 tollbar_ticket *ticket);
+int32_t tollbar_adaptive_acquire(tollbar_adaptive *limit, tollbar_ticket *ticket);
 int32_t tollbar_adaptive_release(tollbar_adaptive *limit,
                                  tollbar_ticket ticket,
                                  uint32_t outcome,
@@ -1077,8 +1052,7 @@ typedef struct tollbar_table_refused {
     uint32_t is_cut;
     uint8_t key[TOLLBAR_REFUSED_KEY];
 } tollbar_table_refused;
-int32_t tollbar_table_record_refusals(const tollbar_table *table,
-                                      uint32_t on);
+int32_t tollbar_table_record_refusals(const tollbar_table *table, uint32_t on);
 int32_t tollbar_table_records_refusals(const tollbar_table *table);
 int32_t tollbar_table_top_refused(const tollbar_table *table,
                                   uint64_t now,

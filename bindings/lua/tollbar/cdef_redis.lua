@@ -88,14 +88,11 @@ int32_t tollbar_lease_client_on_change(tollbar_lease_client *client,
                                        void *argument);
 int32_t tollbar_lease_client_run(tollbar_lease_client *client);
 int32_t tollbar_lease_client_stop(const tollbar_lease_client *client);
-int32_t tollbar_lease_client_tick(tollbar_lease_client *client,
-                                  uint32_t *wait_ms);
-int32_t tollbar_lease_client_fd(tollbar_lease_client *client,
-                                uint32_t *events);
+int32_t tollbar_lease_client_tick(tollbar_lease_client *client, uint32_t *wait_ms);
+int32_t tollbar_lease_client_fd(tollbar_lease_client *client, uint32_t *events);
 uint32_t tollbar_lease_client_circuit(const tollbar_lease_client *client);
 const char *tollbar_lease_client_error(tollbar_lease_client *client);
-int32_t tollbar_lease_client_close(tollbar_lease_client *client,
-                                   uint32_t timeout_ms);
+int32_t tollbar_lease_client_close(tollbar_lease_client *client, uint32_t timeout_ms);
 ]]
 
 return {

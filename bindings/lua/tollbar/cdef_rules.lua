@@ -50,9 +50,7 @@ int32_t tollbar_rules_check_at(const tollbar_rules *rules,
                                uint64_t now_ns,
                                tollbar_rules_answer *out);
 uint64_t tollbar_rules_now(const tollbar_rules *rules);
-int32_t tollbar_rules_reload(const tollbar_rules *rules,
-                             char *error,
-                             size_t error_size);
+int32_t tollbar_rules_reload(const tollbar_rules *rules, char *error, size_t error_size);
 int32_t tollbar_rules_reload_if_changed(const tollbar_rules *rules,
                                         char *error,
                                         size_t error_size);

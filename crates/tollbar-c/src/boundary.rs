@@ -1,4 +1,5 @@
-//! Helpers of every C call: a guard against unwinding, and reads and writes of structs that may grow in later versions.
+//! Helpers of every C call: a guard against unwinding, and reads and writes of structs that may
+//! grow in later versions.
 
 use super::status::*;
 use core::ffi::c_char;
@@ -9,7 +10,8 @@ use tollbar::policy::{Fault, Keep, PolicyError};
 #[inline(always)]
 pub fn guard(call: impl FnOnce() -> i32) -> i32 {
     #[cfg(feature = "std")]
-    return std::panic::catch_unwind(std::panic::AssertUnwindSafe(call)).unwrap_or(TOLLBAR_E_INTERNAL);
+    return std::panic::catch_unwind(std::panic::AssertUnwindSafe(call))
+        .unwrap_or(TOLLBAR_E_INTERNAL);
     #[cfg(not(feature = "std"))]
     call()
 }
@@ -31,15 +33,16 @@ pub unsafe trait Growable: Copy {
     const MOST_SIZE: usize = 4096;
 }
 
-/// Reads a struct of any version. Fields that an older caller's struct lacks are 0. Bytes that this version does not
-/// know must be 0.
+/// Reads a struct of any version. Fields that an older caller's struct lacks are 0. Bytes that this
+/// version does not know must be 0.
 ///
 /// # Safety
 /// `from` is null, or points to a readable struct of `from.struct_size` bytes.
 pub unsafe fn read<T: Growable>(from: *const T) -> Result<T, i32> {
     let mut value = MaybeUninit::<T>::zeroed();
     let size = size_at(from)?;
-    // SAFETY: `size_at` has inspected `from`, which has that many bytes by the caller's promise; `value` has a T's.
+    // SAFETY: `size_at` has inspected `from`, which has that many bytes by the caller's promise;
+    // `value` has a T's.
     unsafe { read_bytes(from.cast(), size, value.as_mut_ptr().cast(), size_of::<T>()) }?;
     // SAFETY: every bit pattern of a Growable is a value, zero bytes among them.
     Ok(unsafe { value.assume_init() })
@@ -51,7 +54,8 @@ pub unsafe fn read<T: Growable>(from: *const T) -> Result<T, i32> {
 /// `from` has `size` readable bytes and `to` has `room` writable ones.
 #[inline(never)]
 unsafe fn read_bytes(from: *const u8, size: usize, to: *mut u8, room: usize) -> Result<(), i32> {
-    // SAFETY: both have as many bytes by the caller's promise; a struct of C's and one of ours cannot overlap.
+    // SAFETY: both have as many bytes by the caller's promise; a struct of C's and one of ours
+    // cannot overlap.
     unsafe { core::ptr::copy_nonoverlapping(from, to, size.min(room)) };
     for offset in room..size {
         // SAFETY: `offset` is below the size the caller vouches for.
@@ -62,8 +66,8 @@ unsafe fn read_bytes(from: *const u8, size: usize, to: *mut u8, room: usize) -> 
     Ok(())
 }
 
-/// Writes a struct of any version. An older caller gets the fields that its struct has. A newer caller gets 0 in the
-/// fields that this version lacks. `struct_size` stays the caller's.
+/// Writes a struct of any version. An older caller gets the fields that its struct has. A newer
+/// caller gets 0 in the fields that this version lacks. `struct_size` stays the caller's.
 ///
 /// # Safety
 /// `to` points to a writable struct of `to.struct_size` bytes.
@@ -86,19 +90,22 @@ pub unsafe fn write_element<T: Growable>(to: *mut T, size: usize, value: &T) {
 /// [`write`], compiled once for all types.
 ///
 /// # Safety
-/// `to` has `size` writable bytes and `from` has `room` readable ones. Both sizes are at least that of `struct_size`.
+/// `to` has `size` writable bytes and `from` has `room` readable ones. Both sizes are at least that
+/// of `struct_size`.
 #[inline(never)]
 unsafe fn write_bytes(to: *mut u8, size: usize, from: *const u8, room: usize) {
     let header = size_of::<u32>();
     let known = size.min(room);
-    // SAFETY: `header..known` lies within both structs, which cannot overlap, and `known..size` within the caller's.
+    // SAFETY: `header..known` lies within both structs, which cannot overlap, and `known..size`
+    // within the caller's.
     unsafe {
         core::ptr::copy_nonoverlapping(from.add(header), to.add(header), known - header);
         core::ptr::write_bytes(to.add(known), 0, size - known);
     }
 }
 
-/// Checks that a struct can be written, and returns its size. Callers run it before they decide anything.
+/// Checks that a struct can be written, and returns its size. Callers run it before they decide
+/// anything.
 #[inline(always)]
 pub fn size_at<T: Growable>(at: *const T) -> Result<usize, i32> {
     // SAFETY: a Growable starts with a u32.
@@ -111,8 +118,11 @@ pub fn size_at<T: Growable>(at: *const T) -> Result<usize, i32> {
 /// `at` is null, or points to a readable `T` of the caller's version.
 #[inline(always)]
 pub unsafe fn usual_size_at<T: Growable>(at: *const T) -> Result<usize, i32> {
-    // SAFETY: not null and aligned, and readable by the caller's promise.
-    if !at.is_null() && at.is_aligned() && unsafe { at.cast::<u32>().read() } as usize == size_of::<T>() {
+    if !at.is_null()
+        && at.is_aligned()
+        // SAFETY: not null and aligned, and readable by the caller's promise.
+        && unsafe { at.cast::<u32>().read() } as usize == size_of::<T>()
+    {
         return Ok(size_of::<T>());
     }
     size_at(at)
@@ -123,7 +133,12 @@ pub unsafe fn usual_size_at<T: Growable>(at: *const T) -> Result<usize, i32> {
 /// # Safety
 /// `at` is null, misaligned, or points to a readable `struct_size`.
 #[inline(never)]
-unsafe fn size_of_struct(at: *const u32, align: usize, first: usize, most: usize) -> Result<usize, i32> {
+unsafe fn size_of_struct(
+    at: *const u32,
+    align: usize,
+    first: usize,
+    most: usize,
+) -> Result<usize, i32> {
     if at.is_null() {
         return Err(TOLLBAR_E_NULL);
     }
@@ -216,9 +231,9 @@ pub unsafe fn bytes<'a>(text: *const core::ffi::c_char, len: usize) -> Result<&'
     Ok(unsafe { core::slice::from_raw_parts(text.cast::<u8>(), len) })
 }
 
-/// Lets `write` fill the caller's buffer, and writes a NUL behind the text and the text's length to `*length`, unless
-/// `length` is null. `write` returns the length of the whole text. If the buffer is too small, the call still writes
-/// `*length` and returns an error.
+/// Lets `write` fill the caller's buffer, and writes a NUL behind the text and the text's length to
+/// `*length`, unless `length` is null. `write` returns the length of the whole text. If the buffer
+/// is too small, the call still writes `*length` and returns an error.
 ///
 /// # Safety
 /// `buffer` is null or has `capacity` writable bytes; `length` is null or writable.
@@ -231,9 +246,11 @@ pub unsafe fn fill(
     if buffer.is_null() {
         return Err(TOLLBAR_E_NULL);
     }
-    // SAFETY: not null, `capacity` writable bytes by the caller's promise. No allocation has more than isize::MAX
-    // bytes.
-    let out = unsafe { core::slice::from_raw_parts_mut(buffer.cast::<u8>(), capacity.min(isize::MAX as usize)) };
+    // SAFETY: not null, `capacity` writable bytes by the caller's promise. No allocation has more
+    // than isize::MAX bytes.
+    let out = unsafe {
+        core::slice::from_raw_parts_mut(buffer.cast::<u8>(), capacity.min(isize::MAX as usize))
+    };
     let text = write(out);
     if !length.is_null() {
         // SAFETY: writable by the caller's promise.
@@ -277,13 +294,16 @@ pub fn allocated<T>() -> Result<*mut T, i32> {
     Ok(block)
 }
 
-/// Drops and frees a value that [`boxed`] made, or that lies in memory of [`allocated`]. Null is ignored.
+/// Drops and frees a value that [`boxed`] made, or that lies in memory of [`allocated`]. Null is
+/// ignored.
 ///
 /// # Safety
-/// `block` is null, or came from [`boxed`] or [`allocated`], has a live value, and has not been freed.
+/// `block` is null, or came from [`boxed`] or [`allocated`], has a live value, and has not been
+/// freed.
 pub unsafe fn unboxed<T>(block: *mut T) {
     if !block.is_null() && block.is_aligned() {
-        // SAFETY: by the caller's promise a live value in memory of T's layout, from the same allocator.
+        // SAFETY: by the caller's promise a live value in memory of T's layout, from the same
+        // allocator.
         unsafe {
             block.drop_in_place();
             alloc::alloc::dealloc(block.cast(), core::alloc::Layout::new::<T>());
@@ -351,7 +371,10 @@ pub fn fault_code(fault: Fault) -> i32 {
 
 /// What a TOLLBAR_KEEP_ number says.
 pub fn keep_of(keep: u32) -> Result<Keep, i32> {
-    [Keep::Count, Keep::Time, Keep::Reset].into_iter().find(|&k| k as u32 == keep).ok_or(TOLLBAR_E_OUT_OF_RANGE)
+    [Keep::Count, Keep::Time, Keep::Reset]
+        .into_iter()
+        .find(|&k| k as u32 == keep)
+        .ok_or(TOLLBAR_E_OUT_OF_RANGE)
 }
 
 /// The value with that number.

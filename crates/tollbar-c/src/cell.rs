@@ -9,21 +9,23 @@ use core::sync::atomic::AtomicU64;
 use tollbar::clock::{Clock, Tsc};
 use tollbar::limiter::cell;
 
-/// A state word. All-zero is fresh: `= {0}`, .bss, calloc and a fresh mapping make fresh cells. A cell must be
-/// aligned to 8 bytes and may lie anywhere, also in memory that processes share. While threads use it, only these
-/// calls may access it. Cells do not count decisions, because a word has no room for counts.
-/// docs/internals/state-word.md says what the word means.
+/// A state word. All-zero is fresh: `= {0}`, .bss, calloc and a fresh mapping make fresh cells. A
+/// cell must be aligned to 8 bytes and may lie anywhere, also in memory that processes share. While
+/// threads use it, only these calls may access it. Cells do not count decisions, because a word has
+/// no room for counts. docs/internals/state-word.md says what the word means.
 #[repr(C)]
 pub struct tollbar_cell {
     /// The state.
     pub word: u64,
 }
 
-/// Takes `cost` permits now, or takes none. It reads TOLLBAR_CLOCK_TSC. A cost of 0 asks without charging.
+/// Takes `cost` permits now, or takes none. It reads TOLLBAR_CLOCK_TSC. A cost of 0 asks without
+/// charging.
 ///
-/// Returns TOLLBAR_ALLOWED if the cell had the permits and has been charged, TOLLBAR_DENIED if it does not have them
-/// now, TOLLBAR_NEVER if `cost` is more than it can ever have at once, or an error. The call writes the full decision
-/// to `out`. With NULL for `out` it is cheaper. Any number of threads and processes may call at once.
+/// Returns TOLLBAR_ALLOWED if the cell had the permits and has been charged, TOLLBAR_DENIED if it
+/// does not have them now, TOLLBAR_NEVER if `cost` is more than it can ever have at once, or an
+/// error. The call writes the full decision to `out`. With NULL for `out` it is cheaper. Any number
+/// of threads and processes may call at once.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -73,8 +75,8 @@ pub unsafe extern "C" fn tollbar_cell_peek_at(
     })
 }
 
-/// Takes all permits that are left at `now_ns`, `most` at the most, and writes their number to `*taken`. Returns
-/// TOLLBAR_ALLOWED if it took any, otherwise TOLLBAR_DENIED.
+/// Takes all permits that are left at `now_ns`, `most` at the most, and writes their number to
+/// `*taken`. Returns TOLLBAR_ALLOWED if it took any, otherwise TOLLBAR_DENIED.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -97,9 +99,9 @@ pub unsafe extern "C" fn tollbar_cell_take_up_to_at(
     })
 }
 
-/// Makes the call tollbar_cell_check_at for each of `count` cells of one policy, with the same cost, and writes its
-/// result to `results[i]`. Each cell is decided by itself. Returns 0, or an error of the whole batch. Then no cell
-/// has been charged.
+/// Makes the call tollbar_cell_check_at for each of `count` cells of one policy, with the same
+/// cost, and writes its result to `results[i]`. Each cell is decided by itself. Returns 0, or an
+/// error of the whole batch. Then no cell has been charged.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -118,13 +120,15 @@ pub unsafe extern "C" fn tollbar_cell_check_many_at(
         if count == 0 {
             return Ok(TOLLBAR_ALLOWED);
         }
-        // SAFETY: the first of `count` cells, by the caller's promise. If it is aligned, so are the others.
+        // SAFETY: the first of `count` cells, by the caller's promise. If it is aligned, so are the
+        // others.
         unsafe { word(cells) }?;
         array(results, count)?;
         for i in 0..count {
             // SAFETY: `i` is below the count that the caller vouches for, in both arrays.
             unsafe {
-                let (verdict, _) = cell::step_out_of_line(word(cells.add(i))?, &policy.rule, now_ns, cost);
+                let (verdict, _) =
+                    cell::step_out_of_line(word(cells.add(i))?, &policy.rule, now_ns, cost);
                 results.add(i).write(verdict as i32);
             }
         }
@@ -132,8 +136,8 @@ pub unsafe extern "C" fn tollbar_cell_check_many_at(
     })
 }
 
-/// Makes the cell fresh. Other calls may run at the same time, and admissions in the same instant may survive the
-/// reset.
+/// Makes the cell fresh. Other calls may run at the same time, and admissions in the same instant
+/// may survive the reset.
 ///
 /// # Safety
 /// `cell` is NULL or as said.
@@ -169,7 +173,7 @@ unsafe fn check(
 /// `cell` is null or a live cell.
 #[inline(always)]
 unsafe fn word<'a>(cell: *const tollbar_cell) -> Result<&'a AtomicU64, i32> {
-    // SAFETY: a cell is 8 bytes as an AtomicU64 is, whose alignment `reference` checks; cells are only
-    // touched by these calls while shared, by the caller's promise.
+    // SAFETY: a cell is 8 bytes as an AtomicU64 is, whose alignment `reference` checks; cells are
+    // only touched by these calls while shared, by the caller's promise.
     unsafe { reference(cell.cast::<AtomicU64>()) }
 }

@@ -7,13 +7,15 @@ use super::table::{request_code, tollbar_table};
 use core::ffi::c_void;
 use tollbar::table::PolicyId;
 
-/// Charges `cost` permits of the key under policy number `policy` without asking, now. Returns TOLLBAR_ALLOWED if all
-/// of them have been charged, TOLLBAR_DENIED if the key's state has no room for some, or an error. `*rest`, unless
-/// `rest` is NULL, gets the number of permits that have not been charged. Of a list of two policies each is charged
-/// as far as it has room, and the rest is what one of them could not take.
+/// Charges `cost` permits of the key under policy number `policy` without asking, now. Returns
+/// TOLLBAR_ALLOWED if all of them have been charged, TOLLBAR_DENIED if the key's state has no room
+/// for some, or an error. `*rest`, unless `rest` is NULL, gets the number of permits that have not
+/// been charged. Of a list of two policies each is charged as far as it has room, and the rest is
+/// what one of them could not take.
 ///
-/// A new key takes a slot as it does with its first admission. In a full table nothing is charged with
-/// TOLLBAR_ON_FULL_DENY and TOLLBAR_ON_FULL_ALLOW. An exempt key is charged nothing, with a rest of 0.
+/// A new key takes a slot as it does with its first admission. In a full table nothing is charged
+/// with TOLLBAR_ON_FULL_DENY and TOLLBAR_ON_FULL_ALLOW. An exempt key is charged nothing, with a
+/// rest of 0.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -53,7 +55,11 @@ pub unsafe extern "C" fn tollbar_table_charge_at(
 /// # Safety
 /// Pointers are NULL or as said.
 #[no_mangle]
-pub unsafe extern "C" fn tollbar_limiter_charge(limiter: *const tollbar_limiter, cost: u64, rest: *mut u64) -> i32 {
+pub unsafe extern "C" fn tollbar_limiter_charge(
+    limiter: *const tollbar_limiter,
+    cost: u64,
+    rest: *mut u64,
+) -> i32 {
     // SAFETY: by the caller's promise.
     guard(|| code(unsafe { charge(limiter, cost, None, rest) }))
 }
@@ -94,7 +100,12 @@ unsafe fn charge_key(
 
 /// # Safety
 /// As the public calls.
-unsafe fn charge(limiter: *const tollbar_limiter, cost: u64, now: Option<u64>, rest: *mut u64) -> Result<i32, i32> {
+unsafe fn charge(
+    limiter: *const tollbar_limiter,
+    cost: u64,
+    now: Option<u64>,
+    rest: *mut u64,
+) -> Result<i32, i32> {
     // SAFETY: by the caller's promise.
     let limiter = &unsafe { reference(limiter) }?.limiter;
     aligned(rest)?;

@@ -10,12 +10,14 @@ use tollbar::algorithm::Rule;
 use tollbar::decision::{Decision, Verdict};
 use tollbar::table::{Answer, PolicyId, RequestError, Table};
 
-/// Takes `cost` permits of a key now, or takes none. `key` points to `length` bytes, which the table does not keep.
-/// `policy` is the index of one of the table's policies. A cost of 0 asks without charging.
+/// Takes `cost` permits of a key now, or takes none. `key` points to `length` bytes, which the
+/// table does not keep. `policy` is the index of one of the table's policies. A cost of 0 asks
+/// without charging.
 ///
-/// Returns TOLLBAR_ALLOWED if the key had the permits and has been charged, TOLLBAR_DENIED if it does not have them
-/// now, TOLLBAR_NEVER if `cost` is more than it can ever have at once, or an error. The call writes the full decision
-/// to `out`, such as the time until the same request would pass. With NULL for `out` it is cheaper.
+/// Returns TOLLBAR_ALLOWED if the key had the permits and has been charged, TOLLBAR_DENIED if it
+/// does not have them now, TOLLBAR_NEVER if `cost` is more than it can ever have at once, or an
+/// error. The call writes the full decision to `out`, such as the time until the same request would
+/// pass. With NULL for `out` it is cheaper.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -82,8 +84,10 @@ pub unsafe extern "C" fn tollbar_table_peek_at(
     now_ns: u64,
     out: *mut tollbar_decision,
 ) -> i32 {
-    // SAFETY: by the caller's promise.
-    guard(|| code(unsafe { peek(KeyRequest::new(table, policy, key, length, Some(now_ns), cost), out) }))
+    guard(|| {
+        // SAFETY: by the caller's promise.
+        code(unsafe { peek(KeyRequest::new(table, policy, key, length, Some(now_ns), cost), out) })
+    })
 }
 
 /// A request for a key of a table, from the arguments of a C call.
@@ -126,8 +130,8 @@ unsafe fn check(
     out: *mut tollbar_decision,
 ) -> Result<i32, i32> {
     if !out.is_null() {
-        // Full decisions are out of line, and get the arguments unchanged. So the compiler saves no registers for
-        // them in a call without `out`. SAFETY: by the caller's promise.
+        // Full decisions are out of line, and get the arguments unchanged. So the compiler saves no
+        // registers for them in a call without `out`. SAFETY: by the caller's promise.
         return Ok(unsafe {
             match now {
                 Some(now) => check_in_full_at(table, policy, key, length, now, cost, out),
@@ -155,7 +159,9 @@ unsafe fn check_in_full_at(
     out: *mut tollbar_decision,
 ) -> i32 {
     // SAFETY: by the caller's promise.
-    code(unsafe { write_in_full(KeyRequest::new(table, policy, key, length, Some(now), cost), out) })
+    code(unsafe {
+        write_in_full(KeyRequest::new(table, policy, key, length, Some(now), cost), out)
+    })
 }
 
 /// # Safety
@@ -173,18 +179,22 @@ unsafe fn check_in_full(
     code(unsafe { write_in_full(KeyRequest::new(table, policy, key, length, None, cost), out) })
 }
 
-/// Decides, writes the full decision to `out`, and returns its verdict. There is one copy for both kinds of time,
-/// because the arithmetic of a full decision takes longer than a call.
+/// Decides, writes the full decision to `out`, and returns its verdict. There is one copy for both
+/// kinds of time, because the arithmetic of a full decision takes longer than a call.
 ///
 /// # Safety
 /// As the public calls.
 #[inline(never)]
-unsafe fn write_in_full(request: Result<KeyRequest<'_>, i32>, out: *mut tollbar_decision) -> Result<i32, i32> {
+unsafe fn write_in_full(
+    request: Result<KeyRequest<'_>, i32>,
+    out: *mut tollbar_decision,
+) -> Result<i32, i32> {
     let KeyRequest { table, policy, key, now, cost } = request?;
     // SAFETY: by the caller's promise.
     let size = unsafe { usual_size_at(out) }?;
     match table.decide::<Result<Decision, RequestError>>(policy, key, now, cost) {
-        // SAFETY: usual_size_at has checked the size that `out` says; writable by the caller's promise.
+        // SAFETY: usual_size_at has checked the size that `out` says; writable by the caller's
+        // promise.
         Ok(decision) => unsafe { put(out, size, &decision) },
         Err(error) => Err(request_code(error)),
     }
@@ -192,7 +202,10 @@ unsafe fn write_in_full(request: Result<KeyRequest<'_>, i32>, out: *mut tollbar_
 
 /// # Safety
 /// As the public calls.
-unsafe fn peek(request: Result<KeyRequest<'_>, i32>, out: *mut tollbar_decision) -> Result<i32, i32> {
+unsafe fn peek(
+    request: Result<KeyRequest<'_>, i32>,
+    out: *mut tollbar_decision,
+) -> Result<i32, i32> {
     let KeyRequest { table, policy, key, now, cost } = request?;
     if out.is_null() {
         let Code(code) = table.peek_for(policy, key, now, cost);
@@ -204,7 +217,8 @@ unsafe fn peek(request: Result<KeyRequest<'_>, i32>, out: *mut tollbar_decision)
     }
 }
 
-/// The result of a call without a full decision. It is the verdict's number, so the hot path converts nothing.
+/// The result of a call without a full decision. It is the verdict's number, so the hot path
+/// converts nothing.
 pub(super) struct Code(pub(super) i32);
 
 impl Answer for Code {
@@ -239,15 +253,20 @@ impl Answer for Code {
     }
 }
 
-/// Decides, writes the decision to `out` unless that is NULL, and returns the verdict. A wrong `out` is an error
-/// before anything is charged. The function is out of line, so that its callers save no registers for it.
+/// Decides, writes the decision to `out` unless that is NULL, and returns the verdict. A wrong
+/// `out` is an error before anything is charged. The function is out of line, so that its callers
+/// save no registers for it.
 #[inline(never)]
-pub(crate) fn answer(out: *mut tollbar_decision, decide: impl FnOnce() -> Decision) -> Result<i32, i32> {
+pub(crate) fn answer(
+    out: *mut tollbar_decision,
+    decide: impl FnOnce() -> Decision,
+) -> Result<i32, i32> {
     if out.is_null() {
         return Ok(decide().verdict as i32);
     }
     let size = size_at(out)?;
-    // SAFETY: size_at has inspected it; writable by the promise that every caller of this makes to C.
+    // SAFETY: size_at has inspected it; writable by the promise that every caller of this makes to
+    // C.
     unsafe { put_out_of_line(out, size, &decide()) }
 }
 
@@ -256,7 +275,11 @@ pub(crate) fn answer(out: *mut tollbar_decision, decide: impl FnOnce() -> Decisi
 /// # Safety
 /// As [`put`].
 #[inline(never)]
-unsafe fn put_out_of_line(out: *mut tollbar_decision, size: usize, decision: &Decision) -> Result<i32, i32> {
+unsafe fn put_out_of_line(
+    out: *mut tollbar_decision,
+    size: usize,
+    decision: &Decision,
+) -> Result<i32, i32> {
     // SAFETY: by the caller's promise.
     unsafe { put(out, size, decision) }
 }
@@ -266,16 +289,25 @@ unsafe fn put_out_of_line(out: *mut tollbar_decision, size: usize, decision: &De
 /// # Safety
 /// `out` is null, or points to a writable struct of `out.struct_size` bytes.
 #[inline(always)]
-pub unsafe fn answer_to(out: *mut tollbar_decision, decide: impl FnOnce() -> Decision) -> Result<i32, i32> {
+pub unsafe fn answer_to(
+    out: *mut tollbar_decision,
+    decide: impl FnOnce() -> Decision,
+) -> Result<i32, i32> {
     answer(out, decide)
 }
 
-/// Writes a decision and returns its verdict, or an error if a struct of `size` bytes cannot hold it.
+/// Writes a decision and returns its verdict, or an error if a struct of `size` bytes cannot hold
+/// it.
 ///
 /// # Safety
-/// `out` points to a writable struct of `size` bytes, which [`size_at`] or [`usual_size_at`] has returned for it.
+/// `out` points to a writable struct of `size` bytes, which [`size_at`] or [`usual_size_at`] has
+/// returned for it.
 #[inline(always)]
-pub(super) unsafe fn put(out: *mut tollbar_decision, size: usize, decision: &Decision) -> Result<i32, i32> {
+pub(super) unsafe fn put(
+    out: *mut tollbar_decision,
+    size: usize,
+    decision: &Decision,
+) -> Result<i32, i32> {
     let value = tollbar_decision {
         struct_size: size as u32,
         verdict: decision.verdict as u32,
@@ -285,7 +317,8 @@ pub(super) unsafe fn put(out: *mut tollbar_decision, size: usize, decision: &Dec
         reason: decision.reason as u32,
         bound: decision.bound,
     };
-    // A struct of this version's size is written by plain stores. Another size needs the copying call.
+    // A struct of this version's size is written by plain stores. Another size needs the copying
+    // call.
     if size == size_of::<tollbar_decision>() {
         // SAFETY: by the caller's promise; `value` has the caller's own `struct_size`.
         unsafe { out.write(value) };

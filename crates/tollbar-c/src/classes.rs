@@ -11,9 +11,9 @@ use core::ffi::{c_char, c_void};
 use tollbar::decision::Decision;
 use tollbar::table::PolicyId;
 
-/// tollbar_limiter_check for a request that passes only if at least `reserve` permits are left after it.
-/// TOLLBAR_NEVER if the cost and the reserve together are above the burst. TOLLBAR_E_OPTION_MISMATCH for a limiter
-/// without reserves (see above).
+/// tollbar_limiter_check for a request that passes only if at least `reserve` permits are left
+/// after it. TOLLBAR_NEVER if the cost and the reserve together are above the burst.
+/// TOLLBAR_E_OPTION_MISMATCH for a limiter without reserves (see above).
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -44,9 +44,9 @@ pub unsafe extern "C" fn tollbar_limiter_check_leaving_at(
     guard(|| code(unsafe { check(limiter, cost, Leave::Permits(reserve), Some(now_ns), out) }))
 }
 
-/// tollbar_table_check for a request that passes only if the key has at least `reserve` permits left after it.
-/// TOLLBAR_NEVER if the cost and the reserve together are above the burst. TOLLBAR_E_OPTION_MISMATCH under a policy
-/// without reserves (see above).
+/// tollbar_table_check for a request that passes only if the key has at least `reserve` permits
+/// left after it. TOLLBAR_NEVER if the cost and the reserve together are above the burst.
+/// TOLLBAR_E_OPTION_MISMATCH under a policy without reserves (see above).
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -60,8 +60,12 @@ pub unsafe extern "C" fn tollbar_table_check_leaving(
     reserve: u64,
     out: *mut tollbar_decision,
 ) -> i32 {
-    // SAFETY: by the caller's promise.
-    guard(|| code(unsafe { check_key(table, policy, key, length, cost, Leave::Permits(reserve), None, out) }))
+    guard(|| {
+        // SAFETY: by the caller's promise.
+        code(unsafe {
+            check_key(table, policy, key, length, cost, Leave::Permits(reserve), None, out)
+        })
+    })
 }
 
 /// tollbar_table_check_leaving at the caller's time.
@@ -79,14 +83,19 @@ pub unsafe extern "C" fn tollbar_table_check_leaving_at(
     now_ns: u64,
     out: *mut tollbar_decision,
 ) -> i32 {
-    // SAFETY: by the caller's promise.
-    guard(|| code(unsafe { check_key(table, policy, key, length, cost, Leave::Permits(reserve), Some(now_ns), out) }))
+    guard(|| {
+        // SAFETY: by the caller's promise.
+        code(unsafe {
+            check_key(table, policy, key, length, cost, Leave::Permits(reserve), Some(now_ns), out)
+        })
+    })
 }
 
-/// tollbar_limiter_check for a request of a class of the policy ("100/s reserve low 20 high 0"): it passes only if
-/// the class's reserve is left after it. `class_name` is NUL-terminated: the name, or the number in decimal, which is
-/// "1" for the first class. A refusal for the reserve has TOLLBAR_REASON_RESERVE. TOLLBAR_NEVER if the cost and the
-/// reserve together are above the burst. TOLLBAR_E_NO_SUCH_CLASS if the policy has no such class.
+/// tollbar_limiter_check for a request of a class of the policy ("100/s reserve low 20 high 0"): it
+/// passes only if the class's reserve is left after it. `class_name` is NUL-terminated: the name,
+/// or the number in decimal, which is "1" for the first class. A refusal for the reserve has
+/// TOLLBAR_REASON_RESERVE. TOLLBAR_NEVER if the cost and the reserve together are above the burst.
+/// TOLLBAR_E_NO_SUCH_CLASS if the policy has no such class.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -97,8 +106,12 @@ pub unsafe extern "C" fn tollbar_limiter_check_class(
     class_name: *const c_char,
     out: *mut tollbar_decision,
 ) -> i32 {
-    // SAFETY: by the caller's promise.
-    guard(|| code(unsafe { Leave::class(class_name).and_then(|leave| check(limiter, cost, leave, None, out)) }))
+    guard(|| {
+        // SAFETY: by the caller's promise.
+        code(unsafe {
+            Leave::class(class_name).and_then(|leave| check(limiter, cost, leave, None, out))
+        })
+    })
 }
 
 /// tollbar_limiter_check_class at the caller's time.
@@ -113,12 +126,17 @@ pub unsafe extern "C" fn tollbar_limiter_check_class_at(
     now_ns: u64,
     out: *mut tollbar_decision,
 ) -> i32 {
-    // SAFETY: by the caller's promise.
-    guard(|| code(unsafe { Leave::class(class_name).and_then(|leave| check(limiter, cost, leave, Some(now_ns), out)) }))
+    guard(|| {
+        // SAFETY: by the caller's promise.
+        code(unsafe {
+            Leave::class(class_name)
+                .and_then(|leave| check(limiter, cost, leave, Some(now_ns), out))
+        })
+    })
 }
 
-/// tollbar_table_check for a request of a class of the policy. `class_name` and the results are those of
-/// tollbar_limiter_check_class. For a key with an override the classes are the override's.
+/// tollbar_table_check for a request of a class of the policy. `class_name` and the results are
+/// those of tollbar_limiter_check_class. For a key with an override the classes are the override's.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -154,7 +172,8 @@ pub unsafe extern "C" fn tollbar_table_check_class_at(
     out: *mut tollbar_decision,
 ) -> i32 {
     // SAFETY: by the caller's promise.
-    let decide = |leave| unsafe { check_key(table, policy, key, length, cost, leave, Some(now_ns), out) };
+    let decide =
+        |leave| unsafe { check_key(table, policy, key, length, cost, leave, Some(now_ns), out) };
     // SAFETY: by the caller's promise.
     guard(|| code(unsafe { Leave::class(class_name) }.and_then(decide)))
 }
@@ -234,7 +253,8 @@ fn size_of_out(out: *mut tollbar_decision) -> Result<usize, i32> {
 }
 
 /// # Safety
-/// `out` is null, or points to a writable struct of `size` bytes, which [`size_at`] has returned for it.
+/// `out` is null, or points to a writable struct of `size` bytes, which [`size_at`] has returned
+/// for it.
 unsafe fn write(out: *mut tollbar_decision, size: usize, decision: &Decision) -> Result<i32, i32> {
     match out.is_null() {
         true => Ok(decision.verdict as i32),
@@ -252,5 +272,10 @@ pub(super) unsafe fn class_name<'a>(name: *const c_char) -> Result<&'a [u8], i32
         return Err(TOLLBAR_E_NULL);
     }
     // SAFETY: `strnlen` reads up to the NUL, and no more bytes than that are in the slice.
-    Ok(unsafe { core::slice::from_raw_parts(name.cast(), libc::strnlen(name, TOLLBAR_CLASS_NAME_SIZE as usize)) })
+    Ok(unsafe {
+        core::slice::from_raw_parts(
+            name.cast(),
+            libc::strnlen(name, TOLLBAR_CLASS_NAME_SIZE as usize),
+        )
+    })
 }

@@ -31,8 +31,9 @@ unsafe impl Growable for tollbar_counts {
 
 const _: () = assert!(size_of::<tollbar_counts>() == 32);
 
-/// Writes to `out` the counts of decisions under policy number `policy`, of all threads and processes since the table
-/// was made. A changed policy keeps its counts. A killed process loses at most the counts of the call that it was in.
+/// Writes to `out` the counts of decisions under policy number `policy`, of all threads and
+/// processes since the table was made. A changed policy keeps its counts. A killed process loses at
+/// most the counts of the call that it was in.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -45,18 +46,20 @@ pub unsafe extern "C" fn tollbar_table_get_counts(
     call(|| {
         // SAFETY: by the caller's promise.
         let table = &unsafe { reference(table) }?.table;
-        let Counts { allowed, denied, never } = table.counts(PolicyId::new(policy)).map_err(request_code)?;
+        let Counts { allowed, denied, never } =
+            table.counts(PolicyId::new(policy)).map_err(request_code)?;
         let value = tollbar_counts { struct_size: 0, reserved: 0, allowed, denied, never };
         // SAFETY: by the caller's promise.
         unsafe { write(out, &value) }.map(|()| TOLLBAR_ALLOWED)
     })
 }
 
-/// Counts a decision that the caller made itself under policy number `policy`, and charges nothing. A caller needs it
-/// if it peeks at several limits and refuses a request because of one of them. `verdict` is TOLLBAR_ALLOWED,
-/// TOLLBAR_DENIED or TOLLBAR_NEVER; for another number the call returns TOLLBAR_E_OUT_OF_RANGE. `reason` is the
-/// TOLLBAR_REASON_ number that the peek returned. If tollbar_reasons_total of the metrics has this reason, the call
-/// counts it there, too. All other numbers are ignored.
+/// Counts a decision that the caller made itself under policy number `policy`, and charges nothing.
+/// A caller needs it if it peeks at several limits and refuses a request because of one of them.
+/// `verdict` is TOLLBAR_ALLOWED, TOLLBAR_DENIED or TOLLBAR_NEVER; for another number the call
+/// returns TOLLBAR_E_OUT_OF_RANGE. `reason` is the TOLLBAR_REASON_ number that the peek returned.
+/// If tollbar_reasons_total of the metrics has this reason, the call counts it there, too. All
+/// other numbers are ignored.
 ///
 /// # Safety
 /// Pointers are NULL or as said.

@@ -28,8 +28,9 @@ pub struct tollbar_limiter_state {
     pub reset_after_ns: u64,
     /// Requests whose time was earlier than that of a request admitted before them.
     pub backward_steps: u64,
-    /// Calls of all threads, since the limiter was made, that returned TOLLBAR_ALLOWED. Each request of a batch
-    /// counts as a call. Peeks and errors do not count. tollbar_limiter_reset keeps the counts.
+    /// Calls of all threads, since the limiter was made, that returned TOLLBAR_ALLOWED. Each
+    /// request of a batch counts as a call. Peeks and errors do not count. tollbar_limiter_reset
+    /// keeps the counts.
     pub allowed: u64,
     /// Calls that returned TOLLBAR_DENIED.
     pub denied: u64,
@@ -46,9 +47,10 @@ const _: () = assert!(size_of::<tollbar_limiter_state>() == 72);
 
 /// Takes `cost` permits now, or takes none. A cost of 0 asks without charging.
 ///
-/// Returns TOLLBAR_ALLOWED if the limiter had the permits and has charged them, TOLLBAR_DENIED if it does not have
-/// them now, TOLLBAR_NEVER if `cost` is more than it can ever have at once, or an error. The call writes the full
-/// decision to `out`, such as the time until the same request would pass. With NULL for `out` it is cheaper.
+/// Returns TOLLBAR_ALLOWED if the limiter had the permits and has charged them, TOLLBAR_DENIED if
+/// it does not have them now, TOLLBAR_NEVER if `cost` is more than it can ever have at once, or an
+/// error. The call writes the full decision to `out`, such as the time until the same request would
+/// pass. With NULL for `out` it is cheaper.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -69,8 +71,8 @@ pub unsafe extern "C" fn tollbar_limiter_check(
     })
 }
 
-/// tollbar_limiter_check at the caller's time. All calls to one limiter use one scale of time: that of
-/// tollbar_limiter_now, as the calls without a time do, or another one that every call passes.
+/// tollbar_limiter_check at the caller's time. All calls to one limiter use one scale of time: that
+/// of tollbar_limiter_now, as the calls without a time do, or another one that every call passes.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -102,8 +104,10 @@ pub unsafe extern "C" fn tollbar_limiter_peek(
     cost: u64,
     out: *mut tollbar_decision,
 ) -> i32 {
-    // SAFETY: by the caller's promise.
-    guard(|| code(unsafe { reference(limiter) }.and_then(|l| answer(out, move || l.limiter.peek(cost)))))
+    guard(|| {
+        // SAFETY: by the caller's promise.
+        code(unsafe { reference(limiter) }.and_then(|l| answer(out, move || l.limiter.peek(cost))))
+    })
 }
 
 /// tollbar_limiter_peek at the caller's time.
@@ -124,9 +128,9 @@ pub unsafe extern "C" fn tollbar_limiter_peek_at(
     })
 }
 
-/// Decides on `count` requests in turn with one reading of the clock. `results[i]` gets what tollbar_limiter_check
-/// would have returned for `costs[i]`. If `costs` is NULL, each request costs 1. Returns 0, or an error of the whole
-/// batch. Then nothing has been charged.
+/// Decides on `count` requests in turn with one reading of the clock. `results[i]` gets what
+/// tollbar_limiter_check would have returned for `costs[i]`. If `costs` is NULL, each request costs
+/// one permit. Returns 0, or an error of the whole batch. Then nothing has been charged.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -165,8 +169,8 @@ pub unsafe extern "C" fn tollbar_limiter_check_many_at(
     })
 }
 
-/// Takes all permits that are left, `most` at the most, and writes their number to `*taken`. Returns TOLLBAR_ALLOWED
-/// if it took any, otherwise TOLLBAR_DENIED.
+/// Takes all permits that are left, `most` at the most, and writes their number to `*taken`.
+/// Returns TOLLBAR_ALLOWED if it took any, otherwise TOLLBAR_DENIED.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -195,8 +199,8 @@ pub unsafe extern "C" fn tollbar_limiter_take_up_to_at(
     guard(|| code(unsafe { take_up_to(limiter, Some(now_ns), most, taken) }))
 }
 
-/// Makes the limiter fresh. Other calls may run at the same time, and admissions in the same instant may survive the
-/// reset.
+/// Makes the limiter fresh. Other calls may run at the same time, and admissions in the same
+/// instant may survive the reset.
 ///
 /// # Safety
 /// `limiter` is NULL or live.
@@ -242,17 +246,18 @@ pub unsafe extern "C" fn tollbar_limiter_get_state(
     })
 }
 
-/// Changes the policy while other threads use the limiter. `keep`, a TOLLBAR_KEEP_ number, says what the limiter
-/// keeps of its state. Between windows of one length, quotas, and intervals of one limit and period,
-/// TOLLBAR_KEEP_COUNT and TOLLBAR_KEEP_TIME keep the usage, up to the new limit.
+/// Changes the policy while other threads use the limiter. `keep`, a TOLLBAR_KEEP_ number, says
+/// what the limiter keeps of its state. Between windows of one length, quotas, and intervals of one
+/// limit and period, TOLLBAR_KEEP_COUNT and TOLLBAR_KEEP_TIME keep the usage, up to the new limit.
 ///
-/// Calls that run at the same time neither wait nor fail, and are decided under one of the two policies. In any
-/// interval the limiter admits at most the sum of the bounds of all policies that were in force in that interval.
-/// Reserved permits keep their departures.
+/// Calls that run at the same time neither wait nor fail, and are decided under one of the two
+/// policies. In any interval the limiter admits at most the sum of the bounds of all policies that
+/// were in force in that interval. Reserved permits keep their departures.
 ///
 /// The call allocates a state for each policy that is new to the limiter. tollbar_limiter_free and
-/// tollbar_limiter_close free all of them. Returns TOLLBAR_E_POLICY_CHANGES after 4,096 policies, and
-/// TOLLBAR_E_OPTION_MISMATCH for a limiter with TOLLBAR_CREDIT_ON. Then the policy stays as it was.
+/// tollbar_limiter_close free all of them. Returns TOLLBAR_E_POLICY_CHANGES after 4,096 policies,
+/// and TOLLBAR_E_OPTION_MISMATCH for a limiter with TOLLBAR_CREDIT_ON. Then the policy stays as it
+/// was.
 ///
 /// # Safety
 /// Pointers are NULL or as said.

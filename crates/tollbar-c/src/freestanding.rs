@@ -11,8 +11,8 @@ static MALLOC: Malloc = Malloc;
 /// The alignment of malloc's blocks on every supported system.
 const MALLOC_ALIGN: usize = 2 * core::mem::size_of::<usize>();
 
-// SAFETY: the blocks come from malloc or posix_memalign, whose size and alignment promises are those of
-// the trait; both may be given to free; neither unwinds.
+// SAFETY: the blocks come from malloc or posix_memalign, whose size and alignment promises are
+// those of the trait; both may be given to free; neither unwinds.
 unsafe impl GlobalAlloc for Malloc {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if layout.align() <= MALLOC_ALIGN {
@@ -20,7 +20,8 @@ unsafe impl GlobalAlloc for Malloc {
             return unsafe { libc::malloc(layout.size()) }.cast();
         }
         let mut block: *mut c_void = core::ptr::null_mut();
-        // SAFETY: the alignment is a power of two and, above MALLOC_ALIGN, a multiple of a pointer's size.
+        // SAFETY: the alignment is a power of two and, above MALLOC_ALIGN, a multiple of a
+        // pointer's size.
         let failed = unsafe { libc::posix_memalign(&mut block, layout.align(), layout.size()) };
         if failed != 0 {
             return core::ptr::null_mut();
@@ -49,16 +50,16 @@ unsafe impl GlobalAlloc for Malloc {
     }
 }
 
-/// Nothing calls this: a test checks that the shared library has no panic symbol. If a change adds a panic, only
-/// abort is sure not to corrupt the caller.
+/// Nothing calls this: a test checks that the shared library has no panic symbol. If a change adds
+/// a panic, only abort is sure not to corrupt the caller.
 #[panic_handler]
 fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
     // SAFETY: abort takes nothing and does not return.
     unsafe { libc::abort() }
 }
 
-// The precompiled core library names an unwinding personality. Weak, so that the archive links beside
-// another Rust library that has a real one; never called, since nothing here unwinds.
+// The precompiled core library names an unwinding personality. Weak, so that the archive links
+// beside another Rust library that has a real one; never called, since nothing here unwinds.
 #[cfg(not(target_vendor = "apple"))]
 core::arch::global_asm!(
     ".weak rust_eh_personality",

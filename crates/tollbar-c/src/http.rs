@@ -21,8 +21,8 @@ pub const TOLLBAR_HTTP_RETRY_AFTER: u32 = 1;
 pub const TOLLBAR_HTTP_LEGACY: u32 = 2;
 /// The same, with the reset in seconds since 1970.
 pub const TOLLBAR_HTTP_LEGACY_EPOCH: u32 = 4;
-/// RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, RateLimit-Policy: draft-ietf-httpapi-ratelimit-headers 00
-/// to 06.
+/// RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, RateLimit-Policy:
+/// draft-ietf-httpapi-ratelimit-headers 00 to 06.
 pub const TOLLBAR_HTTP_DRAFT_06: u32 = 8;
 /// RateLimit and RateLimit-Policy of draft 07. They do not name limits.
 pub const TOLLBAR_HTTP_DRAFT_07: u32 = 16;
@@ -42,12 +42,13 @@ pub struct tollbar_http_limit {
     pub name: *const c_char,
     /// The bytes of the name.
     pub name_length: usize,
-    /// The limit's policy. If it is a list of two rates, the fields describe the rate that bound the decision.
+    /// The limit's policy. If it is a list of two rates, the fields describe the rate that bound
+    /// the decision.
     pub policy: *const tollbar_policy_spec,
     /// The limit's decision about the request.
     pub decision: *const tollbar_decision,
-    /// Nanoseconds until more permits are left than the decision's `remaining` (tollbar_table_more_after).
-    /// TOLLBAR_NO_TIME: unknown, or no permit is missing.
+    /// Nanoseconds until more permits are left than the decision's `remaining`
+    /// (tollbar_table_more_after). TOLLBAR_NO_TIME: unknown, or no permit is missing.
     pub more_after_ns: u64,
     /// The partition key (`pk` of drafts 08 to 11), which clients see. NULL: none.
     pub partition: *const c_void,
@@ -55,7 +56,8 @@ pub struct tollbar_http_limit {
     pub partition_length: usize,
 }
 
-/// The limits that a server's header fields describe. A field of this struct is UINT64_MAX if no header field gives it.
+/// The limits that a server's header fields describe. A field of this struct is UINT64_MAX if no
+/// header field gives it.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct tollbar_http_seen {
@@ -82,15 +84,17 @@ unsafe impl Growable for tollbar_http_seen {
 
 const _: () = assert!(size_of::<tollbar_http_seen>() == 48);
 
-/// Writes the header fields of 1 to TOLLBAR_HTTP_LIMITS_MOST limits (TOLLBAR_E_LIMITS) into `buffer`. A field is a
-/// line: its name, a colon, a space, the value, CR and LF. A NUL follows the last line.
+/// Writes the header fields of 1 to TOLLBAR_HTTP_LIMITS_MOST limits (TOLLBAR_E_LIMITS) into
+/// `buffer`. A field is a line: its name, a colon, a space, the value, CR and LF. A NUL follows the
+/// last line.
 ///
-/// `fields` is a sum of TOLLBAR_HTTP_ numbers, with at most one of the two LEGACY numbers and at most one of the
-/// three DRAFT numbers (TOLLBAR_E_OUT_OF_RANGE). `utc_ns` is the time in nanoseconds since 1970; only
-/// TOLLBAR_HTTP_LEGACY_EPOCH uses it. The call writes the text's length without the NUL to `*length`, unless `length`
-/// is NULL. If the buffer is too small, the call still writes `*length`, and returns TOLLBAR_E_BUFFER_TOO_SMALL. A
-/// buffer is large enough if it has 300 bytes, and for each limit 100 bytes, 4 for each byte of its name and 3 for
-/// each byte of its partition key.
+/// `fields` is a sum of TOLLBAR_HTTP_ numbers, with at most one of the two LEGACY numbers and at
+/// most one of the three DRAFT numbers (TOLLBAR_E_OUT_OF_RANGE). `utc_ns` is the time in
+/// nanoseconds since 1970; only TOLLBAR_HTTP_LEGACY_EPOCH uses it. The call writes the text's
+/// length without the NUL to `*length`, unless `length` is NULL. If the buffer is too small, the
+/// call still writes `*length`, and returns TOLLBAR_E_BUFFER_TOO_SMALL. A buffer is large enough if
+/// it has 300 bytes, and for each limit 100 bytes, 4 for each byte of its name and 3 for each byte
+/// of its partition key.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -107,12 +111,17 @@ pub unsafe extern "C" fn tollbar_http_fields(
     call(|| {
         let fields = fields_of(fields)?;
         // SAFETY: by the caller's promise.
-        unsafe { print(limits, count, buffer, capacity, length, &|limits, out| fields.write(limits, utc_ns, out)) }
+        unsafe {
+            print(limits, count, buffer, capacity, length, &|limits, out| {
+                fields.write(limits, utc_ns, out)
+            })
+        }
     })
 }
 
 /// Writes the body of a refusal's answer into `buffer`: a problem in JSON (RFC 9457, media type
-/// application/problem+json) with the names of the limits that refuse. `status` is the answer's HTTP status, such as
+/// application/problem+json) with the names of the limits that refuse. `status` is the answer's
+/// HTTP status, such as
 /// 429. For the other arguments see tollbar_http_fields.
 ///
 /// # Safety
@@ -129,23 +138,28 @@ pub unsafe extern "C" fn tollbar_http_problem(
     call(|| {
         let status = u16::try_from(status).map_err(|_| TOLLBAR_E_OUT_OF_RANGE)?;
         // SAFETY: by the caller's promise.
-        unsafe { print(limits, count, buffer, capacity, length, &|limits, out| problem(limits, status, out)) }
+        unsafe {
+            print(limits, count, buffer, capacity, length, &|limits, out| {
+                problem(limits, status, out)
+            })
+        }
     })
 }
 
-/// Reads a server's limits from `length` bytes of its answer's header. Each line is a name, a colon and a value, and
-/// ends with LF or CR LF. The call skips other fields and ignores malformed ones.
+/// Reads a server's limits from `length` bytes of its answer's header. Each line is a name, a colon
+/// and a value, and ends with LF or CR LF. The call skips other fields and ignores malformed ones.
 ///
-/// Returns TOLLBAR_YES if a field describes a limit or a wait, and otherwise TOLLBAR_NO. `utc_ns` is the time of the
-/// answer in nanoseconds since 1970; dates and epochs are counted from it. The call reads every dialect that
-/// tollbar_http_fields writes. If an answer has several dialects, the newest counts. If a field describes several
-/// limits, on one line or on several, the one with the fewest permits left counts, and of RateLimit-Policy only the
-/// policy of that name.
+/// Returns TOLLBAR_YES if a field describes a limit or a wait, and otherwise TOLLBAR_NO. `utc_ns`
+/// is the time of the answer in nanoseconds since 1970; dates and epochs are counted from it. The
+/// call reads every dialect that tollbar_http_fields writes. If an answer has several dialects, the
+/// newest counts. If a field describes several limits, on one line or on several, the one with the
+/// fewest permits left counts, and of RateLimit-Policy only the policy of that name.
 ///
-/// Of several values of Retry-After the longest wait counts: seconds, with or without a fraction, or a date in one of
-/// the three forms of RFC 9110. Servers write the reset of each dialect in several ways: a number from 10^12 on is
-/// read as milliseconds since 1970, one from 10^9 on as seconds since 1970, and a smaller one as seconds from now. A
-/// time that is past is 0, and one beyond 64 bits of nanoseconds is the largest of these.
+/// Of several values of Retry-After the longest wait counts: seconds, with or without a fraction,
+/// or a date in one of the three forms of RFC 9110. Servers write the reset of each dialect in
+/// several ways: a number from 10^12 on is read as milliseconds since 1970, one from 10^9 on as
+/// seconds since 1970, and a smaller one as seconds from now. A time that is past is 0, and one
+/// beyond 64 bits of nanoseconds is the largest of these.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -177,11 +191,13 @@ pub unsafe extern "C" fn tollbar_http_read(
 }
 
 /// Writes to `*more_ns` how many nanoseconds after `decision` the key will have more permits than
-/// `decision->remaining`. If the decision is a refusal, that is at most its `retry_after_ns`. TOLLBAR_NO_TIME: no
-/// permit is missing, none will come back, or the policy lends (`borrow`, pacer, warm-up) and has permits left.
+/// `decision->remaining`. If the decision is a refusal, that is at most its `retry_after_ns`.
+/// TOLLBAR_NO_TIME: no permit is missing, none will come back, or the policy lends (`borrow`,
+/// pacer, warm-up) and has permits left.
 ///
-/// `cost` is the cost of the request that was decided, with its reserve after tollbar_table_check_leaving. Returns 0
-/// or an error. The call peeks at the key at most once, and charges nothing.
+/// `cost` is the cost of the request that was decided, with its reserve after
+/// tollbar_table_check_leaving. Returns 0 or an error. The call peeks at the key at most once, and
+/// charges nothing.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -215,7 +231,9 @@ pub unsafe extern "C" fn tollbar_table_more_after_at(
     more_ns: *mut u64,
 ) -> i32 {
     // SAFETY: by the caller's promise.
-    call(|| unsafe { more_of_key(table, policy, key, length, cost, Some(now_ns), decision, more_ns) })
+    call(|| unsafe {
+        more_of_key(table, policy, key, length, cost, Some(now_ns), decision, more_ns)
+    })
 }
 
 /// tollbar_table_more_after for a limiter.
@@ -263,7 +281,8 @@ unsafe fn more_of_key(
     more_ns: *mut u64,
 ) -> Result<i32, i32> {
     // SAFETY: by the caller's promise.
-    let (table, key, out) = unsafe { (&reference(table)?.table, bytes(key.cast(), length)?, place(more_ns)?) };
+    let (table, key, out) =
+        unsafe { (&reference(table)?.table, bytes(key.cast(), length)?, place(more_ns)?) };
     // SAFETY: by the caller's promise.
     let decision = unsafe { decision_of(decision) }?;
     let id = PolicyId::new(policy);
@@ -288,7 +307,8 @@ unsafe fn more_of_limiter(
     let decision = unsafe { decision_of(decision) }?;
     let policy = limiter.limiter.changed_policy().unwrap_or(&limiter.policy);
     let now = now.unwrap_or_else(|| limiter.limiter.now());
-    let more = more_after(policy, &decision, cost, |n| limiter.limiter.shared().peek_uncounted_at(now, n));
+    let more =
+        more_after(policy, &decision, cost, |n| limiter.limiter.shared().peek_uncounted_at(now, n));
     out.write(more);
     Ok(TOLLBAR_ALLOWED)
 }
@@ -348,10 +368,15 @@ unsafe fn print(
 /// The limit's pointers are NULL or as said.
 unsafe fn limit_of(limit: &tollbar_http_limit) -> Result<Limit<'_>, i32> {
     // SAFETY: by the caller's promise.
-    let (name, partition) =
-        unsafe { (bytes(limit.name, limit.name_length)?, bytes(limit.partition.cast(), limit.partition_length)?) };
+    let (name, partition) = unsafe {
+        (
+            bytes(limit.name, limit.name_length)?,
+            bytes(limit.partition.cast(), limit.partition_length)?,
+        )
+    };
     // SAFETY: by the caller's promise.
-    let (policy, decision): (Policy, _) = unsafe { (policy(limit.policy)?, decision_of(limit.decision)?) };
+    let (policy, decision): (Policy, _) =
+        unsafe { (policy(limit.policy)?, decision_of(limit.decision)?) };
     let mut read = Limit::new(name, &policy, &decision).with_partition(partition);
     if limit.more_after_ns != NEVER {
         read.more_after = limit.more_after_ns;

@@ -23,9 +23,10 @@ pub struct tollbar_request {
     pub class_number: u32,
 }
 
-/// Decides on `count` requests in turn with one reading of the clock. `results[i]` gets what tollbar_table_check
-/// would have returned for the i-th. It is faster than one call for each request, because it prefetches the memory of
-/// all keys first. Returns 0, or an error of the whole batch. Then nothing has been charged.
+/// Decides on `count` requests in turn with one reading of the clock. `results[i]` gets what
+/// tollbar_table_check would have returned for the i-th. It is faster than one call for each
+/// request, because it prefetches the memory of all keys first. Returns 0, or an error of the whole
+/// batch. Then nothing has been charged.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -56,8 +57,8 @@ pub unsafe extern "C" fn tollbar_table_check_many_at(
     guard(|| code(unsafe { check_many(table, Some(now_ns), requests, count, results) }))
 }
 
-/// Takes all permits that are left, `most` at the most, and writes their number to `*taken`. Returns TOLLBAR_ALLOWED
-/// if it took any, otherwise TOLLBAR_DENIED.
+/// Takes all permits that are left, `most` at the most, and writes their number to `*taken`.
+/// Returns TOLLBAR_ALLOWED if it took any, otherwise TOLLBAR_DENIED.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -92,10 +93,10 @@ pub unsafe extern "C" fn tollbar_table_take_up_to_at(
     guard(|| code(unsafe { take_up_to(table, policy, key, length, Some(now_ns), most, taken) }))
 }
 
-/// Gives a key a fresh state. The key's slot stays taken until its debt would have been paid, and its next charge
-/// takes another slot. If all of its other slots are taken, by earlier resets of the key or because the table is
-/// full, a key under gcra begins again in its slot. Returns TOLLBAR_YES. Under other algorithms the call then returns
-/// TOLLBAR_NO and changes nothing.
+/// Gives a key a fresh state. The key's slot stays taken until its debt would have been paid, and
+/// its next charge takes another slot. If all of its other slots are taken, by earlier resets of
+/// the key or because the table is full, a key under gcra begins again in its slot. Returns
+/// TOLLBAR_YES. Under other algorithms the call then returns TOLLBAR_NO and changes nothing.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -126,8 +127,8 @@ pub unsafe extern "C" fn tollbar_table_reset_at(
     guard(|| code(unsafe { reset(table, policy, key, length, Some(now_ns)) }))
 }
 
-/// Exempts a key under that policy: it always passes and is charged nothing. A table has room for some 1,600 exempt
-/// keys.
+/// Exempts a key under that policy: it always passes and is charged nothing. A table has room for
+/// some 1,600 exempt keys.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -146,7 +147,8 @@ pub unsafe extern "C" fn tollbar_table_exempt(
     })
 }
 
-/// Ends a key's exemption under that policy. Returns TOLLBAR_YES, or TOLLBAR_NO if the key was not exempt.
+/// Ends a key's exemption under that policy. Returns TOLLBAR_YES, or TOLLBAR_NO if the key was not
+/// exempt.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -165,7 +167,8 @@ pub unsafe extern "C" fn tollbar_table_unexempt(
     })
 }
 
-/// Writes the hash by which the table knows a key to `*hash`. tollbar_table_next shows the same hash.
+/// Writes the hash by which the table knows a key to `*hash`. tollbar_table_next shows the same
+/// hash.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -179,15 +182,17 @@ pub unsafe extern "C" fn tollbar_table_hash(
 ) -> i32 {
     call(|| {
         // SAFETY: by the caller's promise.
-        let (table, key, out) = unsafe { (table_of(table)?, bytes(key.cast(), length)?, place(hash)?) };
+        let (table, key, out) =
+            unsafe { (table_of(table)?, bytes(key.cast(), length)?, place(hash)?) };
         out.write(table.hash(PolicyId::new(policy), key).map_err(request_code)?);
         Ok(TOLLBAR_ALLOWED)
     })
 }
 
-/// Writes the time that calls without `_at` use to `*now_ns`: nanoseconds of UTC since TOLLBAR_TIME_ZERO. The process
-/// that made the table read CLOCK_REALTIME once, and all processes count on from there, so this time never steps. A
-/// file's time goes on after a restart of the machine. On TOLLBAR_CLOCK_WALL it is Unix time.
+/// Writes the time that calls without `_at` use to `*now_ns`: nanoseconds of UTC since
+/// TOLLBAR_TIME_ZERO. The process that made the table read CLOCK_REALTIME once, and all processes
+/// count on from there, so this time never steps. A file's time goes on after a restart of the
+/// machine. On TOLLBAR_CLOCK_WALL it is Unix time.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -213,8 +218,10 @@ unsafe fn take_up_to(
     taken: *mut u64,
 ) -> Result<i32, i32> {
     // SAFETY: by the caller's promise.
-    let (table, key, taken) = unsafe { (table_of(table)?, bytes(key.cast(), length)?, place(taken)?) };
-    let permits = table.try_take_up_to(PolicyId::new(policy), key, now, most).map_err(request_code)?;
+    let (table, key, taken) =
+        unsafe { (table_of(table)?, bytes(key.cast(), length)?, place(taken)?) };
+    let permits =
+        table.try_take_up_to(PolicyId::new(policy), key, now, most).map_err(request_code)?;
     taken.write(permits);
     Ok(if permits == 0 { TOLLBAR_DENIED } else { TOLLBAR_ALLOWED })
 }
@@ -236,7 +243,8 @@ unsafe fn reset(
 }
 
 /// # Safety
-/// `requests` is null or has `count` entries whose keys are readable; `results` is null or has `count` places.
+/// `requests` is null or has `count` entries whose keys are readable; `results` is null or has
+/// `count` places.
 unsafe fn check_many(
     table: *const tollbar_table,
     now: Option<u64>,
@@ -252,8 +260,12 @@ unsafe fn check_many(
         return Ok(TOLLBAR_ALLOWED);
     }
     // SAFETY: both have `count` entries by the caller's promise.
-    let (requests, results) =
-        unsafe { (core::slice::from_raw_parts(requests, count), core::slice::from_raw_parts_mut(results, count)) };
+    let (requests, results) = unsafe {
+        (
+            core::slice::from_raw_parts(requests, count),
+            core::slice::from_raw_parts_mut(results, count),
+        )
+    };
     let mut classes = 0;
     for request in requests {
         // SAFETY: the slice is dropped unread; only its pointer and length are checked.
@@ -272,27 +284,39 @@ unsafe fn check_many(
 
 /// [`check_many`] of a batch of which some requests name a class.
 #[inline(never)]
-fn check_classes(table: &Table, now: Option<u64>, requests: &[tollbar_request], results: &mut [i32]) {
+fn check_classes(
+    table: &Table,
+    now: Option<u64>,
+    requests: &[tollbar_request],
+    results: &mut [i32],
+) {
     let now = now.unwrap_or_else(|| table.now());
     for (request, result) in requests.iter().zip(results) {
         let Request { policy, key, cost } = request.view();
         let decided = match request.class_number {
             0 => table.try_check(policy, key, Some(now), cost),
             // A number of two digits is no class's.
-            number => table.check_class_at(policy, key, now, cost, &[b'0'.saturating_add(number.min(10) as u8)]),
+            number => table.check_class_at(
+                policy,
+                key,
+                now,
+                cost,
+                &[b'0'.saturating_add(number.min(10) as u8)],
+            ),
         };
         *result = decided.map_or_else(request_code, |decision| decision.verdict as i32);
     }
 }
 
 impl AsRequest for tollbar_request {
-    /// The core's view of a request whose key `check_many` has checked. The batch keeps no reference to it.
+    /// The core's view of a request whose key `check_many` has checked. The batch keeps no
+    /// reference to it.
     #[inline(always)]
     fn view(&self) -> Request<'_> {
         let key = match self.key.is_null() {
             true => &[],
-            // SAFETY: not null; `check_many` has checked the length; readable by the caller's promise for the time of
-            // the call, which is longer than this reference is used.
+            // SAFETY: not null; `check_many` has checked the length; readable by the caller's
+            // promise for the time of the call, which is longer than this reference is used.
             false => unsafe { core::slice::from_raw_parts(self.key.cast(), self.length) },
         };
         Request { policy: PolicyId::new(self.policy), key, cost: self.cost }

@@ -1,5 +1,5 @@
-//! The C face of tollbar. Each file is one section of `include/tollbar.h`; `tools/xtask/src/header.rs` has the order
-//! of the sections.
+//! The C face of tollbar. Each file is one section of `include/tollbar.h`;
+//! `tools/xtask/src/header.rs` has the order of the sections.
 //!
 //! Every doc comment in the sections is printed into the header and speaks to a C reader.
 

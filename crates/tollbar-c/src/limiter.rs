@@ -1,5 +1,5 @@
-//! Limiters: a state of any algorithm with a clock, for threads of one process. Their decisions are in
-//! [`super::decide`].
+//! Limiters: a state of any algorithm with a clock, for threads of one process. Their decisions are
+//! in [`super::decide`].
 
 use super::boundary::*;
 use super::clock::source;
@@ -13,15 +13,16 @@ use tollbar::policy::Policy;
 
 /// No thread takes permits in advance: every decision is exact to the permit.
 pub const TOLLBAR_CREDIT_OFF: u32 = 0;
-/// Threads take permits in advance (see above). The policy is gcra without `borrow` and with a limit above 0, or the
-/// call that makes the limiter returns TOLLBAR_E_OPTION_MISMATCH. With a burst below 32 there is no credit, and every
-/// decision is that of a limiter without.
+/// Threads take permits in advance (see above). The policy is gcra without `borrow` and with a
+/// limit above 0, or the call that makes the limiter returns TOLLBAR_E_OPTION_MISMATCH. With a
+/// burst below 32 there is no credit, and every decision is that of a limiter without.
 pub const TOLLBAR_CREDIT_ON: u32 = 1;
 
 /// A limiter. Any number of threads may use it at once, in all calls but tollbar_limiter_free and
-/// tollbar_limiter_close. After a fork each process has a copy of its own. A limiter must not lie in memory that
-/// processes share, because their threads would overwrite each other's counts of decisions. The counts take 2.75 KiB:
-/// 32 threads have a cache line each, and further threads share eight more.
+/// tollbar_limiter_close. After a fork each process has a copy of its own. A limiter must not lie
+/// in memory that processes share, because their threads would overwrite each other's counts of
+/// decisions. The counts take 2.75 KiB: 32 threads have a cache line each, and further threads
+/// share eight more.
 pub struct tollbar_limiter {
     pub(super) limiter: Limiter<State, Utc>,
     pub(super) policy: Policy,
@@ -35,7 +36,8 @@ pub struct tollbar_limiter_options {
     pub struct_size: u32,
     /// A TOLLBAR_CLOCK_ number, for the calls without `_at` (tollbar_limiter_now).
     pub clock: u32,
-    /// Callers that may sleep in tollbar_limiter_wait at one time. 0 means 1024. A further caller is refused at once.
+    /// Callers that may sleep in tollbar_limiter_wait at one time. 0 means 1024. A further caller
+    /// is refused at once.
     pub waiters: u32,
     /// TOLLBAR_CREDIT_OFF, which is the default, or TOLLBAR_CREDIT_ON.
     pub credit: u32,
@@ -78,7 +80,8 @@ pub unsafe extern "C" fn tollbar_limiter_from_text(
 ) -> i32 {
     call(|| {
         // SAFETY: by the caller's promise.
-        let (out, policy) = unsafe { (place(out)?, parse(text, length(text)?, error, &State::validate)?) };
+        let (out, policy) =
+            unsafe { (place(out)?, parse(text, length(text)?, error, &State::validate)?) };
         // SAFETY: null options are the default; `allocated` gives fresh memory of the layout.
         let made = unsafe { make(&policy, core::ptr::null(), allocated) }.inspect_err(|&code| {
             // SAFETY: by the caller's promise.
@@ -111,10 +114,12 @@ pub extern "C" fn tollbar_limiter_align() -> usize {
     align_of::<tollbar_limiter>()
 }
 
-/// Makes a limiter in the caller's memory of `size` bytes; `*out` is that memory. `options` may be NULL.
+/// Makes a limiter in the caller's memory of `size` bytes; `*out` is that memory. `options` may be
+/// NULL.
 ///
-/// The caller ends the limiter with tollbar_limiter_close, not with tollbar_limiter_free. The call allocates the
-/// arrays of a sliding window or a sliding log, and the threads' credit. For other limiters it allocates nothing.
+/// The caller ends the limiter with tollbar_limiter_close, not with tollbar_limiter_free. The call
+/// allocates the arrays of a sliding window or a sliding log, and the threads' credit. For other
+/// limiters it allocates nothing.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -130,15 +135,15 @@ pub unsafe extern "C" fn tollbar_limiter_init_in(
         // SAFETY: by the caller's promise.
         let (out, policy) = unsafe { (place(out)?, policy(spec)?) };
         let memory = room::<tollbar_limiter>(memory, size)?;
-        // SAFETY: by the caller's promise; the memory is not null, aligned, large enough, and writable by that
-        // promise, too.
+        // SAFETY: by the caller's promise; the memory is not null, aligned, large enough, and
+        // writable by that promise, too.
         out.write(unsafe { make(&policy, options, || Ok(memory)) }?);
         Ok(TOLLBAR_ALLOWED)
     })
 }
 
-/// Ends a limiter of tollbar_limiter_init_in that no call is using. Its memory is the caller's again. With NULL the
-/// call does nothing.
+/// Ends a limiter of tollbar_limiter_init_in that no call is using. Its memory is the caller's
+/// again. With NULL the call does nothing.
 ///
 /// # Safety
 /// `limiter` is NULL or came from tollbar_limiter_init_in and has not been closed.
@@ -150,14 +155,17 @@ pub unsafe extern "C" fn tollbar_limiter_close(limiter: *mut tollbar_limiter) {
     }
 }
 
-/// Writes the time that calls without `_at` use to `*now_ns`: nanoseconds of UTC since TOLLBAR_TIME_ZERO. The process
-/// reads CLOCK_REALTIME once and counts on from there, so this time never steps. On TOLLBAR_CLOCK_WALL it is Unix
-/// time.
+/// Writes the time that calls without `_at` use to `*now_ns`: nanoseconds of UTC since
+/// TOLLBAR_TIME_ZERO. The process reads CLOCK_REALTIME once and counts on from there, so this time
+/// never steps. On TOLLBAR_CLOCK_WALL it is Unix time.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
 #[no_mangle]
-pub unsafe extern "C" fn tollbar_limiter_now(limiter: *const tollbar_limiter, now_ns: *mut u64) -> i32 {
+pub unsafe extern "C" fn tollbar_limiter_now(
+    limiter: *const tollbar_limiter,
+    now_ns: *mut u64,
+) -> i32 {
     call(|| {
         // SAFETY: by the caller's promise.
         let (limiter, out) = unsafe { (reference(limiter)?, place(now_ns)?) };
@@ -192,9 +200,13 @@ unsafe fn make(
     let waiters = if waiters == 0 { Limiter::<State, Utc>::WAITERS } else { waiters };
     let clock = Utc::new(clock);
     let place = room()?;
-    // SAFETY: by the caller's promise. The value is made here, so that fewer copies of it lie on the stack.
+    // SAFETY: by the caller's promise. The value is made here, so that fewer copies of it lie on
+    // the stack.
     unsafe {
-        place.write(tollbar_limiter { limiter: Limiter::with(state, clock).with_waiters(waiters), policy: *policy });
+        place.write(tollbar_limiter {
+            limiter: Limiter::with(state, clock).with_waiters(waiters),
+            policy: *policy,
+        });
     }
     Ok(place)
 }

@@ -9,43 +9,48 @@ use tollbar::metrics::{write_each as print, Format, Source};
 
 /// Prometheus' text format 0.0.4, of the media type `text/plain; version=0.0.4`.
 pub const TOLLBAR_METRICS_PROMETHEUS: u32 = 0;
-/// OpenMetrics 1.0, of the media type `application/openmetrics-text; version=1.0.0; charset=utf-8`. The text ends
-/// with the line `# EOF`, after which the format allows no further metrics.
+/// OpenMetrics 1.0, of the media type `application/openmetrics-text; version=1.0.0; charset=utf-8`.
+/// The text ends with the line `# EOF`, after which the format allows no further metrics.
 pub const TOLLBAR_METRICS_OPENMETRICS: u32 = 1;
 
 /// The most sources of tollbar_metrics.
 pub const TOLLBAR_METRICS_MOST: u32 = 1024;
 
-/// For tollbar_metrics_source.flags: the texts of policies leave out the burst. For a table whose policies have a
-/// greater burst than any limit, because its callers leave the difference untouched.
+/// For tollbar_metrics_source.flags: the texts of policies leave out the burst. For a table whose
+/// policies have a greater burst than any limit, because its callers leave the difference
+/// untouched.
 pub const TOLLBAR_METRICS_RATES_ONLY: u64 = 1;
-/// For tollbar_metrics_source.flags: the table's first policy has no series, because no request asks for it.
+/// For tollbar_metrics_source.flags: the table's first policy has no series, because no request
+/// asks for it.
 pub const TOLLBAR_METRICS_WITHOUT_FIRST: u64 = 2;
 
 /// A limiter or a table, and the name of its series.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct tollbar_metrics_source {
-    /// The value of the label `limit` of its series, in UTF-8. The sources of a call must have different names.
+    /// The value of the label `limit` of its series, in UTF-8. The sources of a call must have
+    /// different names.
     pub name: *const c_char,
     /// The bytes of the name.
     pub name_length: usize,
     /// The limiter. NULL if the source is a table.
     pub limiter: *const tollbar_limiter,
-    /// The table, whose counters count the decisions of all processes that share it. NULL if the source is a limiter.
+    /// The table, whose counters count the decisions of all processes that share it. NULL if the
+    /// source is a limiter.
     pub table: *const tollbar_table,
     /// TOLLBAR_METRICS_RATES_ONLY and TOLLBAR_METRICS_WITHOUT_FIRST, or 0. Other bits are ignored.
     pub flags: u64,
 }
 
-/// Writes the metrics of `count` sources into `buffer`, and a NUL: decisions by policy and verdict, sizes, evictions,
-/// clock steps.
+/// Writes the metrics of `count` sources into `buffer`, and a NUL: decisions by policy and verdict,
+/// sizes, evictions, clock steps.
 ///
-/// `format` is TOLLBAR_METRICS_PROMETHEUS or TOLLBAR_METRICS_OPENMETRICS. There are at most TOLLBAR_METRICS_MOST
-/// sources (TOLLBAR_E_OUT_OF_RANGE). TOLLBAR_E_LIMITS: a source has neither a limiter nor a table, or both.
-/// TOLLBAR_E_OUT_OF_RANGE: a name is not UTF-8. The call writes the text's length without the NUL to `*length`,
-/// unless `length` is NULL. If the buffer is too small, the call still writes `*length`, and returns
-/// TOLLBAR_E_BUFFER_TOO_SMALL. Counters may gain digits until the next call, so make the next buffer a little larger.
+/// `format` is TOLLBAR_METRICS_PROMETHEUS or TOLLBAR_METRICS_OPENMETRICS. There are at most
+/// TOLLBAR_METRICS_MOST sources (TOLLBAR_E_OUT_OF_RANGE). TOLLBAR_E_LIMITS: a source has neither a
+/// limiter nor a table, or both. TOLLBAR_E_OUT_OF_RANGE: a name is not UTF-8. The call writes the
+/// text's length without the NUL to `*length`, unless `length` is NULL. If the buffer is too small,
+/// the call still writes `*length`, and returns TOLLBAR_E_BUFFER_TOO_SMALL. Counters may gain
+/// digits until the next call, so make the next buffer a little larger.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -68,8 +73,9 @@ pub unsafe extern "C" fn tollbar_metrics(
         let source = |n: usize| unsafe { source_of(&*sources.add(n)) };
         (0..count).try_for_each(|n| source(n).map(|_| ()))?;
         // Each of them is sound, so none is left out.
-        let each =
-            |with: &mut dyn FnMut(&Source<'_>)| (0..count).filter_map(|n| source(n).ok()).for_each(|one| with(&one));
+        let each = |with: &mut dyn FnMut(&Source<'_>)| {
+            (0..count).filter_map(|n| source(n).ok()).for_each(|one| with(&one))
+        };
         // SAFETY: by the caller's promise.
         unsafe { fill(buffer, capacity, length, |out| print(&each, format, out)) }
     })

@@ -16,7 +16,8 @@ pub struct tollbar_table_override {
     pub struct_size: u32,
     /// The policy's number that calls name.
     pub policy: u32,
-    /// The key's hash under that policy (tollbar_table_hash). The table stores nothing else of the key.
+    /// The key's hash under that policy (tollbar_table_hash). The table stores nothing else of the
+    /// key.
     pub hash: u64,
     /// The `from` of the next call.
     pub next: u64,
@@ -29,13 +30,14 @@ unsafe impl Growable for tollbar_table_override {
 
 const _: () = assert!(size_of::<tollbar_table_override>() == 24);
 
-/// Gives a key a policy of its own in place of number `policy`, or another one if it has one. `keep`, a TOLLBAR_KEEP_
-/// number, says what the key keeps of its debt when the override begins, and when it ends. The key comes under it at
-/// its next request, in every process.
+/// Gives a key a policy of its own in place of number `policy`, or another one if it has one.
+/// `keep`, a TOLLBAR_KEEP_ number, says what the key keeps of its debt when the override begins,
+/// and when it ends. The key comes under it at its next request, in every process.
 ///
 /// Returns TOLLBAR_E_OVERRIDES_FULL if as many keys have overrides as the table's options allow,
-/// TOLLBAR_E_POLICY_VERSIONS if too many different policies are in use, and TOLLBAR_E_MIXED_POLICIES if this policy
-/// or that of the table is a sliding window or log. An error changes nothing.
+/// TOLLBAR_E_POLICY_VERSIONS if too many different policies are in use, and
+/// TOLLBAR_E_MIXED_POLICIES if this policy or that of the table is a sliding window or log. An
+/// error changes nothing.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -50,14 +52,16 @@ pub unsafe extern "C" fn tollbar_table_set_override(
 ) -> i32 {
     call(|| {
         // SAFETY: by the caller's promise.
-        let (table, key, own) = unsafe { (reference(table)?, bytes(key.cast(), length)?, policy_of(spec)?) };
+        let (table, key, own) =
+            unsafe { (reference(table)?, bytes(key.cast(), length)?, policy_of(spec)?) };
         let keep = keep_of(keep)?;
         table.table.set_override(PolicyId::new(policy), key, &own, keep).map_err(table_code)?;
         Ok(TOLLBAR_ALLOWED)
     })
 }
 
-/// Puts a key back under policy number `policy`. Returns TOLLBAR_YES, or TOLLBAR_NO if it had no override.
+/// Puts a key back under policy number `policy`. Returns TOLLBAR_YES, or TOLLBAR_NO if it had no
+/// override.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -76,8 +80,8 @@ pub unsafe extern "C" fn tollbar_table_clear_override(
     })
 }
 
-/// Writes to `out` the policy that a key has of its own in place of number `policy`. Returns TOLLBAR_YES, or
-/// TOLLBAR_NO if it has none.
+/// Writes to `out` the policy that a key has of its own in place of number `policy`. Returns
+/// TOLLBAR_YES, or TOLLBAR_NO if it has none.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -101,9 +105,10 @@ pub unsafe extern "C" fn tollbar_table_get_override(
     })
 }
 
-/// Finds the first override from place `from` on, and writes its key to `out` and its policy to `spec`, which may be
-/// NULL. Begin with `from` 0 and continue with `next`. Returns TOLLBAR_YES, or TOLLBAR_NO if none is left. An
-/// override that is set or cleared between the calls may appear or not.
+/// Finds the first override from place `from` on, and writes its key to `out` and its policy to
+/// `spec`, which may be NULL. Begin with `from` 0 and continue with `next`. Returns TOLLBAR_YES, or
+/// TOLLBAR_NO if none is left. An override that is set or cleared between the calls may appear or
+/// not.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -122,7 +127,12 @@ pub unsafe extern "C" fn tollbar_table_next_override(
             size_at(spec)?;
         }
         let Some((found, next)) = table.next_override(from) else { return Ok(TOLLBAR_NO) };
-        let value = tollbar_table_override { struct_size: 0, policy: found.policy.number(), hash: found.hash, next };
+        let value = tollbar_table_override {
+            struct_size: 0,
+            policy: found.policy.number(),
+            hash: found.hash,
+            next,
+        };
         if !spec.is_null() {
             // SAFETY: by the caller's promise; size_at has checked it.
             unsafe { write(spec, &spec_of(&found.of)) }?;

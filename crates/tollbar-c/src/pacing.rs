@@ -7,8 +7,8 @@ use core::mem::size_of;
 use tollbar::http::Seen;
 use tollbar::pacing::{Algorithm, Answer, Hosts, Options, Ticket, HOSTS_MOST};
 
-/// The rate is cut to 0.7, rises to its former value, stays near it, and then rises faster and faster, as in the AWS
-/// SDKs' adaptive retry mode.
+/// The rate is cut to 0.7, rises to its former value, stays near it, and then rises faster and
+/// faster, as in the AWS SDKs' adaptive retry mode.
 pub const TOLLBAR_PACING_CUBIC: u32 = 0;
 /// The rate is cut to 0.9, and rises by `increase` in each second.
 pub const TOLLBAR_PACING_AIMD: u32 = 1;
@@ -68,7 +68,8 @@ pub struct tollbar_pacing_state {
     pub reserved: u32,
     /// The rate in millionths of a request per second.
     pub rate: u64,
-    /// The smoothed rate of answers in millionths of a request per second. 0 in the first half second.
+    /// The smoothed rate of answers in millionths of a request per second. 0 in the first half
+    /// second.
     pub measured: u64,
     /// How many callers wait.
     pub waiting: u64,
@@ -83,12 +84,12 @@ unsafe impl Growable for tollbar_pacing_state {
 
 const _: () = assert!(size_of::<tollbar_pacing_state>() == 40);
 
-/// Makes room for the rates of 1 to 4096 hosts (TOLLBAR_E_CAPACITY). If a new host finds no room, the host that has
-/// been idle for the longest time is forgotten. A host that has been idle for ten minutes counts as new. `options`
-/// may be NULL. The caller frees `*out` with tollbar_pacing_free.
+/// Makes room for the rates of 1 to 4096 hosts (TOLLBAR_E_CAPACITY). If a new host finds no room,
+/// the host that has been idle for the longest time is forgotten. A host that has been idle for ten
+/// minutes counts as new. `options` may be NULL. The caller frees `*out` with tollbar_pacing_free.
 ///
-/// TOLLBAR_E_OUT_OF_RANGE: an algorithm that does not exist, bounds that are not 1 <= least <= most <= 10^15, a burst
-/// of 0, or `increase` with TOLLBAR_PACING_CUBIC.
+/// TOLLBAR_E_OUT_OF_RANGE: an algorithm that does not exist, bounds that are not 1 <= least <= most
+/// <= 10^15, a burst of 0, or `increase` with TOLLBAR_PACING_CUBIC.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -120,11 +121,12 @@ pub unsafe extern "C" fn tollbar_pacing_free(pacing: *mut tollbar_pacing) {
     unsafe { unboxed(pacing) };
 }
 
-/// Takes the next turn of a host, whose name is any `length` bytes that name what has one limit, such as
-/// `https://api.example.com`. `now_ns` is the time of any clock that does not go back.
+/// Takes the next turn of a host, whose name is any `length` bytes that name what has one limit,
+/// such as `https://api.example.com`. `now_ns` is the time of any clock that does not go back.
 ///
-/// Pass the ticket to tollbar_pacing_wait_at until that returns TOLLBAR_ALLOWED, send the request, and pass the
-/// ticket to tollbar_pacing_respond_at once. A request that was sent and got no answer needs no further call.
+/// Pass the ticket to tollbar_pacing_wait_at until that returns TOLLBAR_ALLOWED, send the request,
+/// and pass the ticket to tollbar_pacing_respond_at once. A request that was sent and got no answer
+/// needs no further call.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -138,16 +140,18 @@ pub unsafe extern "C" fn tollbar_pacing_acquire_at(
 ) -> i32 {
     call(|| {
         // SAFETY: by the caller's promise.
-        let (pacing, name, out) = unsafe { (exclusive(pacing)?, bytes(host, length)?, place(ticket)?) };
+        let (pacing, name, out) =
+            unsafe { (exclusive(pacing)?, bytes(host, length)?, place(ticket)?) };
         let Ticket { host, turn } = pacing.hosts.acquire(name, now_ns);
         out.write(tollbar_pacing_ticket { host, turn });
         Ok(TOLLBAR_ALLOWED)
     })
 }
 
-/// Returns TOLLBAR_ALLOWED and writes 0 if the ticket's request may be sent now; it counts as sent then. Otherwise it
-/// returns TOLLBAR_DENIED and writes the nanoseconds to sleep before the caller asks again: at least the rest of a
-/// pause, and after that at most a second, because the rate may rise meanwhile.
+/// Returns TOLLBAR_ALLOWED and writes 0 if the ticket's request may be sent now; it counts as sent
+/// then. Otherwise it returns TOLLBAR_DENIED and writes the nanoseconds to sleep before the caller
+/// asks again: at least the rest of a pause, and after that at most a second, because the rate may
+/// rise meanwhile.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -160,16 +164,18 @@ pub unsafe extern "C" fn tollbar_pacing_wait_at(
 ) -> i32 {
     call(|| {
         // SAFETY: by the caller's promise.
-        let (pacing, ticket, out) = unsafe { (exclusive(pacing)?, ticket_of(ticket)?, place(wait_ns)?) };
+        let (pacing, ticket, out) =
+            unsafe { (exclusive(pacing)?, ticket_of(ticket)?, place(wait_ns)?) };
         let wait = pacing.hosts.wait(ticket, now_ns);
         out.write(wait);
         Ok(if wait == 0 { TOLLBAR_ALLOWED } else { TOLLBAR_DENIED })
     })
 }
 
-/// The host has answered a ticket's request with an HTTP status up to 65535 (TOLLBAR_E_OUT_OF_RANGE). `header` is the
-/// answer's header as for tollbar_http_read; fields that say nothing about limits may be left out. `utc_ns` is the
-/// time of the answer in nanoseconds since 1970.
+/// The host has answered a ticket's request with an HTTP status up to 65535
+/// (TOLLBAR_E_OUT_OF_RANGE). `header` is the answer's header as for tollbar_http_read; fields that
+/// say nothing about limits may be left out. `utc_ns` is the time of the answer in nanoseconds
+/// since 1970.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -185,7 +191,8 @@ pub unsafe extern "C" fn tollbar_pacing_respond_at(
 ) -> i32 {
     call(|| {
         // SAFETY: by the caller's promise.
-        let (pacing, ticket, text) = unsafe { (exclusive(pacing)?, ticket_of(ticket)?, bytes(header, length)?) };
+        let (pacing, ticket, text) =
+            unsafe { (exclusive(pacing)?, ticket_of(ticket)?, bytes(header, length)?) };
         let status = u16::try_from(status).map_err(|_| TOLLBAR_E_OUT_OF_RANGE)?;
         let seen = Seen::read(text, utc_ns);
         pacing.hosts.respond(ticket, now_ns, Answer::of(status, &seen), &seen);
@@ -193,7 +200,8 @@ pub unsafe extern "C" fn tollbar_pacing_respond_at(
     })
 }
 
-/// Gives a turn back before its request was sent. The callers behind it move up. Give each ticket back at most once.
+/// Gives a turn back before its request was sent. The callers behind it move up. Give each ticket
+/// back at most once.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -211,7 +219,8 @@ pub unsafe extern "C" fn tollbar_pacing_leave_at(
     })
 }
 
-/// Writes the state of a host. Returns TOLLBAR_YES, or TOLLBAR_NO without writing if the host is unknown or forgotten.
+/// Writes the state of a host. Returns TOLLBAR_YES, or TOLLBAR_NO without writing if the host is
+/// unknown or forgotten.
 ///
 /// # Safety
 /// Pointers are NULL or as said.

@@ -25,8 +25,8 @@ pub struct tollbar_policy_error {
     pub struct_size: u32,
     /// The result that the call returned.
     pub code: i32,
-    /// The column, from 1, at which the wrong part of the text begins: a word, a number, or an option with its value.
-    /// If the text ends too early, the column after its last byte.
+    /// The column, from 1, at which the wrong part of the text begins: a word, a number, or an
+    /// option with its value. If the text ends too early, the column after its last byte.
     pub column: u64,
     /// What was expected there, or why the policy is refused. The string is static.
     pub expected: *const c_char,
@@ -44,10 +44,10 @@ unsafe impl Growable for tollbar_policy_error {
 
 /// Reads one line of text such as "100/s burst 20" into `out`.
 ///
-/// `text` has `len` bytes and needs no NUL. Initialise `out` and `error` by their _INIT macros. Returns 0, or an
-/// error: of the text (TOLLBAR_E_SYNTAX to TOLLBAR_E_DUPLICATE_OPTION), or of the policy that it names
-/// (TOLLBAR_E_PERIOD_ZERO to TOLLBAR_E_CALENDAR). After such an error `error`, unless NULL, says where the fault is
-/// and what was expected.
+/// `text` has `len` bytes and needs no NUL. Initialise `out` and `error` by their _INIT macros.
+/// Returns 0, or an error: of the text (TOLLBAR_E_SYNTAX to TOLLBAR_E_DUPLICATE_OPTION), or of the
+/// policy that it names (TOLLBAR_E_PERIOD_ZERO to TOLLBAR_E_CALENDAR). After such an error `error`,
+/// unless NULL, says where the fault is and what was expected.
 ///
 /// # Safety
 /// Pointers are as said.
@@ -69,9 +69,9 @@ pub unsafe extern "C" fn tollbar_policy_spec_parse(
 
 /// Writes the canonical text of a policy, with a NUL, into `buffer` of `capacity` bytes.
 ///
-/// tollbar_policy_spec_parse reads that text as an equal policy. `length`, unless NULL, gets the text's length
-/// without the NUL. TOLLBAR_POLICY_TEXT_MAX bytes are always enough. If the buffer is too small, the call writes only
-/// `length` and returns TOLLBAR_E_BUFFER_TOO_SMALL.
+/// tollbar_policy_spec_parse reads that text as an equal policy. `length`, unless NULL, gets the
+/// text's length without the NUL. TOLLBAR_POLICY_TEXT_MAX bytes are always enough. If the buffer is
+/// too small, the call writes only `length` and returns TOLLBAR_E_BUFFER_TOO_SMALL.
 ///
 /// # Safety
 /// Pointers are as said.
@@ -116,13 +116,16 @@ pub unsafe extern "C" fn tollbar_policy_spec_validate(spec: *const tollbar_polic
     })
 }
 
-/// Writes to `*last_ns` the policy's last time in nanoseconds: at later times every cost above 0 is refused (clause
-/// C3). Returns 0, or the error that tollbar_policy_spec_validate would return.
+/// Writes to `*last_ns` the policy's last time in nanoseconds: at later times every cost above 0 is
+/// refused (clause C3). Returns 0, or the error that tollbar_policy_spec_validate would return.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
 #[no_mangle]
-pub unsafe extern "C" fn tollbar_policy_spec_last_time(spec: *const tollbar_policy_spec, last_ns: *mut u64) -> i32 {
+pub unsafe extern "C" fn tollbar_policy_spec_last_time(
+    spec: *const tollbar_policy_spec,
+    last_ns: *mut u64,
+) -> i32 {
     call(|| {
         // SAFETY: by the caller's promise.
         let (last_ns, policy) = unsafe { (place(last_ns)?, policy(spec)?) };
@@ -131,10 +134,11 @@ pub unsafe extern "C" fn tollbar_policy_spec_last_time(spec: *const tollbar_poli
     })
 }
 
-/// Writes to `*refill_ns` the time in nanoseconds after which the policy has refilled one permit. tollbar_take_many
-/// charges limits in the order of this time. Two values are no times:
+/// Writes to `*refill_ns` the time in nanoseconds after which the policy has refilled one permit.
+/// tollbar_take_many charges limits in the order of this time. Two values are no times:
 ///
-///   - TOLLBAR_NO_TIME: a table does not give keys under this policy all unused permits back (tollbar_table_cancel);
+///   - TOLLBAR_NO_TIME: a table does not give keys under this policy all unused permits back
+///     (tollbar_table_cancel);
 ///   - TOLLBAR_NO_TIME - 1: a lifetime quota, which refills none.
 ///
 /// Returns 0, or the error that tollbar_policy_spec_validate would return.
@@ -142,7 +146,10 @@ pub unsafe extern "C" fn tollbar_policy_spec_last_time(spec: *const tollbar_poli
 /// # Safety
 /// Pointers are NULL or as said.
 #[no_mangle]
-pub unsafe extern "C" fn tollbar_policy_spec_refill(spec: *const tollbar_policy_spec, refill_ns: *mut u64) -> i32 {
+pub unsafe extern "C" fn tollbar_policy_spec_refill(
+    spec: *const tollbar_policy_spec,
+    refill_ns: *mut u64,
+) -> i32 {
     call(|| {
         // SAFETY: by the caller's promise.
         let (refill_ns, policy) = unsafe { (place(refill_ns)?, policy(spec)?) };
@@ -156,13 +163,16 @@ pub unsafe extern "C" fn tollbar_policy_spec_refill(spec: *const tollbar_policy_
     })
 }
 
-/// Compiles a policy. The caller frees `*out` with tollbar_policy_free. A calendar is refused, because a cell's clock
-/// is not the wall clock.
+/// Compiles a policy. The caller frees `*out` with tollbar_policy_free. A calendar is refused,
+/// because a cell's clock is not the wall clock.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
 #[no_mangle]
-pub unsafe extern "C" fn tollbar_policy_new(spec: *const tollbar_policy_spec, out: *mut *mut tollbar_policy) -> i32 {
+pub unsafe extern "C" fn tollbar_policy_new(
+    spec: *const tollbar_policy_spec,
+    out: *mut *mut tollbar_policy,
+) -> i32 {
     call(|| {
         // SAFETY: by the caller's promise.
         let (out, policy) = unsafe { (place(out)?, policy(spec)?) };
@@ -171,7 +181,8 @@ pub unsafe extern "C" fn tollbar_policy_new(spec: *const tollbar_policy_spec, ou
     })
 }
 
-/// Reads and compiles a NUL-terminated text. The caller frees `*out` with tollbar_policy_free. `error` may be NULL.
+/// Reads and compiles a NUL-terminated text. The caller frees `*out` with tollbar_policy_free.
+/// `error` may be NULL.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -193,8 +204,8 @@ pub unsafe extern "C" fn tollbar_policy_from_text(
     })
 }
 
-/// Frees a policy of tollbar_policy_new or tollbar_policy_from_text that no call is using. Cells outlive their
-/// policy. With NULL the call does nothing.
+/// Frees a policy of tollbar_policy_new or tollbar_policy_from_text that no call is using. Cells
+/// outlive their policy. With NULL the call does nothing.
 ///
 /// # Safety
 /// `policy` is NULL or has not been freed.
@@ -216,8 +227,8 @@ pub extern "C" fn tollbar_policy_align() -> usize {
     align_of::<tollbar_policy>()
 }
 
-/// Compiles a policy into the caller's memory of `size` bytes. `*out` is that memory. A compiled policy holds no
-/// pointers and may be copied or mapped. Do not call tollbar_policy_free with it.
+/// Compiles a policy into the caller's memory of `size` bytes. `*out` is that memory. A compiled
+/// policy holds no pointers and may be copied or mapped. Do not call tollbar_policy_free with it.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -285,7 +296,12 @@ pub(super) unsafe fn read_text<T>(
 ///
 /// # Safety
 /// `error` is null or writable.
-pub(super) unsafe fn report(error: *mut tollbar_policy_error, code: i32, column: usize, expected: *const c_char) {
+pub(super) unsafe fn report(
+    error: *mut tollbar_policy_error,
+    code: i32,
+    column: usize,
+    expected: *const c_char,
+) {
     if !error.is_null() {
         let value = tollbar_policy_error { struct_size: 0, code, column: column as u64, expected };
         // The caller has already refused a struct with a wrong size.
@@ -294,7 +310,8 @@ pub(super) unsafe fn report(error: *mut tollbar_policy_error, code: i32, column:
     }
 }
 
-/// Whether a cell can have the policy. A cell's clock counts from the machine's start, which no calendar does.
+/// Whether a cell can have the policy. A cell's clock counts from the machine's start, which no
+/// calendar does.
 fn one_word(policy: &Policy) -> Result<(), PolicyError> {
     match policy.kind == Kind::Calendar {
         true => Err(PolicyError::WallClock),
@@ -304,7 +321,8 @@ fn one_word(policy: &Policy) -> Result<(), PolicyError> {
 
 fn compile(policy: &Policy) -> Result<tollbar_policy, i32> {
     one_word(policy).map_err(policy_code)?;
-    // The clock's first reading opens a file. It happens here, so that the first tollbar_cell_check opens none.
+    // The clock's first reading opens a file. It happens here, so that the first tollbar_cell_check
+    // opens none.
     Tsc.is_counter();
     Ok(tollbar_policy { rule: Rule::new(policy).map_err(policy_code)? })
 }

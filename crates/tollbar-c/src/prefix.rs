@@ -49,9 +49,9 @@ pub unsafe extern "C" fn tollbar_prefix_from_address(
     })
 }
 
-/// tollbar_prefix_from_address for an address as text of `length` bytes: "192.0.2.1", "2001:db8::1".
-/// A port ("192.0.2.1:80"; an IPv6 address with a port is in brackets), brackets, a zone ("%eth0")
-/// and blanks around the address do not count.
+/// tollbar_prefix_from_address for an address as text of `length` bytes: "192.0.2.1",
+/// "2001:db8::1". A port ("192.0.2.1:80"; an IPv6 address with a port is in brackets), brackets, a
+/// zone ("%eth0") and blanks around the address do not count.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -81,7 +81,11 @@ pub unsafe extern "C" fn tollbar_prefix_parse(
 /// # Safety
 /// Pointers are NULL or as said.
 #[no_mangle]
-pub unsafe extern "C" fn tollbar_network_parse(text: *const c_char, length: usize, out: *mut tollbar_prefix) -> i32 {
+pub unsafe extern "C" fn tollbar_network_parse(
+    text: *const c_char,
+    length: usize,
+    out: *mut tollbar_prefix,
+) -> i32 {
     call(|| {
         // SAFETY: by the caller's promise.
         let (text, out) = unsafe { (bytes(text, length)?, place(out)?) };
@@ -130,12 +134,15 @@ pub unsafe extern "C" fn tollbar_prefix_of_client(
 ) -> i32 {
     call(|| {
         // SAFETY: by the caller's promise.
-        let (peer, forwarded, out) =
-            unsafe { (bytes(peer, peer_length)?, bytes(forwarded, forwarded_length)?, place(out)?) };
+        let (peer, forwarded, out) = unsafe {
+            (bytes(peer, peer_length)?, bytes(forwarded, forwarded_length)?, place(out)?)
+        };
         array(proxies, count)?;
         let proxies = match count {
             0 => &[],
-            1.. if count > isize::MAX as usize / size_of::<tollbar_prefix>() => return Err(TOLLBAR_E_BUFFER_TOO_SMALL),
+            1.. if count > isize::MAX as usize / size_of::<tollbar_prefix>() => {
+                return Err(TOLLBAR_E_BUFFER_TOO_SMALL)
+            }
             // SAFETY: not null, aligned, and `count` prefixes by the caller's promise, no more than
             // fit into memory.
             _ => unsafe { core::slice::from_raw_parts(proxies, count) },
@@ -148,7 +155,8 @@ pub unsafe extern "C" fn tollbar_prefix_of_client(
         }
         let peer = Peer::parse(peer).ok_or(TOLLBAR_E_ADDRESS)?;
         let forwarded = (!forwarded.is_empty()).then_some(forwarded);
-        let client = address::client(peer, proxies.iter().filter_map(network), forwarded.into_iter());
+        let client =
+            address::client(peer, proxies.iter().filter_map(network), forwarded.into_iter());
         let client = client.and_then(|client| Prefix::of(client, ipv4_bits, ipv6_bits));
         out.write(key(&client.ok_or(TOLLBAR_E_ADDRESS)?));
         Ok(TOLLBAR_ALLOWED)

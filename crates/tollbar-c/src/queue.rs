@@ -26,7 +26,8 @@ pub struct tollbar_queue_options {
     pub struct_size: u32,
     /// A TOLLBAR_CLOCK_ number, for the calls without `_at`.
     pub clock: u32,
-    /// Callers that may sleep in tollbar_queue_offer_within at one time; 0: 1024. More are refused at once.
+    /// Callers that may sleep in tollbar_queue_offer_within at one time; 0: 1024. More are refused
+    /// at once.
     pub waiters: u32,
     /// Must be 0.
     pub reserved: u32,
@@ -43,8 +44,8 @@ unsafe impl Growable for tollbar_queue_options {
 pub struct tollbar_queue_ticket {
     /// The number of the item: the first item of a queue has number 0.
     pub number: u64,
-    /// The number of items before this one when it was offered. A cancelled item counts as long as an older item is
-    /// in the queue.
+    /// The number of items before this one when it was offered. A cancelled item counts as long as
+    /// an older item is in the queue.
     pub ahead: u64,
 }
 
@@ -53,14 +54,16 @@ const _: () = assert!(size_of::<tollbar_queue_ticket>() == 16);
 /// The function that tollbar_queue_run calls with its context and an item.
 pub type tollbar_queue_work = Option<unsafe extern "C" fn(context: *mut c_void, item: *mut c_void)>;
 
-/// Makes a queue in which up to `capacity` items wait. Items that may leave at once do not wait, so more items can be
-/// in the queue: a burst for a token bucket (with `borrow` one more), and the slack and one more for a pacer.
-/// `options` may be NULL. The caller frees `*out` with tollbar_queue_free.
+/// Makes a queue in which up to `capacity` items wait. Items that may leave at once do not wait, so
+/// more items can be in the queue: a burst for a token bucket (with `borrow` one more), and the
+/// slack and one more for a pacer. `options` may be NULL. The caller frees `*out` with
+/// tollbar_queue_free.
 ///
-/// The policy must have a state of one word: sliding-window and sliding-log return TOLLBAR_E_NOT_ONE_WORD. It must
-/// not count refusals: `ban` and `count rejected` return TOLLBAR_E_OPTION_MISMATCH, because the policy refuses each
-/// caller that takes an item too early. The queue takes 16 bytes for each item that can be in it, rounded up to a
-/// power of two, and allocates nothing later. TOLLBAR_E_CAPACITY: `capacity` is 0, or `capacity`, the larger of burst
+/// The policy must have a state of one word: sliding-window and sliding-log return
+/// TOLLBAR_E_NOT_ONE_WORD. It must not count refusals: `ban` and `count rejected` return
+/// TOLLBAR_E_OPTION_MISMATCH, because the policy refuses each caller that takes an item too early.
+/// The queue takes 16 bytes for each item that can be in it, rounded up to a power of two, and
+/// allocates nothing later. TOLLBAR_E_CAPACITY: `capacity` is 0, or `capacity`, the larger of burst
 /// and slack, and 1 add up to more than 2^28.
 ///
 /// # Safety
@@ -81,7 +84,8 @@ pub unsafe extern "C" fn tollbar_queue_new(
     })
 }
 
-/// Makes a queue of a NUL-terminated text such as "10/s algo pacer", with default options. `error` may be NULL.
+/// Makes a queue of a NUL-terminated text such as "10/s algo pacer", with default options. `error`
+/// may be NULL.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -96,17 +100,19 @@ pub unsafe extern "C" fn tollbar_queue_from_text(
         // SAFETY: by the caller's promise.
         let (out, policy) = unsafe { (place(out)?, parse(text, length(text)?, error, &validate)?) };
         // SAFETY: null options are the default; `error` by the caller's promise.
-        let made = unsafe { make(&policy, capacity, core::ptr::null()) }.and_then(boxed).inspect_err(|&code| {
-            // SAFETY: by the caller's promise.
-            unsafe { report(error, code, 1, tollbar_strerror(code)) };
-        })?;
+        let made = unsafe { make(&policy, capacity, core::ptr::null()) }
+            .and_then(boxed)
+            .inspect_err(|&code| {
+                // SAFETY: by the caller's promise.
+                unsafe { report(error, code, 1, tollbar_strerror(code)) };
+            })?;
         out.write(made);
         Ok(TOLLBAR_ALLOWED)
     })
 }
 
-/// Frees a queue that no call is using. It does not free the items that are still in the queue. The caller can take
-/// them with tollbar_queue_drain before. With NULL the call does nothing.
+/// Frees a queue that no call is using. It does not free the items that are still in the queue. The
+/// caller can take them with tollbar_queue_drain before. With NULL the call does nothing.
 ///
 /// # Safety
 /// `queue` is NULL or has not been freed.
@@ -116,10 +122,11 @@ pub unsafe extern "C" fn tollbar_queue_free(queue: *mut tollbar_queue) {
     unsafe { unboxed(queue) };
 }
 
-/// Puts an item behind all others. `ticket`, unless NULL, gets its place. Any pointer is an item, NULL too.
+/// Puts an item behind all others. `ticket`, unless NULL, gets its place. Any pointer is an item,
+/// NULL too.
 ///
-/// Returns TOLLBAR_DENIED if the queue is full, and TOLLBAR_E_CLOSED after tollbar_queue_close. Then the item stays
-/// the caller's.
+/// Returns TOLLBAR_DENIED if the queue is full, and TOLLBAR_E_CLOSED after tollbar_queue_close.
+/// Then the item stays the caller's.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -148,8 +155,8 @@ pub unsafe extern "C" fn tollbar_queue_offer_at(
     call(|| unsafe { offer(queue, ticket, |words| words.offer_at(now_ns, item as u64)) })
 }
 
-/// tollbar_queue_offer that sleeps up to `max_wait_ns` for room. It returns TOLLBAR_DENIED at once if `waiters`
-/// callers sleep already (tollbar_queue_options).
+/// tollbar_queue_offer that sleeps up to `max_wait_ns` for room. It returns TOLLBAR_DENIED at once
+/// if `waiters` callers sleep already (tollbar_queue_options).
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -166,13 +173,16 @@ pub unsafe extern "C" fn tollbar_queue_offer_within(
 
 /// Takes the oldest item if the policy lets it leave now, and writes it to `*item`.
 ///
-/// Returns TOLLBAR_DENIED if no item may leave now, and TOLLBAR_E_CLOSED if the queue is empty and closed, so that
-/// none ever will.
+/// Returns TOLLBAR_DENIED if no item may leave now, and TOLLBAR_E_CLOSED if the queue is empty and
+/// closed, so that none ever will.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
 #[no_mangle]
-pub unsafe extern "C" fn tollbar_queue_take(queue: *const tollbar_queue, item: *mut *mut c_void) -> i32 {
+pub unsafe extern "C" fn tollbar_queue_take(
+    queue: *const tollbar_queue,
+    item: *mut *mut c_void,
+) -> i32 {
     // SAFETY: by the caller's promise.
     call(|| unsafe { take(queue, item, |words| words.take()) })
 }
@@ -205,13 +215,16 @@ pub unsafe extern "C" fn tollbar_queue_take_within(
     call(|| unsafe { take(queue, item, |words| words.take_within(max_wait_ns)) })
 }
 
-/// Whether the queue has an item. If so, `*at_ns` gets the time at which tollbar_queue_take will next return one: the
-/// present or later, or TOLLBAR_NO_TIME if the policy's limit is 0.
+/// Whether the queue has an item. If so, `*at_ns` gets the time at which tollbar_queue_take will
+/// next return one: the present or later, or TOLLBAR_NO_TIME if the policy's limit is 0.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
 #[no_mangle]
-pub unsafe extern "C" fn tollbar_queue_next_departure(queue: *const tollbar_queue, at_ns: *mut u64) -> i32 {
+pub unsafe extern "C" fn tollbar_queue_next_departure(
+    queue: *const tollbar_queue,
+    at_ns: *mut u64,
+) -> i32 {
     // SAFETY: by the caller's promise.
     call(|| unsafe { next(queue, None, at_ns) })
 }
@@ -230,8 +243,8 @@ pub unsafe extern "C" fn tollbar_queue_next_departure_at(
     call(|| unsafe { next(queue, Some(now_ns), at_ns) })
 }
 
-/// Takes an item out of the queue before it leaves. TOLLBAR_YES: `*item` has it, and it will not leave. TOLLBAR_NO:
-/// it has left, or was cancelled before. The items behind it move up.
+/// Takes an item out of the queue before it leaves. TOLLBAR_YES: `*item` has it, and it will not
+/// leave. TOLLBAR_NO: it has left, or was cancelled before. The items behind it move up.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -243,7 +256,8 @@ pub unsafe extern "C" fn tollbar_queue_cancel(
 ) -> i32 {
     call(|| {
         // SAFETY: by the caller's promise.
-        let (queue, ticket, out) = unsafe { (reference(queue)?, *reference(ticket)?, place(item)?) };
+        let (queue, ticket, out) =
+            unsafe { (reference(queue)?, *reference(ticket)?, place(item)?) };
         let ticket = Ticket { number: ticket.number, ahead: ticket.ahead };
         Ok(match queue.words.cancel(ticket) {
             Some(word) => {
@@ -255,13 +269,16 @@ pub unsafe extern "C" fn tollbar_queue_cancel(
     })
 }
 
-/// Takes the oldest item at once, without the policy. A program that ends can empty a queue with it. TOLLBAR_YES:
-/// `*item` has the item. TOLLBAR_NO: the queue is empty.
+/// Takes the oldest item at once, without the policy. A program that ends can empty a queue with
+/// it. TOLLBAR_YES: `*item` has the item. TOLLBAR_NO: the queue is empty.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
 #[no_mangle]
-pub unsafe extern "C" fn tollbar_queue_drain(queue: *const tollbar_queue, item: *mut *mut c_void) -> i32 {
+pub unsafe extern "C" fn tollbar_queue_drain(
+    queue: *const tollbar_queue,
+    item: *mut *mut c_void,
+) -> i32 {
     call(|| {
         // SAFETY: by the caller's promise.
         let (queue, out) = unsafe { (reference(queue)?, place(item)?) };
@@ -275,9 +292,9 @@ pub unsafe extern "C" fn tollbar_queue_drain(queue: *const tollbar_queue, item: 
     })
 }
 
-/// Refuses all offers from now on, and wakes all callers that sleep. Items in the queue stay, and callers can take
-/// them. An offer of another thread that overlaps this call may still succeed. So a program that relies on
-/// TOLLBAR_E_CLOSED must end its producers first.
+/// Refuses all offers from now on, and wakes all callers that sleep. Items in the queue stay, and
+/// callers can take them. An offer of another thread that overlaps this call may still succeed. So
+/// a program that relies on TOLLBAR_E_CLOSED must end its producers first.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -290,7 +307,8 @@ pub unsafe extern "C" fn tollbar_queue_close(queue: *const tollbar_queue) -> i32
     })
 }
 
-/// The number of items in the queue. A cancelled item counts as long as an older item is in the queue.
+/// The number of items in the queue. A cancelled item counts as long as an older item is in the
+/// queue.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -318,9 +336,9 @@ pub unsafe extern "C" fn tollbar_queue_now(queue: *const tollbar_queue, now_ns: 
     })
 }
 
-/// Takes the items at the policy's pace and calls `work(context, item)` for each, until the queue is closed and empty
-/// or tollbar_queue_stop is called. It blocks, so a program calls it in a thread of its own, or in several, each of
-/// which then has one item at a time.
+/// Takes the items at the policy's pace and calls `work(context, item)` for each, until the queue
+/// is closed and empty or tollbar_queue_stop is called. It blocks, so a program calls it in a
+/// thread of its own, or in several, each of which then has one item at a time.
 ///
 /// # Safety
 /// Pointers are NULL or as said; `work` may be called with `context`.
@@ -343,9 +361,9 @@ pub unsafe extern "C" fn tollbar_queue_run(
     })
 }
 
-/// Makes all calls of tollbar_queue_run return after the call of `work` that they are in. Later calls of
-/// tollbar_queue_run return at once. Items in the queue stay there. Any thread may call it, also from `work`. The
-/// call does not wait.
+/// Makes all calls of tollbar_queue_run return after the call of `work` that they are in. Later
+/// calls of tollbar_queue_run return at once. Items in the queue stay there. Any thread may call
+/// it, also from `work`. The call does not wait.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -362,7 +380,11 @@ pub unsafe extern "C" fn tollbar_queue_stop(queue: *const tollbar_queue) -> i32 
 
 /// # Safety
 /// `options` is null or readable.
-unsafe fn make(policy: &Policy, capacity: u64, options: *const tollbar_queue_options) -> Result<tollbar_queue, i32> {
+unsafe fn make(
+    policy: &Policy,
+    capacity: u64,
+    options: *const tollbar_queue_options,
+) -> Result<tollbar_queue, i32> {
     let (clock, waiters) = if options.is_null() {
         (Source::Tsc, 0)
     } else {
@@ -373,12 +395,13 @@ unsafe fn make(policy: &Policy, capacity: u64, options: *const tollbar_queue_opt
         }
         (source(options.clock)?, options.waiters)
     };
-    let mut words = Words::with(policy, capacity, Utc::new(clock)).map_err(|error| match error {
-        QueueError::Policy(error) => policy_code(error),
-        QueueError::Capacity => TOLLBAR_E_CAPACITY,
-        QueueError::NoMemory => TOLLBAR_E_NO_MEMORY,
-        QueueError::Unsupported => TOLLBAR_E_UNSUPPORTED,
-    })?;
+    let mut words =
+        Words::with(policy, capacity, Utc::new(clock)).map_err(|error| match error {
+            QueueError::Policy(error) => policy_code(error),
+            QueueError::Capacity => TOLLBAR_E_CAPACITY,
+            QueueError::NoMemory => TOLLBAR_E_NO_MEMORY,
+            QueueError::Unsupported => TOLLBAR_E_UNSUPPORTED,
+        })?;
     if waiters != 0 {
         words = words.with_waiters(waiters);
     }
@@ -427,7 +450,9 @@ unsafe fn take(
             out.write(word as *mut c_void);
             Ok(TOLLBAR_ALLOWED)
         }
-        None if (closed || queue.words.is_closed()) && queue.words.is_empty() => Err(TOLLBAR_E_CLOSED),
+        None if (closed || queue.words.is_closed()) && queue.words.is_empty() => {
+            Err(TOLLBAR_E_CLOSED)
+        }
         None => Ok(TOLLBAR_DENIED),
     }
 }

@@ -9,8 +9,8 @@ use core::ffi::c_void;
 use core::mem::size_of;
 use tollbar::table::{PolicyId, Receipt, Refund};
 
-/// The proof of a charge. It is plain data: it may be copied, stored, and settled by another process that has the
-/// same table.
+/// The proof of a charge. It is plain data: it may be copied, stored, and settled by another
+/// process that has the same table.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct tollbar_receipt {
@@ -24,13 +24,14 @@ pub struct tollbar_receipt {
 pub struct tollbar_settled {
     /// sizeof(tollbar_settled), as the caller's compiler sees it.
     pub struct_size: u32,
-    /// TOLLBAR_YES if this call settled the receipt. TOLLBAR_NO if an earlier call did, or the receipt is too old:
-    /// then no permits went back.
+    /// TOLLBAR_YES if this call settled the receipt. TOLLBAR_NO if an earlier call did, or the
+    /// receipt is too old: then no permits went back.
     pub first: u32,
-    /// The number of whole permits that went back to the key. A part of one more may have gone back, too.
+    /// The number of whole permits that went back to the key. A part of one more may have gone
+    /// back, too.
     pub given_back: u64,
-    /// The number of permits above the estimate that could not be charged, because the key's debt is as high as its
-    /// state can hold.
+    /// The number of permits above the estimate that could not be charged, because the key's debt
+    /// is as high as its state can hold.
     pub rest: u64,
 }
 
@@ -42,8 +43,8 @@ unsafe impl Growable for tollbar_settled {
 const _: () = assert!(size_of::<tollbar_settled>() == 24);
 const _: () = assert!(size_of::<tollbar_receipt>() == 32 && size_of::<Receipt>() == 32);
 
-/// tollbar_table_check of `estimate` permits, with a receipt on TOLLBAR_ALLOWED. With any other result `*receipt` is
-/// left alone. TOLLBAR_E_RECEIPT for an estimate of 2^56 or more.
+/// tollbar_table_check of `estimate` permits, with a receipt on TOLLBAR_ALLOWED. With any other
+/// result `*receipt` is left alone. TOLLBAR_E_RECEIPT for an estimate of 2^56 or more.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -80,12 +81,13 @@ pub unsafe extern "C" fn tollbar_table_take_at(
     call(|| unsafe { take(table, policy, key, length, estimate, Some(now_ns), receipt, out) })
 }
 
-/// Settles a receipt at the real cost: returns the unused permits of the estimate to the key, without those that the
-/// key has regained by refill since the charge, or charges the permits above the estimate as a debt
-/// (tollbar_table_charge).
+/// Settles a receipt at the real cost: returns the unused permits of the estimate to the key,
+/// without those that the key has regained by refill since the charge, or charges the permits above
+/// the estimate as a debt (tollbar_table_charge).
 ///
-/// Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED if a part of the debt could not be charged, or an error. TOLLBAR_E_RECEIPT
-/// means that the receipt is not one of this table. `out`, unless NULL, gets the details.
+/// Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED if a part of the debt could not be charged, or an error.
+/// TOLLBAR_E_RECEIPT means that the receipt is not one of this table. `out`, unless NULL, gets the
+/// details.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -100,8 +102,8 @@ pub unsafe extern "C" fn tollbar_table_settle(
     call(|| unsafe { settle(table, receipt, cost, None, Refund::Safe, out) })
 }
 
-/// tollbar_table_settle at the caller's time, which must not be earlier than that of any call for this key that has
-/// returned.
+/// tollbar_table_settle at the caller's time, which must not be earlier than that of any call for
+/// this key that has returned.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -117,9 +119,9 @@ pub unsafe extern "C" fn tollbar_table_settle_at(
     call(|| unsafe { settle(table, receipt, cost, Some(now_ns), Refund::Safe, out) })
 }
 
-/// tollbar_table_settle that returns all unused permits of the estimate, also those that the key has regained by
-/// refill. It may break the policy's bound: each receipt that stays open while the limit refills a burst may let one
-/// more burst pass.
+/// tollbar_table_settle that returns all unused permits of the estimate, also those that the key
+/// has regained by refill. It may break the policy's bound: each receipt that stays open while the
+/// limit refills a burst may let one more burst pass.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -155,7 +157,8 @@ unsafe fn take(
         size_at(out)?;
     }
     let now = now.unwrap_or_else(|| table.now());
-    let (decision, proof) = table.take_at(PolicyId::new(policy), key, now, estimate).map_err(request_code)?;
+    let (decision, proof) =
+        table.take_at(PolicyId::new(policy), key, now, estimate).map_err(request_code)?;
     if let Some(proof) = proof {
         place.write(tollbar_receipt { words: proof.words() });
     }

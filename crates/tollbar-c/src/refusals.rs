@@ -37,15 +37,19 @@ unsafe impl Growable for tollbar_table_refused {
 
 const _: () = assert!(size_of::<tollbar_table_refused>() == 72 && TOLLBAR_REFUSED_KEY == TEXT_MOST);
 
-/// Sets whether requests record the keys that they refuse, in all processes of the table: any other number than 0
-/// begins it, 0 ends it. No table records them at first. While it does, the first 48 bytes of refused keys are in the
-/// table's memory, which otherwise holds hashes alone; a check costs as much as in a table with exempt keys; a
-/// refusal also hashes the key again and searches a cache line; and threads take no credit of hot keys.
+/// Sets whether requests record the keys that they refuse, in all processes of the table: any other
+/// number than 0 begins it, 0 ends it. No table records them at first. While it does, the first 48
+/// bytes of refused keys are in the table's memory, which otherwise holds hashes alone; a check
+/// costs as much as in a table with exempt keys; a refusal also hashes the key again and searches a
+/// cache line; and threads take no credit of hot keys.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
 #[no_mangle]
-pub unsafe extern "C" fn tollbar_table_record_refusals(table: *const tollbar_table, on: u32) -> i32 {
+pub unsafe extern "C" fn tollbar_table_record_refusals(
+    table: *const tollbar_table,
+    on: u32,
+) -> i32 {
     call(|| {
         // SAFETY: by the caller's promise.
         unsafe { reference(table) }?.table.record_refusals(on != 0);
@@ -66,10 +70,11 @@ pub unsafe extern "C" fn tollbar_table_records_refusals(table: *const tollbar_ta
     })
 }
 
-/// Writes the keys that requests were refused most, by `now`, to `refused`, the most refused first, and their number
-/// to `count`. `refused` points to `most` structs of the first one's `struct_size`. The counts are of the last minute
-/// or two: each is halved every 68.7 s. They are not exact, and a key with few refusals may be missing. The call
-/// reads 14 KiB of the table, and allocates up to 14 KiB for as long as it runs.
+/// Writes the keys that requests were refused most, by `now`, to `refused`, the most refused first,
+/// and their number to `count`. `refused` points to `most` structs of the first one's
+/// `struct_size`. The counts are of the last minute or two: each is halved every 68.7 s. They are
+/// not exact, and a key with few refusals may be missing. The call reads 14 KiB of the table, and
+/// allocates up to 14 KiB for as long as it runs.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -89,7 +94,8 @@ pub unsafe extern "C" fn tollbar_table_top_refused(
             return Ok(TOLLBAR_ALLOWED);
         }
         let size = size_at(refused)?;
-        let mut top = filled(most.min(TOLLBAR_REFUSED_MOST), Refused::NONE).ok_or(TOLLBAR_E_NO_MEMORY)?;
+        let mut top =
+            filled(most.min(TOLLBAR_REFUSED_MOST), Refused::NONE).ok_or(TOLLBAR_E_NO_MEMORY)?;
         let length = table.table.top_refused_at(now, &mut top);
         for (n, from) in top.iter().take(length).enumerate() {
             // SAFETY: `n` is below `most`, and the caller's array has `most` structs of this size.

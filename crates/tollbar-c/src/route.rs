@@ -9,7 +9,8 @@ use tollbar::route::{route, Node};
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct tollbar_node {
-    /// The bytes that identify the node: a name or an address. Its keys stay if its place in the list changes.
+    /// The bytes that identify the node: a name or an address. Its keys stay if its place in the
+    /// list changes.
     pub name: *const c_void,
     /// The bytes of the name.
     pub length: usize,
@@ -23,11 +24,12 @@ pub struct tollbar_node {
 pub const TOLLBAR_NODES_MOST: usize = 1024;
 
 /// Writes to `*node` the index of the node that a key belongs to: 1 to TOLLBAR_NODES_MOST nodes
-/// (TOLLBAR_E_OUT_OF_RANGE), of which one has a weight above 0 (TOLLBAR_NO, and `*node` is left alone; otherwise
-/// TOLLBAR_YES).
+/// (TOLLBAR_E_OUT_OF_RANGE), of which one has a weight above 0 (TOLLBAR_NO, and `*node` is left
+/// alone; otherwise TOLLBAR_YES).
 ///
-/// `seed` is the same for all callers. With a secret seed nobody outside can invent keys that all belong to one node.
-/// The routes of a seed, nodes and weights never change between versions and machines.
+/// `seed` is the same for all callers. With a secret seed nobody outside can invent keys that all
+/// belong to one node. The routes of a seed, nodes and weights never change between versions and
+/// machines.
 ///
 /// # Safety
 /// Pointers are NULL or as said.

@@ -12,12 +12,12 @@ pub const TOLLBAR_SCHEDULE_TEXT_MAX: usize = 7776;
 
 const _: () = assert!(TOLLBAR_SCHEDULE_TEXT_MAX == SCHEDULE_TEXT_MOST);
 
-/// Writes to `*policy` the policy that a schedule's text has in force at `unix_ns`, and to `*until_ns`, unless NULL,
-/// the time at which the next one comes into force, or TOLLBAR_NO_TIME. Both times are nanoseconds since 1970
-/// (TOLLBAR_CLOCK_WALL).
+/// Writes to `*policy` the policy that a schedule's text has in force at `unix_ns`, and to
+/// `*until_ns`, unless NULL, the time at which the next one comes into force, or TOLLBAR_NO_TIME.
+/// Both times are nanoseconds since 1970 (TOLLBAR_CLOCK_WALL).
 ///
-/// `text` has `len` bytes and needs no NUL. Returns 0, or an error of tollbar_policy_spec_parse, of which `error`,
-/// unless NULL, gets the column.
+/// `text` has `len` bytes and needs no NUL. Returns 0, or an error of tollbar_policy_spec_parse, of
+/// which `error`, unless NULL, gets the column.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -43,12 +43,12 @@ pub unsafe extern "C" fn tollbar_schedule_at(
     })
 }
 
-/// Writes the canonical text of a schedule, with a NUL, into `buffer` of `capacity` bytes: a zone's name has become
-/// its rule, so the text means the same on machines with other zone data.
+/// Writes the canonical text of a schedule, with a NUL, into `buffer` of `capacity` bytes: a zone's
+/// name has become its rule, so the text means the same on machines with other zone data.
 ///
-/// `length`, unless NULL, gets the text's length without the NUL. TOLLBAR_SCHEDULE_TEXT_MAX bytes are always enough.
-/// If the buffer is too small, the call writes `length` and returns TOLLBAR_E_BUFFER_TOO_SMALL. Errors of the text
-/// are those of tollbar_schedule_at.
+/// `length`, unless NULL, gets the text's length without the NUL. TOLLBAR_SCHEDULE_TEXT_MAX bytes
+/// are always enough. If the buffer is too small, the call writes `length` and returns
+/// TOLLBAR_E_BUFFER_TOO_SMALL. Errors of the text are those of tollbar_schedule_at.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -71,7 +71,11 @@ pub unsafe extern "C" fn tollbar_schedule_print(
 
 /// # Safety
 /// As the public calls.
-unsafe fn schedule(text: *const c_char, len: usize, error: *mut tollbar_policy_error) -> Result<Schedule, i32> {
+unsafe fn schedule(
+    text: *const c_char,
+    len: usize,
+    error: *mut tollbar_policy_error,
+) -> Result<Schedule, i32> {
     // SAFETY: by the caller's promise.
     unsafe { read_text(text, len, error, |bytes| Schedule::parse(bytes, &State::validate)) }
 }

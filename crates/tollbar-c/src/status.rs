@@ -1,16 +1,17 @@
 //! Results and errors.
 //!
-//! This is the only list of errors. `cargo xtask lists` writes each binding's list from a constant's name, number and
-//! comment and from the line of its group.
+//! This is the only list of errors. `cargo xtask lists` writes each binding's list from a
+//! constant's name, number and comment and from the line of its group.
 
 use core::ffi::{c_char, CStr};
 
-/// Of a decision: the request may pass, and its cost has been charged. Of another call: it has succeeded.
+/// Of a decision: the request may pass, and its cost has been charged. Of another call: it has
+/// succeeded.
 pub const TOLLBAR_ALLOWED: i32 = 0;
 /// Of a decision: the request is refused now and may pass later. Nothing has been charged.
 pub const TOLLBAR_DENIED: i32 = 1;
-/// Of a decision: the request can never pass, because its cost is more than the policy can have at once. Nothing has
-/// been charged.
+/// Of a decision: the request can never pass, because its cost is more than the policy can have at
+/// once. Nothing has been charged.
 pub const TOLLBAR_NEVER: i32 = 2;
 
 /// The answer "no" of a call that answers a question.
@@ -30,7 +31,8 @@ pub const TOLLBAR_E_STRUCT_SIZE: i32 = -3;
 pub const TOLLBAR_E_RESERVED: i32 = -4;
 /// A number that stands for a choice (algorithm, clock, mode, anchor, unit) is out of range.
 pub const TOLLBAR_E_OUT_OF_RANGE: i32 = -5;
-/// A call has no limits or too many, or a limit that does not name exactly one limiter or one table.
+/// A call has no limits or too many, or a limit that does not name exactly one limiter or one
+/// table.
 pub const TOLLBAR_E_LIMITS: i32 = -6;
 /// The queue was closed. A call that takes returns it once the queue is empty, too.
 pub const TOLLBAR_E_CLOSED: i32 = -7;
@@ -58,32 +60,36 @@ pub const TOLLBAR_E_BURST_TOO_LARGE: i32 = -23;
 pub const TOLLBAR_E_INIT_ABOVE_BURST: i32 = -24;
 /// The algorithm does not have this option.
 pub const TOLLBAR_E_OPTION_MISMATCH: i32 = -25;
-/// The number of segments is not from 1 to 1024, or a segment would not be a whole number of nanoseconds.
+/// The number of segments is not from 1 to 1024, or a segment would not be a whole number of
+/// nanoseconds.
 pub const TOLLBAR_E_SEGMENTS: i32 = -26;
 /// A warm-up has no time, or a cold factor that is not 1 to 1000.
 pub const TOLLBAR_E_WARM_UP: i32 = -27;
-/// A sliding log has more than 2^24 entries, or in a table more than its key's word can count in the period.
+/// A sliding log has more than 2^24 entries, or in a table more than its key's word can count in
+/// the period.
 pub const TOLLBAR_E_LOG_TOO_LARGE: i32 = -28;
 /// The algorithm needs more than one state word: use a limiter, not a cell.
 pub const TOLLBAR_E_NOT_ONE_WORD: i32 = -29;
-/// A ban has no time, or a time that a state word cannot hold; or `after` is above 1000, or given without `ban`.
+/// A ban has no time, or a time that a state word cannot hold; or `after` is above 1000, or given
+/// without `ban`.
 pub const TOLLBAR_E_BAN: i32 = -30;
-/// The policies of a list do not fit one state word together. Two of gcra without init, borrow and ban do, unless one
-/// is much faster than the other.
+/// The policies of a list do not fit one state word together. Two of gcra without init, borrow and
+/// ban do, unless one is much faster than the other.
 pub const TOLLBAR_E_LIST: i32 = -31;
-/// A quota has another period than TOLLBAR_FOREVER, or the text gives `forever` to another algorithm.
+/// A quota has another period than TOLLBAR_FOREVER, or the text gives `forever` to another
+/// algorithm.
 pub const TOLLBAR_E_QUOTA: i32 = -32;
-/// A policy has more than four classes, two of one name, a name that is not a letter followed by letters, digits, `-`
-/// and `_`, or a reserve that is not below the burst. Or the policy lends, or threads of the limiter would have
-/// credit.
+/// A policy has more than four classes, two of one name, a name that is not a letter followed by
+/// letters, digits, `-` and `_`, or a reserve that is not below the burst. Or the policy lends, or
+/// threads of the limiter would have credit.
 pub const TOLLBAR_E_CLASSES: i32 = -33;
 /// The policy has no class of that name or number.
 pub const TOLLBAR_E_NO_SUCH_CLASS: i32 = -34;
-/// Knots of a curve that fall, or do not rise to 100 % of the limit; or bands of a level-refill that are more than 4,
-/// whose levels do not rise from 0, or whose rates are not 1 % to 100 %.
+/// Knots of a curve that fall, or do not rise to 100 % of the limit; or bands of a level-refill
+/// that are more than 4, whose levels do not rise from 0, or whose rates are not 1 % to 100 %.
 pub const TOLLBAR_E_KNOTS: i32 = -35;
-/// A calendar's period is not TOLLBAR_DAY, _WEEK, _MONTH or _YEAR, its first day is not one of that period, its zone
-/// is none; or the text gives `month` or `year` to another algorithm.
+/// A calendar's period is not TOLLBAR_DAY, _WEEK, _MONTH or _YEAR, its first day is not one of that
+/// period, its zone is none; or the text gives `month` or `year` to another algorithm.
 pub const TOLLBAR_E_CALENDAR: i32 = -36;
 /// A calendar with a clock other than TOLLBAR_CLOCK_WALL.
 pub const TOLLBAR_E_WALL_CLOCK: i32 = -37;
@@ -94,8 +100,8 @@ pub const TOLLBAR_E_WALL_CLOCK: i32 = -37;
 pub const TOLLBAR_E_NO_MEMORY: i32 = -40;
 /// The buffer is too small.
 pub const TOLLBAR_E_BUFFER_TOO_SMALL: i32 = -41;
-/// The limiter has been changed to 4,096 different policies, as many as it keeps. Change it to one of those, or make
-/// another limiter.
+/// The limiter has been changed to 4,096 different policies, as many as it keeps. Change it to one
+/// of those, or make another limiter.
 pub const TOLLBAR_E_POLICY_CHANGES: i32 = -42;
 
 // Errors of hierarchies.
@@ -104,10 +110,11 @@ pub const TOLLBAR_E_POLICY_CHANGES: i32 = -42;
 pub const TOLLBAR_E_CLASS_NUMBER: i32 = -44;
 /// A rate is not LIMIT/PERIOD, from 1 in 9 minutes to 1,000,000 a second.
 pub const TOLLBAR_E_CLASS_RATE: i32 = -45;
-/// The guaranteed rate is above the ceiling, or the guaranteed rates of a class's children are together above its own.
+/// The guaranteed rate is above the ceiling, or the guaranteed rates of a class's children are
+/// together above its own.
 pub const TOLLBAR_E_GUARANTEE: i32 = -46;
-/// The class would be below seven others or below a class with keys, or its name is empty or that of another child of
-/// its parent.
+/// The class would be below seven others or below a class with keys, or its name is empty or that
+/// of another child of its parent.
 pub const TOLLBAR_E_CLASS_TREE: i32 = -47;
 
 // Errors of tables.
@@ -120,9 +127,9 @@ pub const TOLLBAR_E_POLICY_COUNT: i32 = -51;
 pub const TOLLBAR_E_NO_SUCH_POLICY: i32 = -52;
 /// A sliding window or a sliding log must be its table's only policy.
 pub const TOLLBAR_E_MIXED_POLICIES: i32 = -53;
-/// All 255 versions of the table's policies are in use: each policy has one, and so has each override that differs
-/// from the others. Give several keys the same override, end some, or let tollbar_table_repair free those that killed
-/// processes left unfinished.
+/// All 255 versions of the table's policies are in use: each policy has one, and so has each
+/// override that differs from the others. Give several keys the same override, end some, or let
+/// tollbar_table_repair free those that killed processes left unfinished.
 pub const TOLLBAR_E_POLICY_VERSIONS: i32 = -54;
 /// The set of exempt keys is full.
 pub const TOLLBAR_E_EXEMPTIONS_FULL: i32 = -55;
@@ -150,23 +157,26 @@ pub const TOLLBAR_E_OTHER_CAPACITY: i32 = -64;
 pub const TOLLBAR_E_OTHER_POLICIES: i32 = -65;
 /// The file has a table with other options.
 pub const TOLLBAR_E_OTHER_OPTIONS: i32 = -66;
-/// Nothing that this process can read tells whether the file's content is of this boot of the machine:
-/// /proc/sys/kernel/random/boot_id cannot be read, and the file is not in tmpfs (/dev/shm, /run).
+/// Nothing that this process can read tells whether the file's content is of this boot of the
+/// machine: /proc/sys/kernel/random/boot_id cannot be read, and the file is not in tmpfs (/dev/shm,
+/// /run).
 pub const TOLLBAR_E_BOOT_ID: i32 = -67;
 /// Slots of the table name an unknown version of a policy, or two slots hold one key.
 pub const TOLLBAR_E_SLOTS_INVALID: i32 = -68;
-/// As many keys have a policy of their own as the table's options allow, or the options ask for more than 524,288.
+/// As many keys have a policy of their own as the table's options allow, or the options ask for
+/// more than 524,288.
 pub const TOLLBAR_E_OVERRIDES_FULL: i32 = -69;
 
-/// The file belongs to another user than the caller and root, or other users may write or replace it
-/// (TOLLBAR_TABLE_TRUST_ANYONE takes it).
+/// The file belongs to another user than the caller and root, or other users may write or replace
+/// it (TOLLBAR_TABLE_TRUST_ANYONE takes it).
 pub const TOLLBAR_E_OWNER: i32 = -78;
 /// The memory behind the descriptor is not sealed against shrinking.
 pub const TOLLBAR_E_UNSEALED: i32 = -79;
 
 // Errors of the system. After one of these, errno has the system's reason.
 
-/// The file cannot be opened. After this error and those down to TOLLBAR_E_SYNC, errno has the system's reason.
+/// The file cannot be opened. After this error and those down to TOLLBAR_E_SYNC, errno has the
+/// system's reason.
 pub const TOLLBAR_E_OPEN: i32 = -70;
 /// The file cannot be read.
 pub const TOLLBAR_E_READ: i32 = -71;
@@ -199,7 +209,8 @@ pub const TOLLBAR_E_LEASE_TOO_LARGE: i32 = -84;
 pub const TOLLBAR_E_LEASE_NAME: i32 = -85;
 /// The memory holds no node of this version.
 pub const TOLLBAR_E_NOT_A_LEASE: i32 = -86;
-/// The store's URL does not follow the grammar, or asks for a feature that the client lacks (TLS, Sentinel, Cluster).
+/// The store's URL does not follow the grammar, or asks for a feature that the client lacks (TLS,
+/// Sentinel, Cluster).
 pub const TOLLBAR_E_URL: i32 = -87;
 /// A thread drives this client.
 pub const TOLLBAR_E_RUNNING: i32 = -88;
@@ -214,12 +225,14 @@ pub const TOLLBAR_E_TICKET: i32 = -100;
 pub const TOLLBAR_E_IN_FLIGHT_FULL: i32 = -101;
 /// The in-flight table has 1,024 owners.
 pub const TOLLBAR_E_OWNERS_FULL: i32 = -102;
-/// Processes of another PID namespace use the in-flight table, or the system does not say in which one this process is.
+/// Processes of another PID namespace use the in-flight table, or the system does not say in which
+/// one this process is.
 pub const TOLLBAR_E_PID_NAMESPACE: i32 = -103;
-/// The system does not say in which time namespace this process is, or the process that made the table was.
+/// The system does not say in which time namespace this process is, or the process that made the
+/// table was.
 pub const TOLLBAR_E_TIME_NAMESPACE: i32 = -104;
-/// The in-flight table's file is in use by processes whose system gives another boot id: in a container that has one
-/// of its own, or on another machine.
+/// The in-flight table's file is in use by processes whose system gives another boot id: in a
+/// container that has one of its own, or on another machine.
 pub const TOLLBAR_E_OTHER_BOOT: i32 = -105;
 
 // Errors of the library itself.
@@ -230,15 +243,15 @@ pub const TOLLBAR_E_INTERNAL: i32 = -90;
 /// A time that never comes.
 pub const TOLLBAR_NO_TIME: u64 = 0xffff_ffff_ffff_ffff;
 
-/// Returns one line in English for a result. The string is static and never NULL. Unknown numbers give "unknown
-/// result".
+/// Returns one line in English for a result. The string is static and never NULL. Unknown numbers
+/// give "unknown result".
 #[no_mangle]
 pub extern "C" fn tollbar_strerror(code: i32) -> *const c_char {
     lookup(code).1.as_ptr()
 }
 
-/// Returns the name of a result's macro, such as "TOLLBAR_E_NULL". The string is static and never NULL. Unknown
-/// numbers give "TOLLBAR_E_UNKNOWN".
+/// Returns the name of a result's macro, such as "TOLLBAR_E_NULL". The string is static and never
+/// NULL. Unknown numbers give "TOLLBAR_E_UNKNOWN".
 #[no_mangle]
 pub extern "C" fn tollbar_errname(code: i32) -> *const c_char {
     lookup(code).0.as_ptr()

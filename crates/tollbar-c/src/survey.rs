@@ -58,8 +58,8 @@ unsafe impl Growable for tollbar_table_sweep_result {
 
 const _: () = assert!(size_of::<tollbar_table_sweep_result>() == 32);
 
-/// Counters and sizes of a table. The counters count since the table was made, for all processes. If a process is
-/// killed, its last count may be missing.
+/// Counters and sizes of a table. The counters count since the table was made, for all processes.
+/// If a process is killed, its last count may be missing.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct tollbar_table_stats {
@@ -73,8 +73,9 @@ pub struct tollbar_table_stats {
     pub slots: u64,
     /// The table's size in bytes.
     pub bytes: u64,
-    /// Slots that hold a key, expired or not. A slot that a reset has emptied does not count. No key may take such a
-    /// slot until the former key's debt would have been paid. tollbar_table_validate counts such slots.
+    /// Slots that hold a key, expired or not. A slot that a reset has emptied does not count. No
+    /// key may take such a slot until the former key's debt would have been paid.
+    /// tollbar_table_validate counts such slots.
     pub keys: u64,
     /// Keys inserted into an empty or vacant slot.
     pub inserted: u64,
@@ -84,7 +85,8 @@ pub struct tollbar_table_stats {
     pub vacated: u64,
     /// Resets of keys.
     pub resets: u64,
-    /// New keys refused because no slot was free, or because of the debt that they would have inherited.
+    /// New keys refused because no slot was free, or because of the debt that they would have
+    /// inherited.
     pub refused: u64,
     /// New keys that inherited a slot with its debt.
     pub inherited: u64,
@@ -102,8 +104,8 @@ pub struct tollbar_table_stats {
     pub denied: u64,
     /// TOLLBAR_NEVER decisions under all policies.
     pub never: u64,
-    /// Keys with a policy of their own. A process that was killed in a change may leave it one too high, until
-    /// tollbar_table_repair.
+    /// Keys with a policy of their own. A process that was killed in a change may leave it one too
+    /// high, until tollbar_table_repair.
     pub overrides: u64,
 }
 
@@ -114,8 +116,8 @@ unsafe impl Growable for tollbar_table_stats {
 
 const _: () = assert!(size_of::<tollbar_table_stats>() == 152);
 
-/// The content of a table's slots. The 64-bit numbers add up to the number of slots while no other thread or process
-/// uses the table.
+/// The content of a table's slots. The 64-bit numbers add up to the number of slots while no other
+/// thread or process uses the table.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct tollbar_table_health {
@@ -131,7 +133,8 @@ pub struct tollbar_table_health {
     pub expired: u64,
     /// Keys with a debt.
     pub live: u64,
-    /// Slots that name a version of a policy that the table does not have. No key can take such a slot.
+    /// Slots that name a version of a policy that the table does not have. No key can take such a
+    /// slot.
     pub unknown: u64,
     /// Slots whose key is also in another slot.
     pub duplicate: u64,
@@ -144,10 +147,11 @@ unsafe impl Growable for tollbar_table_health {
 
 const _: () = assert!(size_of::<tollbar_table_health>() == 56);
 
-/// Finds the first slot from number `from` on that holds a key, and writes that key's state at `now_ns` to `out`.
-/// Begin with `from` 0 and continue with the entry's `next`. Returns TOLLBAR_YES, or TOLLBAR_NO if no such slot is
-/// left. Each entry is what its slot held at one instant. A key that is inserted, moved or removed between the calls
-/// may appear once, twice or not at all.
+/// Finds the first slot from number `from` on that holds a key, and writes that key's state at
+/// `now_ns` to `out`. Begin with `from` 0 and continue with the entry's `next`. Returns
+/// TOLLBAR_YES, or TOLLBAR_NO if no such slot is left. Each entry is what its slot held at one
+/// instant. A key that is inserted, moved or removed between the calls may appear once, twice or
+/// not at all.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -177,8 +181,8 @@ pub unsafe extern "C" fn tollbar_table_next(
     })
 }
 
-/// Examines `most` slots from number `from` on, and makes vacant the slots whose keys have expired by `now_ns`. No
-/// table needs sweeps. They serve to count the keys with a debt.
+/// Examines `most` slots from number `from` on, and makes vacant the slots whose keys have expired
+/// by `now_ns`. No table needs sweeps. They serve to count the keys with a debt.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -207,7 +211,8 @@ pub unsafe extern "C" fn tollbar_table_sweep(
     })
 }
 
-/// Adds a policy, for all processes, while the table is in use. Requests name the policy by `*number`.
+/// Adds a policy, for all processes, while the table is in use. Requests name the policy by
+/// `*number`.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -225,8 +230,9 @@ pub unsafe extern "C" fn tollbar_table_add_policy(
     })
 }
 
-/// Finds the first policy that equals `spec` in every field, or adds `spec` if there is none, and writes its number to
-/// `*number`. If several callers ask for one policy at once, all get the same number.
+/// Finds the first policy that equals `spec` in every field, or adds `spec` if there is none, and
+/// writes its number to `*number`. If several callers ask for one policy at once, all get the same
+/// number.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -244,12 +250,14 @@ pub unsafe extern "C" fn tollbar_table_find_or_add_policy(
     })
 }
 
-/// Changes a policy, for all processes at once, while the table is in use. A key comes under the new policy at its
-/// next request, and `keep`, a TOLLBAR_KEEP_ number, says what it keeps of its state. Between windows of one length,
-/// quotas, and intervals of one limit and period, it keeps its usage, up to the new limit.
+/// Changes a policy, for all processes at once, while the table is in use. A key comes under the
+/// new policy at its next request, and `keep`, a TOLLBAR_KEEP_ number, says what it keeps of its
+/// state. Between windows of one length, quotas, and intervals of one limit and period, it keeps
+/// its usage, up to the new limit.
 ///
-/// In any interval a key is admitted at most the sum of the bounds of all policies that were in force in that
-/// interval. With TOLLBAR_KEEP_COUNT a key of a full table keeps, by the former and the new algorithm:
+/// In any interval a key is admitted at most the sum of the bounds of all policies that were in
+/// force in that interval. With TOLLBAR_KEEP_COUNT a key of a full table keeps, by the former and
+/// the new algorithm:
 ///
 ///     any but a quota -> gcra; any -> quota                   its permits
 ///     another rate or burst of a list, interval, curve,       its permits or its usage
@@ -258,10 +266,11 @@ pub unsafe extern "C" fn tollbar_table_find_or_add_policy(
 ///     another rate or burst with ban or borrow, or of a       the same
 ///       pacer; any -> another algorithm; quota -> any
 ///
-/// A limit of 0 keeps what keys had before it. With TOLLBAR_KEEP_RESET all keys without an override begin anew, also
-/// if the policy is the current one. Such a call examines every slot, and so does about one of a hundred other calls,
-/// because a table has room for some 250 versions of its policies: it converts the keys that made no request since a
-/// former change, one after the other, while requests go on.
+/// A limit of 0 keeps what keys had before it. With TOLLBAR_KEEP_RESET all keys without an override
+/// begin anew, also if the policy is the current one. Such a call examines every slot, and so does
+/// about one of a hundred other calls, because a table has room for some 250 versions of its
+/// policies: it converts the keys that made no request since a former change, one after the other,
+/// while requests go on.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -305,7 +314,10 @@ pub unsafe extern "C" fn tollbar_table_get_policy(
 /// # Safety
 /// Pointers are NULL or as said.
 #[no_mangle]
-pub unsafe extern "C" fn tollbar_table_get_stats(table: *const tollbar_table, out: *mut tollbar_table_stats) -> i32 {
+pub unsafe extern "C" fn tollbar_table_get_stats(
+    table: *const tollbar_table,
+    out: *mut tollbar_table_stats,
+) -> i32 {
     call(|| {
         // SAFETY: by the caller's promise.
         let table = &unsafe { reference(table) }?.table;
@@ -356,9 +368,9 @@ pub unsafe extern "C" fn tollbar_table_get_stats(table: *const tollbar_table, ou
     })
 }
 
-/// Writes the table of a file to the disk, with the current time. After the machine's next start the table goes on
-/// from that time. Call it at the end of a program, or regularly. As long as the machine runs, nothing is lost
-/// without it.
+/// Writes the table of a file to the disk, with the current time. After the machine's next start
+/// the table goes on from that time. Call it at the end of a program, or regularly. As long as the
+/// machine runs, nothing is lost without it.
 ///
 /// # Safety
 /// `table` is NULL or live.
@@ -371,8 +383,9 @@ pub unsafe extern "C" fn tollbar_table_sync(table: *const tollbar_table) -> i32 
     })
 }
 
-/// Examines every slot at `now_ns` (tollbar_table_now). Returns TOLLBAR_ALLOWED, or TOLLBAR_E_SLOTS_INVALID if it
-/// finds an `unknown` or `duplicate` slot. The call writes `out` in both cases.
+/// Examines every slot at `now_ns` (tollbar_table_now). Returns TOLLBAR_ALLOWED, or
+/// TOLLBAR_E_SLOTS_INVALID if it finds an `unknown` or `duplicate` slot. The call writes `out` in
+/// both cases.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -391,10 +404,11 @@ pub unsafe extern "C" fn tollbar_table_validate(
     })
 }
 
-/// Empties each slot that names an unknown version of a policy. If two slots hold one key, it keeps the slot that
-/// expires last and empties the other. It also frees policy records that a killed process left unfinished. Call it
-/// only while no other thread or process uses the table, because an emptied slot may have held a debt. Returns as
-/// tollbar_table_validate would have returned before the repair.
+/// Empties each slot that names an unknown version of a policy. If two slots hold one key, it keeps
+/// the slot that expires last and empties the other. It also frees policy records that a killed
+/// process left unfinished. Call it only while no other thread or process uses the table, because
+/// an emptied slot may have held a debt. Returns as tollbar_table_validate would have returned
+/// before the repair.
 ///
 /// # Safety
 /// Pointers are NULL or as said.

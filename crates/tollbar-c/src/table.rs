@@ -10,13 +10,14 @@ use tollbar::internal::set_errno;
 use tollbar::policy::Policy;
 use tollbar::table::{Call, Options, RequestError, Table, TableError};
 
-/// This process's view of a table. Any number of threads may use it at once, on both sides of a fork, in all calls but
-/// tollbar_table_close and tollbar_table_repair.
+/// This process's view of a table. Any number of threads may use it at once, on both sides of a
+/// fork, in all calls but tollbar_table_close and tollbar_table_repair.
 pub struct tollbar_table {
     pub(super) table: Table,
 }
 
-/// Writes to `*bytes` the size of a table with these options and policies. A table's size never changes.
+/// Writes to `*bytes` the size of a table with these options and policies. A table's size never
+/// changes.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -35,8 +36,8 @@ pub unsafe extern "C" fn tollbar_table_bytes(
     })
 }
 
-/// Makes a table in this process's own memory. `policies` points to `count` specs, 1 to 128. A request names a policy
-/// by its index. The caller frees `*out` with tollbar_table_close.
+/// Makes a table in this process's own memory. `policies` points to `count` specs, 1 to 128. A
+/// request names a policy by its index. The caller frees `*out` with tollbar_table_close.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -66,23 +67,25 @@ pub unsafe extern "C" fn tollbar_table_new_shared(
     unsafe { make(options, policies, count, out, &Table::shared) }
 }
 
-/// Opens the table in the file at `path`, or makes the file if there is none. If several processes call at once, one
-/// makes the file and the others open it. With `count` 0 and `options` NULL or of capacity 0, the call makes no file
-/// and opens any table.
+/// Opens the table in the file at `path`, or makes the file if there is none. If several processes
+/// call at once, one makes the file and the others open it. With `count` 0 and `options` NULL or of
+/// capacity 0, the call makes no file and opens any table.
 ///
-/// In /run and /dev/shm a table lasts as long as the machine runs. On a disk it survives a restart of the machine,
-/// and its times go on by the wall clock. If the file has another table, the call returns an error that says why, and
-/// the file stays as it is. The call reserves all of the file's space at once.
+/// In /run and /dev/shm a table lasts as long as the machine runs. On a disk it survives a restart
+/// of the machine, and its times go on by the wall clock. If the file has another table, the call
+/// returns an error that says why, and the file stays as it is. The call reserves all of the file's
+/// space at once.
 ///
-/// Give the file a directory of the service's own, such as /run/SERVICE. The call returns TOLLBAR_E_OWNER if the file
-/// belongs to another user than the caller or root, if a user may write it whom `mode` does not let write, or if
-/// another user may replace it, unless the flags have TOLLBAR_TABLE_TRUST_ANYONE. To share a table with processes
-/// that you do not trust, use tollbar_table_new_sealed.
+/// Give the file a directory of the service's own, such as /run/SERVICE. The call returns
+/// TOLLBAR_E_OWNER if the file belongs to another user than the caller or root, if a user may write
+/// it whom `mode` does not let write, or if another user may replace it, unless the flags have
+/// TOLLBAR_TABLE_TRUST_ANYONE. To share a table with processes that you do not trust, use
+/// tollbar_table_new_sealed.
 ///
-/// Without /proc/sys (systemd's ProcSubset=pid) the file must be in tmpfs, as /dev/shm and /run are, or the clock
-/// must be TOLLBAR_CLOCK_WALL: otherwise TOLLBAR_E_BOOT_ID. Without all of /proc, before Linux 6.11, the clock must
-/// be TOLLBAR_CLOCK_WALL: otherwise TOLLBAR_E_TIME_NAMESPACE, from tollbar_table_attach and tollbar_table_open_fd,
-/// too.
+/// Without /proc/sys (systemd's ProcSubset=pid) the file must be in tmpfs, as /dev/shm and /run
+/// are, or the clock must be TOLLBAR_CLOCK_WALL: otherwise TOLLBAR_E_BOOT_ID. Without all of /proc,
+/// before Linux 6.11, the clock must be TOLLBAR_CLOCK_WALL: otherwise TOLLBAR_E_TIME_NAMESPACE,
+/// from tollbar_table_attach and tollbar_table_open_fd, too.
 ///
 /// # Safety
 /// Pointers are NULL or as said; `path` is NUL-terminated.
@@ -104,7 +107,8 @@ pub unsafe extern "C" fn tollbar_table_open(
         let path = unsafe { CStr::from_ptr(path) };
         // SAFETY: by the caller's promise.
         let table = if let (0, Some(any)) = (count, unsafe { any_table(options) }?) {
-            let table = Table::open_at(path, any.trust).and_then(|table| table.with_hot_keys(any.hot_keys));
+            let table =
+                Table::open_at(path, any.trust).and_then(|table| table.with_hot_keys(any.hot_keys));
             table.map(|table| table.with_waiters(any.waiters))
         } else {
             // SAFETY: by the caller's promise.
@@ -116,12 +120,14 @@ pub unsafe extern "C" fn tollbar_table_open(
     })
 }
 
-/// tollbar_table_new in memory with a descriptor (Linux: a memfd). A process that gets the descriptor `*fd`, by
-/// inheritance or through a socket, opens the table with tollbar_table_open_fd. An exec closes the descriptor. The
-/// caller may close it at any time, because the table does not need it.
+/// tollbar_table_new in memory with a descriptor (Linux: a memfd). A process that gets the
+/// descriptor `*fd`, by inheritance or through a socket, opens the table with
+/// tollbar_table_open_fd. An exec closes the descriptor. The caller may close it at any time,
+/// because the table does not need it.
 ///
-/// The memory is sealed: no process can truncate it and so end the others by SIGBUS, as the owner of a file can. A
-/// process that has the descriptor can still write to the memory, and so grant permits.
+/// The memory is sealed: no process can truncate it and so end the others by SIGBUS, as the owner
+/// of a file can. A process that has the descriptor can still write to the memory, and so grant
+/// permits.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -135,7 +141,8 @@ pub unsafe extern "C" fn tollbar_table_new_sealed(
 ) -> i32 {
     call(|| {
         // SAFETY: by the caller's promise.
-        let (out, fd, new) = unsafe { (place(out)?, place(fd)?, new_table(options, policies, count)?) };
+        let (out, fd, new) =
+            unsafe { (place(out)?, place(fd)?, new_table(options, policies, count)?) };
         let (table, descriptor) = Table::sealed(&new.options, &new.policies).map_err(table_code)?;
         match boxed(tollbar_table { table }) {
             Ok(table) => out.write(table),
@@ -150,8 +157,9 @@ pub unsafe extern "C" fn tollbar_table_new_sealed(
     })
 }
 
-/// Opens the table behind a descriptor of tollbar_table_new_sealed, of this process or another. The descriptor stays
-/// the caller's, who may close it afterwards. Returns TOLLBAR_E_UNSEALED for a file that a process could truncate.
+/// Opens the table behind a descriptor of tollbar_table_new_sealed, of this process or another. The
+/// descriptor stays the caller's, who may close it afterwards. Returns TOLLBAR_E_UNSEALED for a
+/// file that a process could truncate.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -166,8 +174,9 @@ pub unsafe extern "C" fn tollbar_table_open_fd(fd: c_int, out: *mut *mut tollbar
     })
 }
 
-/// Makes a table in the caller's memory, which other processes may share. The table takes as many of the `size` bytes
-/// as tollbar_table_bytes says, and overwrites them. `memory` must be aligned to 64 bytes and must outlive `*out`.
+/// Makes a table in the caller's memory, which other processes may share. The table takes as many
+/// of the `size` bytes as tollbar_table_bytes says, and overwrites them. `memory` must be aligned
+/// to 64 bytes and must outlive `*out`.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -192,13 +201,17 @@ pub unsafe extern "C" fn tollbar_table_init_in(
     unsafe { make(options, policies, count, out, &in_memory) }
 }
 
-/// Opens the table that tollbar_table_init_in has made in the caller's memory, in this process or another, at this
-/// address or another.
+/// Opens the table that tollbar_table_init_in has made in the caller's memory, in this process or
+/// another, at this address or another.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
 #[no_mangle]
-pub unsafe extern "C" fn tollbar_table_attach(memory: *mut c_void, size: usize, out: *mut *mut tollbar_table) -> i32 {
+pub unsafe extern "C" fn tollbar_table_attach(
+    memory: *mut c_void,
+    size: usize,
+    out: *mut *mut tollbar_table,
+) -> i32 {
     call(|| {
         // SAFETY: by the caller's promise.
         let out = unsafe { place(out) }?;
@@ -211,8 +224,8 @@ pub unsafe extern "C" fn tollbar_table_attach(memory: *mut c_void, size: usize, 
 }
 
 /// Sets the option `hot_keys` of a view that came without options, from tollbar_table_attach or
-/// tollbar_table_open_fd. Credit that threads have through this view is lost. No other call may use the view at the
-/// same time.
+/// tollbar_table_open_fd. Credit that threads have through this view is lost. No other call may use
+/// the view at the same time.
 ///
 /// # Safety
 /// `table` is NULL or live, and only this call uses it.
@@ -226,8 +239,8 @@ pub unsafe extern "C" fn tollbar_table_set_hot_keys(table: *mut tollbar_table, k
     })
 }
 
-/// Ends this process's view of a table that no call is using. A table in a file, in the caller's memory or in use by
-/// other processes stays as it is. With NULL the call does nothing.
+/// Ends this process's view of a table that no call is using. A table in a file, in the caller's
+/// memory or in use by other processes stays as it is. With NULL the call does nothing.
 ///
 /// # Safety
 /// `table` is NULL or has not been freed.

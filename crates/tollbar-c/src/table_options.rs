@@ -10,15 +10,16 @@ use tollbar::internal::sync::filled;
 use tollbar::policy::Policy;
 use tollbar::table::{Missing, OnFull, Options, Trust, POLICIES_MOST};
 
-/// The table admits a new key as a fresh one. The new key takes the slot that would have expired first and keeps its
-/// expiry. The table forgets the key that had the slot.
+/// The table admits a new key as a fresh one. The new key takes the slot that would have expired
+/// first and keeps its expiry. The table forgets the key that had the slot.
 pub const TOLLBAR_ON_FULL_EVICT_NEAREST: u32 = 0;
 /// A new key takes over the slot that would have expired first, together with its debt.
 pub const TOLLBAR_ON_FULL_INHERIT: u32 = 1;
 /// The table admits a new key as a fresh one, and does not store it.
 pub const TOLLBAR_ON_FULL_ALLOW: u32 = 2;
-/// The table refuses a new key. It evicts no key, and admits no key without a count. Use it only for keys that a
-/// stranger cannot invent, because a stranger with invented keys can fill the table and shut out all new keys.
+/// The table refuses a new key. It evicts no key, and admits no key without a count. Use it only
+/// for keys that a stranger cannot invent, because a stranger with invented keys can fill the table
+/// and shut out all new keys.
 pub const TOLLBAR_ON_FULL_DENY: u32 = 3;
 
 /// The table refuses a request without a key (NULL, or a length of 0).
@@ -32,8 +33,8 @@ pub const TOLLBAR_MISSING_REPORT: u32 = 2;
 pub const TOLLBAR_TABLE_HAS_SEED: u32 = 1;
 /// The library does not advise the system to use huge pages.
 pub const TOLLBAR_TABLE_SMALL_PAGES: u32 = 2;
-/// The call opens a file whatever its owner and permissions are. Every user who may write the file can admit or
-/// refuse keys, and the file's owner can end this process by SIGBUS at any time.
+/// The call opens a file whatever its owner and permissions are. Every user who may write the file
+/// can admit or refuse keys, and the file's owner can end this process by SIGBUS at any time.
 pub const TOLLBAR_TABLE_TRUST_ANYONE: u32 = 4;
 
 /// How a table is made. Start from TOLLBAR_TABLE_OPTIONS_INIT.
@@ -42,31 +43,33 @@ pub const TOLLBAR_TABLE_TRUST_ANYONE: u32 = 4;
 pub struct tollbar_table_options {
     /// sizeof(tollbar_table_options), as the caller's compiler sees it.
     pub struct_size: u32,
-    /// A TOLLBAR_ON_FULL_ number. It says what the table does with a new key if all slots of that key are taken.
-    /// 0 is TOLLBAR_ON_FULL_EVICT_NEAREST.
+    /// A TOLLBAR_ON_FULL_ number. It says what the table does with a new key if all slots of that
+    /// key are taken. 0 is TOLLBAR_ON_FULL_EVICT_NEAREST.
     pub on_full: u32,
-    /// The number of keys that can have a debt at one time. The table has a quarter more slots, and at least 5,120.
+    /// The number of keys that can have a debt at one time. The table has a quarter more slots, and
+    /// at least 5,120.
     pub capacity: u64,
-    /// The seed of the hash, with TOLLBAR_TABLE_HAS_SEED. A client that knows the seed can choose keys that collide.
+    /// The seed of the hash, with TOLLBAR_TABLE_HAS_SEED. A client that knows the seed can choose
+    /// keys that collide.
     pub seed: u64,
     /// A TOLLBAR_MISSING_ number: how the table decides on a request without a key.
     pub missing_key: u32,
     /// A TOLLBAR_CLOCK_ number: the clock that calls without `_at` read (tollbar_table_now).
     pub clock: u32,
-    /// The permissions of a new file. 0 means 0600. An existing file is refused if a user may write it whom `mode`
-    /// does not let write.
+    /// The permissions of a new file. 0 means 0600. An existing file is refused if a user may write
+    /// it whom `mode` does not let write.
     pub mode: u32,
     /// TOLLBAR_TABLE_ flags.
     pub flags: u32,
-    /// Callers of this object that may sleep in tollbar_table_wait at one time. 0 means 1024. A further caller is
-    /// refused at once.
+    /// Callers of this object that may sleep in tollbar_table_wait at one time. 0 means 1024. A
+    /// further caller is refused at once.
     pub waiters: u32,
-    /// The keys for which each thread of this process may take permits in advance (see above): the keys that it
-    /// checks most often. 0: none. A number below 64 means 64, and a number above 16,384 means 16,384. It may differ
-    /// from process to process.
+    /// The keys for which each thread of this process may take permits in advance (see above): the
+    /// keys that it checks most often. 0: none. A number below 64 means 64, and a number above
+    /// 16,384 means 16,384. It may differ from process to process.
     pub hot_keys: u32,
-    /// The keys that may have a policy of their own at one time (tollbar_table_set_override), 32 bytes each. 0: 1024.
-    /// At most 524,288.
+    /// The keys that may have a policy of their own at one time (tollbar_table_set_override), 32
+    /// bytes each. 0: 1024. At most 524,288.
     pub overrides: u32,
     /// Must be 0.
     pub reserved: u32,
@@ -79,8 +82,8 @@ unsafe impl Growable for tollbar_table_options {
 
 const _: () = assert!(size_of::<tollbar_table_options>() == 56);
 
-/// The policies and options of a call. The policies are on the heap, because 128 of them are more than the stack of a
-/// small thread.
+/// The policies and options of a call. The policies are on the heap, because 128 of them are more
+/// than the stack of a small thread.
 pub(super) struct NewTable {
     pub(super) options: Options,
     pub(super) policies: Box<[Policy]>,
@@ -108,12 +111,14 @@ pub(super) struct AnyTable {
     pub(super) hot_keys: u32,
 }
 
-/// The options of a call that opens any existing table: they are NULL, or have capacity 0 and no field of a new
-/// table. `None`: the options ask for a certain table.
+/// The options of a call that opens any existing table: they are NULL, or have capacity 0 and no
+/// field of a new table. `None`: the options ask for a certain table.
 ///
 /// # Safety
 /// `options` is null or readable.
-pub(super) unsafe fn any_table(options: *const tollbar_table_options) -> Result<Option<AnyTable>, i32> {
+pub(super) unsafe fn any_table(
+    options: *const tollbar_table_options,
+) -> Result<Option<AnyTable>, i32> {
     if options.is_null() {
         return Ok(Some(AnyTable { trust: Trust::Owner, waiters: waiters(0), hot_keys: 0 }));
     }
@@ -125,7 +130,11 @@ pub(super) unsafe fn any_table(options: *const tollbar_table_options) -> Result<
         && (rest.on_full, rest.seed, rest.missing_key, rest.clock, rest.mode) == (0, 0, 0, 0, 0)
         && (rest.overrides, rest.reserved) == (0, 0)
         && flags & !TOLLBAR_TABLE_TRUST_ANYONE == 0;
-    Ok(nothing.then(|| AnyTable { trust: trust(flags), waiters: waiters(rest.waiters), hot_keys: rest.hot_keys }))
+    Ok(nothing.then(|| AnyTable {
+        trust: trust(flags),
+        waiters: waiters(rest.waiters),
+        hot_keys: rest.hot_keys,
+    }))
 }
 
 /// # Safety
@@ -138,7 +147,10 @@ pub(super) unsafe fn new_table(
 ) -> Result<NewTable, i32> {
     // SAFETY: by the caller's promise.
     let options = unsafe { read(options) }?;
-    if options.flags & !(TOLLBAR_TABLE_HAS_SEED | TOLLBAR_TABLE_SMALL_PAGES | TOLLBAR_TABLE_TRUST_ANYONE) != 0 {
+    if options.flags
+        & !(TOLLBAR_TABLE_HAS_SEED | TOLLBAR_TABLE_SMALL_PAGES | TOLLBAR_TABLE_TRUST_ANYONE)
+        != 0
+    {
         return Err(TOLLBAR_E_RESERVED);
     }
     let seeded = options.flags & TOLLBAR_TABLE_HAS_SEED != 0;

@@ -21,8 +21,8 @@ pub const TOLLBAR_LIMITS_MOST: u32 = 16;
 
 const _: () = assert!(TOLLBAR_LIMITS_MOST as usize == LIMITS_MOST);
 
-/// One of several limits: a limiter, a key under a policy of a table, or a permit of a key of an in-flight table. One
-/// of `limiter`, `table` and `in_flight` is not NULL.
+/// One of several limits: a limiter, a key under a policy of a table, or a permit of a key of an
+/// in-flight table. One of `limiter`, `table` and `in_flight` is not NULL.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct tollbar_limit {
@@ -42,9 +42,11 @@ pub struct tollbar_limit {
     pub most: u32,
     /// The in-flight table, or NULL.
     pub in_flight: *const tollbar_in_flight,
-    /// Gets the ticket of the permit in flight if the request is admitted. NULL for a limiter or a table.
+    /// Gets the ticket of the permit in flight if the request is admitted. NULL for a limiter or a
+    /// table.
     pub ticket: *mut tollbar_ticket,
-    /// The name of the request's class, NUL-terminated, or NULL for none. NULL for an in-flight table.
+    /// The name of the request's class, NUL-terminated, or NULL for none. NULL for an in-flight
+    /// table.
     pub class_name: *const c_char,
 }
 
@@ -58,15 +60,15 @@ pub struct tollbar_taken {
     pub verdict: u32,
     /// The smallest number of permits that a limit has left.
     pub remaining: u64,
-    /// The nanoseconds after which all limits would admit the same request if no other request came first. 0 if the
-    /// request was admitted, TOLLBAR_NO_TIME if no wait would help.
+    /// The nanoseconds after which all limits would admit the same request if no other request came
+    /// first. 0 if the request was admitted, TOLLBAR_NO_TIME if no wait would help.
     pub retry_after_ns: u64,
     /// Nanoseconds until all limits are as good as fresh if no other request comes first.
     pub reset_after_ns: u64,
     /// The reason of the binding limit: one of TOLLBAR_REASON_*.
     pub reason: u32,
-    /// The index of the binding limit. If the request was refused, that is the limit with the longest wait, otherwise
-    /// the limit with the fewest permits left.
+    /// The index of the binding limit. If the request was refused, that is the limit with the
+    /// longest wait, otherwise the limit with the fewest permits left.
     pub bound: u32,
 }
 
@@ -79,17 +81,18 @@ const _: () = assert!(size_of::<tollbar_taken>() == 40);
 const _: () = assert!(size_of::<tollbar_limit>() == 72);
 const _: () = assert!(size_of::<Cell<Ticket>>() == size_of::<tollbar_ticket>());
 
-/// Charges each of `count` limits, 1 to TOLLBAR_LIMITS_MOST, with its cost, or charges none. Each limit reads its own
-/// clock.
+/// Charges each of `count` limits, 1 to TOLLBAR_LIMITS_MOST, with its cost, or charges none. Each
+/// limit reads its own clock.
 ///
-/// Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED, TOLLBAR_NEVER, or an error. After an error nothing has been charged.
-/// `out`, unless NULL, gets the common answer. `decisions`, unless NULL, points to `count` structs of the first one's
-/// `struct_size` and gets the decision of each limit. If the request is refused, each limit gives the decision that
-/// it would make alone. With NULL for both the call is cheaper.
+/// Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED, TOLLBAR_NEVER, or an error. After an error nothing has
+/// been charged. `out`, unless NULL, gets the common answer. `decisions`, unless NULL, points to
+/// `count` structs of the first one's `struct_size` and gets the decision of each limit. If the
+/// request is refused, each limit gives the decision that it would make alone. With NULL for both
+/// the call is cheaper.
 ///
-/// Limits that are the same count as one, with the sum of their costs: one limiter, or one key under one policy of
-/// one table, also through two views of its file. Requests of several classes at one limit pass if they pass one
-/// after the other in some order.
+/// Limits that are the same count as one, with the sum of their costs: one limiter, or one key
+/// under one policy of one table, also through two views of its file. Requests of several classes
+/// at one limit pass if they pass one after the other in some order.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -120,9 +123,9 @@ pub unsafe extern "C" fn tollbar_take_many_at(
     guard(|| unsafe { take_quickly(limits, count, now_ns, decisions, out, true) })
 }
 
-/// Decides the usual case: two keys of one table that are known and admit their costs, and the caller wants the
-/// verdict only. The parameters are in the order of the public calls, so that they stay in their registers. `given`:
-/// `now` is the caller's time.
+/// Decides the usual case: two keys of one table that are known and admit their costs, and the
+/// caller wants the verdict only. The parameters are in the order of the public calls, so that they
+/// stay in their registers. `given`: `now` is the caller's time.
 ///
 /// # Safety
 /// As the public calls.
@@ -162,7 +165,9 @@ unsafe fn take_two_now(first: &tollbar_limit) -> i32 {
         // SAFETY: as the caller's.
         Ok(table) => unsafe { take_two(first, false, table.table.now()) },
         // SAFETY: as the caller's.
-        Err(_) => unsafe { take_any(first, 2, 0, core::ptr::null_mut(), core::ptr::null_mut(), false) },
+        Err(_) => unsafe {
+            take_any(first, 2, 0, core::ptr::null_mut(), core::ptr::null_mut(), false)
+        },
     }
 }
 
@@ -174,12 +179,14 @@ unsafe fn take_two(first: &tollbar_limit, given: bool, now: u64) -> i32 {
     match unsafe { take_two_keys(first, Time { now, given }) } {
         true => TOLLBAR_ALLOWED,
         // SAFETY: as the caller's.
-        false => unsafe { take_any(first, 2, now, core::ptr::null_mut(), core::ptr::null_mut(), given) },
+        false => unsafe {
+            take_any(first, 2, now, core::ptr::null_mut(), core::ptr::null_mut(), given)
+        },
     }
 }
 
-/// Charges two keys of a table. False: the call has charged nothing, because the limits are not two keys of one
-/// table, because one of them is invalid, or because the general call must decide.
+/// Charges two keys of a table. False: the call has charged nothing, because the limits are not two
+/// keys of one table, because one of them is invalid, or because the general call must decide.
 ///
 /// # Safety
 /// As [`take_two`].
@@ -200,7 +207,8 @@ unsafe fn take_two_keys(first: &tollbar_limit, when: Time) -> bool {
     let (mut limit, mut place) = (limits.as_ptr(), founds.as_mut_ptr());
     // A loop, because a function called for each key would save and restore registers.
     loop {
-        // SAFETY: the pointers go through two limits and two places, and the loop ends after the second.
+        // SAFETY: the pointers go through two limits and two places, and the loop ends after the
+        // second.
         let (this, to) = unsafe { (&*limit, &mut *place) };
         // SAFETY: by the caller's promise.
         let Some(found) = (unsafe { find(this, table, under, when.now) }) else { return false };
@@ -225,7 +233,8 @@ unsafe fn take_two_keys(first: &tollbar_limit, when: Time) -> bool {
     table.take_both(&first, &Asked { under, found: second, cost: &other.cost }, when)
 }
 
-/// Charges two keys under two policies. It is out of line, so that two keys under one policy stay in registers.
+/// Charges two keys under two policies. It is out of line, so that two keys under one policy stay
+/// in registers.
 #[inline(never)]
 fn take_under_two(
     table: &Table,
@@ -236,15 +245,27 @@ fn take_under_two(
 ) -> bool {
     let ([one, other], [first, second], [under, under_other]) = (limits, founds, unders);
     let first = Asked { under, found: first, cost: &one.cost };
-    table.take_under_two(&first, &Asked { under: under_other, found: second, cost: &other.cost }, when)
+    table.take_under_two(
+        &first,
+        &Asked { under: under_other, found: second, cost: &other.cost },
+        when,
+    )
 }
 
 /// # Safety
 /// The key of `limit` is NULL or as said.
 #[inline(always)]
-unsafe fn find<'a>(limit: &tollbar_limit, table: &'a Table, under: Under<'a>, now: u64) -> Option<Found<'a>> {
+unsafe fn find<'a>(
+    limit: &tollbar_limit,
+    table: &'a Table,
+    under: Under<'a>,
+    now: u64,
+) -> Option<Found<'a>> {
     // The general call returns the error for other invalid fields.
-    let wrong = limit.limiter as usize | limit.in_flight as usize | limit.ticket as usize | limit.most as usize;
+    let wrong = limit.limiter as usize
+        | limit.in_flight as usize
+        | limit.ticket as usize
+        | limit.most as usize;
     let wrong = wrong | limit.class_name as usize;
     if wrong != 0 || limit.key.is_null() || limit.length.wrapping_sub(1) >= KEY_MOST {
         return None;
@@ -327,7 +348,8 @@ unsafe fn answer_all(
     let taken = several.take(Some(&mut all)).map_err(many_code)?;
     if !decisions.is_null() {
         for (n, decision) in all.iter().enumerate().take(count) {
-            // SAFETY: `count` structs of `size` bytes, which is a multiple of their alignment, by the caller's promise.
+            // SAFETY: `count` structs of `size` bytes, which is a multiple of their alignment, by
+            // the caller's promise.
             unsafe { put(decisions.byte_add(n * size), size, decision) }?;
         }
     }
@@ -359,11 +381,14 @@ unsafe fn limit<'a>(from: &'a tollbar_limit) -> Result<Limit<'a>, i32> {
         return Err(TOLLBAR_E_RESERVED);
     }
     match (from.limiter.is_null(), from.table.is_null()) {
-        // SAFETY: by the caller's promise.
-        (false, true) => Ok(Limit::Limiter(&unsafe { reference(from.limiter) }?.limiter, from.cost)),
+        (false, true) => {
+            // SAFETY: by the caller's promise.
+            Ok(Limit::Limiter(&unsafe { reference(from.limiter) }?.limiter, from.cost))
+        }
         (true, false) => {
             // SAFETY: by the caller's promise.
-            let (table, key) = unsafe { (&reference(from.table)?.table, bytes(from.key.cast(), from.length)?) };
+            let (table, key) =
+                unsafe { (&reference(from.table)?.table, bytes(from.key.cast(), from.length)?) };
             Ok(Limit::Key(table, PolicyId::new(from.policy), key, from.cost))
         }
         _ => Err(TOLLBAR_E_LIMITS),
@@ -382,10 +407,14 @@ unsafe fn permit<'a>(from: &'a tollbar_limit) -> Result<Limit<'a>, i32> {
     if from.cost != 1 || from.policy != 0 || !from.class_name.is_null() {
         return Err(TOLLBAR_E_RESERVED);
     }
-    // SAFETY: by the caller's promise. A `Cell<Ticket>` is a `tollbar_ticket` in memory, and the call writes to it
-    // from this thread only.
+    // SAFETY: by the caller's promise. A `Cell<Ticket>` is a `tollbar_ticket` in memory, and the
+    // call writes to it from this thread only.
     let (table, key, ticket) = unsafe {
-        (&reference(from.in_flight)?.table, bytes(from.key.cast(), from.length)?, reference(from.ticket.cast())?)
+        (
+            &reference(from.in_flight)?.table,
+            bytes(from.key.cast(), from.length)?,
+            reference(from.ticket.cast())?,
+        )
     };
     Ok(Limit::InFlight(table, key, from.most, ticket))
 }

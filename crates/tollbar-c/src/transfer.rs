@@ -16,8 +16,8 @@ pub struct tollbar_table_copy_result {
     pub reserved: u32,
     /// Keys with a debt that were copied.
     pub copied: u64,
-    /// Keys with a debt that were not copied, because no slot was free for them or their version of a policy is
-    /// unknown.
+    /// Keys with a debt that were not copied, because no slot was free for them or their version of
+    /// a policy is unknown.
     pub lost: u64,
 }
 
@@ -28,19 +28,20 @@ unsafe impl Growable for tollbar_table_copy_result {
 
 const _: () = assert!(size_of::<tollbar_table_copy_result>() == 24);
 
-/// Copies the debts of the keys of `from` at `now_ns` (tollbar_table_now) and the exempt keys into `table`, for
-/// example to go on in a table of another size.
+/// Copies the debts of the keys of `from` at `now_ns` (tollbar_table_now) and the exempt keys into
+/// `table`, for example to go on in a table of another size.
 ///
 /// The call copies nothing and returns TOLLBAR_E_OTHER_OPTIONS if the tables have different seeds
-/// (TOLLBAR_TABLE_HAS_SEED) or clocks, TOLLBAR_E_OTHER_POLICIES if `table` lacks the number of a policy of `from`,
-/// and TOLLBAR_E_MIXED_POLICIES if a policy is a sliding window or a sliding log.
+/// (TOLLBAR_TABLE_HAS_SEED) or clocks, TOLLBAR_E_OTHER_POLICIES if `table` lacks the number of a
+/// policy of `from`, and TOLLBAR_E_MIXED_POLICIES if a policy is a sliding window or a sliding log.
 ///
-/// If the policies of a number differ, a key lacks as many whole permits of the burst as before. Partly repaid
-/// permits count as unpaid. (tollbar_table_set_policy keeps the number of permits that a key has left instead.)
+/// If the policies of a number differ, a key lacks as many whole permits of the burst as before.
+/// Partly repaid permits count as unpaid. (tollbar_table_set_policy keeps the number of permits
+/// that a key has left instead.)
 ///
-/// Both tables may be in use during the copy. Later charges in `from` reach `table` only by another copy. If both
-/// tables have a key, the state that owes longer stays. A copied key never evicts another, whatever `on_full` says.
-/// `out`, which may be NULL, counts keys without a slot as lost.
+/// Both tables may be in use during the copy. Later charges in `from` reach `table` only by another
+/// copy. If both tables have a key, the state that owes longer stays. A copied key never evicts
+/// another, whatever `on_full` says. `out`, which may be NULL, counts keys without a slot as lost.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -57,7 +58,8 @@ pub unsafe extern "C" fn tollbar_table_copy(
         if !out.is_null() {
             size_at(out)?;
         }
-        let Copied { copied, lost } = table.table.copy_from(&from.table, now_ns).map_err(table_code)?;
+        let Copied { copied, lost } =
+            table.table.copy_from(&from.table, now_ns).map_err(table_code)?;
         if !out.is_null() {
             let value = tollbar_table_copy_result { struct_size: 0, reserved: 0, copied, lost };
             // SAFETY: by the caller's promise; size_at has checked it.

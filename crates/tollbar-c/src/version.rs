@@ -1,4 +1,5 @@
-//! The version of the linked library. A program compares it with the header's TOLLBAR_VERSION_* macros.
+//! The version of the linked library. A program compares it with the header's TOLLBAR_VERSION_*
+//! macros.
 
 use core::ffi::c_char;
 

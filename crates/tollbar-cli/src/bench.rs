@@ -17,7 +17,8 @@ pub struct BenchArgs {
     keys: u64,
 }
 
-/// The calls of a round. The best of [`ROUNDS`] rounds counts, because other programs share the machine.
+/// The calls of a round. The best of [`ROUNDS`] rounds counts, because other programs share the
+/// machine.
 const CALLS: u64 = 1 << 20;
 const ROUNDS: u32 = 7;
 
@@ -37,14 +38,18 @@ pub fn run(args: &BenchArgs) -> Result<()> {
     let wrong = |error: &dyn std::fmt::Display| Problem::io(error.to_string());
     let policy: Policy = "1000000000/s burst 1000000".parse().map_err(|error| wrong(&error))?;
     crate::stdout::print(
-        format!("Nanoseconds a call, one thread, the best of {ROUNDS} rounds of {} calls\n\n", grouped(CALLS))
-            .as_bytes(),
+        format!(
+            "Nanoseconds a call, one thread, the best of {ROUNDS} rounds of {} calls\n\n",
+            grouped(CALLS)
+        )
+        .as_bytes(),
     )?;
 
     let word = AtomicU64::new(0);
     let mut seen = 0;
     let swap = nanoseconds(|_| {
-        let _ = black_box(word.compare_exchange(seen, seen + 1, Ordering::AcqRel, Ordering::Relaxed));
+        let _ =
+            black_box(word.compare_exchange(seen, seen + 1, Ordering::AcqRel, Ordering::Relaxed));
         seen += 1;
     });
     print_figure("the floor: one compare-and-swap", swap)?;
@@ -69,7 +74,8 @@ pub fn run(args: &BenchArgs) -> Result<()> {
         }),
     )?;
 
-    let table = Table::private(&Options::new(args.keys), &[policy]).map_err(|error| wrong(&error))?;
+    let table =
+        Table::private(&Options::new(args.keys), &[policy]).map_err(|error| wrong(&error))?;
     let one = nanoseconds(|_| {
         let _ = black_box(table.check(PolicyId::FIRST, b"198.51.100.7", 1));
     });
@@ -77,7 +83,8 @@ pub fn run(args: &BenchArgs) -> Result<()> {
     (0..args.keys).for_each(|key| {
         let _ = black_box(table.check(PolicyId::FIRST, &key.to_le_bytes(), 1));
     });
-    // Multiples of 2^64 / phi use all keys about equally often, in an order that a prefetcher cannot guess.
+    // Multiples of 2^64 / phi use all keys about equally often, in an order that a prefetcher
+    // cannot guess.
     let key = |n: u64| (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 24) % args.keys;
     print_figure(
         &format!("{} keys of a table", grouped(args.keys)),

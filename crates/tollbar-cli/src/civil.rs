@@ -13,11 +13,13 @@ pub struct Date {
 
 /// The day and the second of that day, UTC, of a Unix time.
 pub fn of_unix(seconds: u64) -> (Date, u64) {
-    // Days from 1 March of year 0, in eras of 400 years: a leap day is then the last day of its year.
+    // Days from 1 March of year 0, in eras of 400 years: a leap day is then the last day of its
+    // year.
     let days = (seconds / 86_400) as i64 + 719_468;
     let era = days.div_euclid(146_097);
     let day_of_era = days.rem_euclid(146_097);
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let year_of_era =
+        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let shifted = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * shifted + 2) / 5 + 1;
@@ -117,11 +119,14 @@ impl Rest<'_> {
     /// `10:05:03`, perhaps with a fraction.
     fn time_of_day(&mut self) -> Result<(i64, u64), WrongTime> {
         let hour = self.number(2).filter(|&hour| hour < 24);
-        let hour = hour.filter(|_| self.next(b':')).ok_or("the hour is not 00 to 23 and a colon")?;
+        let hour =
+            hour.filter(|_| self.next(b':')).ok_or("the hour is not 00 to 23 and a colon")?;
         let minute = self.number(2).filter(|&minute| minute < 60);
-        let minute = minute.filter(|_| self.next(b':')).ok_or("the minute is not 00 to 59 and a colon")?;
+        let minute =
+            minute.filter(|_| self.next(b':')).ok_or("the minute is not 00 to 59 and a colon")?;
         // 60 is a leap second: it has the Unix time of the second after it.
-        let second = self.number(2).filter(|&second| second <= 60).ok_or("the second is not 00 to 60")?;
+        let second =
+            self.number(2).filter(|&second| second <= 60).ok_or("the second is not 00 to 60")?;
         let ns = if self.next(b'.') { self.fraction() } else { 0 };
         Ok((hour * 3_600 + minute * 60 + second, ns))
     }
@@ -158,9 +163,14 @@ pub fn clf(text: &[u8]) -> Result<(Stamp, &[u8]), WrongTime> {
 /// `17/May/2015:10:05:03.250`, which has no zone and is taken as UTC, and what follows it.
 pub fn haproxy(text: &[u8]) -> Result<(Stamp, &[u8]), WrongTime> {
     let mut rest = Rest(text);
-    let day = rest.number(2).filter(|_| rest.next(b'/')).ok_or("the day is not two digits and a slash")?;
+    let day = rest
+        .number(2)
+        .filter(|_| rest.next(b'/'))
+        .ok_or("the day is not two digits and a slash")?;
     let month = rest.month_name();
-    let month = month.filter(|_| rest.next(b'/')).ok_or("the month is not one of Jan to Dec and a slash")?;
+    let month = month
+        .filter(|_| rest.next(b'/'))
+        .ok_or("the month is not one of Jan to Dec and a slash")?;
     let year = rest.number(4).filter(|&year| year > 0);
     let year = year.filter(|_| rest.next(b':')).ok_or("the year is not four digits and a colon")?;
     if day < 1 || day > month_days(year, month) {
@@ -175,13 +185,16 @@ pub fn is_month(text: &[u8]) -> bool {
     text.len() == 3 && Rest(text).month_name().is_some()
 }
 
-/// `2015-05-17T10:05:03.25+02:00`, also with a blank for the T and with Z for the zone. The whole text.
+/// `2015-05-17T10:05:03.25+02:00`, also with a blank for the T and with Z for the zone. The whole
+/// text.
 pub fn rfc3339(text: &[u8]) -> Result<u64, WrongTime> {
     let mut rest = Rest(text);
     let year = rest.number(4).filter(|&year| year > 0);
-    let year = year.filter(|_| rest.next(b'-')).ok_or("the year is not four digits and a hyphen")?;
+    let year =
+        year.filter(|_| rest.next(b'-')).ok_or("the year is not four digits and a hyphen")?;
     let month = rest.number(2).filter(|month| (1..=12).contains(month));
-    let month = month.filter(|_| rest.next(b'-')).ok_or("the month is not 01 to 12 and a hyphen")?;
+    let month =
+        month.filter(|_| rest.next(b'-')).ok_or("the month is not 01 to 12 and a hyphen")?;
     let day = rest.number(2).ok_or("the day is not two digits")?;
     if day < 1 || day > month_days(year, month) {
         return Err("there is no such day in that month");
@@ -197,12 +210,14 @@ pub fn rfc3339(text: &[u8]) -> Result<u64, WrongTime> {
     }
 }
 
-/// Unix time as a decimal: seconds with or without a fraction or, by their size, whole milli-, micro- or nanoseconds.
+/// Unix time as a decimal: seconds with or without a fraction or, by their size, whole milli-,
+/// micro- or nanoseconds.
 pub fn unix(text: &[u8]) -> Result<u64, WrongTime> {
     let point = text.iter().position(|&byte| byte == b'.').unwrap_or(text.len());
     let mut whole: u64 = 0;
     for &byte in &text[..point] {
-        let digit = byte.checked_sub(b'0').filter(|&digit| digit < 10).ok_or("the time is not a number")?;
+        let digit =
+            byte.checked_sub(b'0').filter(|&digit| digit < 10).ok_or("the time is not a number")?;
         whole = whole
             .checked_mul(10)
             .and_then(|n| n.checked_add(u64::from(digit)))
@@ -222,7 +237,8 @@ pub fn unix(text: &[u8]) -> Result<u64, WrongTime> {
             .and_then(|n| n.checked_add(ns))
             .ok_or("the time does not fit 64 bits of nanoseconds");
     }
-    // Seconds have 12 digits until the year 33658, and milliseconds had 12 digits in 1973 and have 13 since 2001.
+    // Seconds have 12 digits until the year 33658, and milliseconds had 12 digits in 1973 and have
+    // 13 since 2001.
     let scale = match whole {
         0..=99_999_999_999 => 1_000_000_000,
         100_000_000_000..=99_999_999_999_999 => 1_000_000,

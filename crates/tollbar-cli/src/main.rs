@@ -1,5 +1,5 @@
-//! `tollbar`, the command: a log through a limit, a policy in words, tables in files, and what a decision costs on
-//! this machine.
+//! `tollbar`, the command: a log through a limit, a policy in words, tables in files, and what a
+//! decision costs on this machine.
 
 mod bench;
 mod chart;
@@ -24,7 +24,9 @@ use std::process::ExitCode;
 /// Rate limiting from the command line
 #[derive(Parser)]
 #[command(name = "tollbar", version, max_term_width = 100)]
-#[command(after_help = "Exit status: 0 done, 1 something could not be read or written, 2 wrong usage.")]
+#[command(
+    after_help = "Exit status: 0 done, 1 something could not be read or written, 2 wrong usage."
+)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -54,8 +56,8 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    // `tollbar replay … | head` ends as other programs do. Rust starts programs with this signal ignored.
-    // SAFETY: no other thread runs yet, and the default action has no handler.
+    // `tollbar replay … | head` ends as other programs do. Rust starts programs with this signal
+    // ignored. SAFETY: no other thread runs yet, and the default action has no handler.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
@@ -70,7 +72,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Help and the version go to standard output, which may be full; wrong usage goes to standard error.
+/// Help and the version go to standard output, which may be full; wrong usage goes to standard
+/// error.
 fn print_help_or_error(error: &clap::Error) -> ExitCode {
     if error.use_stderr() {
         let _ = error.print();
@@ -100,7 +103,8 @@ fn run(command: Command) -> Result<()> {
             stdout::print(&text)
         }
         Command::Man { directory } => {
-            let wrong = |error: std::io::Error| Problem::system(&directory.display().to_string(), &error);
+            let wrong =
+                |error: std::io::Error| Problem::system(&directory.display().to_string(), &error);
             std::fs::create_dir_all(&directory).map_err(wrong)?;
             clap_mangen::generate_to(Arguments::command(), &directory).map_err(wrong)
         }

@@ -1,5 +1,5 @@
-//! `tollbar policy`: explains a policy in words, with its worst case and a chart, and checks whether texts are
-//! policies.
+//! `tollbar policy`: explains a policy in words, with its worst case and a chart, and checks
+//! whether texts are policies.
 
 use crate::chart::{chart_row, local_time, WIDTH};
 use crate::problem::{Problem, Result};
@@ -18,10 +18,12 @@ use tollbar::{Kind, Policy, State, Unit};
 pub enum PolicyCommand {
     /// Says in words what a policy admits, with its worst case and a chart
     Explain {
-        /// The policy, such as "100/s burst 20", or a schedule, such as "1000/min, mon-fri 09:00-18:00 100/min"
+        /// The policy, such as "100/s burst 20", or a schedule, such as "1000/min, mon-fri
+        /// 09:00-18:00 100/min"
         policy: String,
     },
-    /// Checks policies and prints each in its shortest form; the first that is wrong ends it with status 2
+    /// Checks policies and prints each in its shortest form; the first that is wrong ends it with
+    /// status 2
     Check {
         /// The policies and schedules
         #[arg(required = true)]
@@ -45,7 +47,8 @@ pub fn run(command: PolicyCommand) -> Result<()> {
 
 /// A policy that a limiter can have, or a message that shows where the text is wrong.
 pub fn parse(text: &str) -> Result<Policy> {
-    parse_checked(text.as_bytes(), &State::validate).map_err(|error| Problem::syntax("policy", text, &error))
+    parse_checked(text.as_bytes(), &State::validate)
+        .map_err(|error| Problem::syntax("policy", text, &error))
 }
 
 /// A policy or a schedule in its shortest form.
@@ -98,20 +101,36 @@ fn sentences(policy: &Policy) -> Vec<String> {
     }
     if policy.kind == Kind::Calendar {
         return vec![
-            format!("{} in each {}. All are there again when the next begins.", of(limit), windows(policy)),
+            format!(
+                "{} in each {}. All are there again when the next begins.",
+                of(limit),
+                windows(policy)
+            ),
             format!(
                 "The worst case: at most {} within a short time, around the end of a window.",
                 of(limit.saturating_mul(2))
             ),
-            "It needs the wall clock: choose `wall` as the clock of the limiter or table.".to_owned(),
+            "It needs the wall clock: choose `wall` as the clock of the limiter or table."
+                .to_owned(),
         ];
     }
     let pace = format!("one every {}", span(policy.period / limit));
     let mut all = vec![match policy.kind {
-        Kind::Gcra => format!("A bucket of {} that gains {} per {period}: {pace}.", of(policy.burst), of(limit)),
-        Kind::Interval => format!("A bucket of {} that gains {} at once, every {period}.", of(policy.burst), of(limit)),
+        Kind::Gcra => format!(
+            "A bucket of {} that gains {} per {period}: {pace}.",
+            of(policy.burst),
+            of(limit)
+        ),
+        Kind::Interval => format!(
+            "A bucket of {} that gains {} at once, every {period}.",
+            of(policy.burst),
+            of(limit)
+        ),
         Kind::FixedWindow => {
-            format!("{} in each window of {period}. All are there again when the next window begins.", of(limit))
+            format!(
+                "{} in each window of {period}. All are there again when the next window begins.",
+                of(limit)
+            )
         }
         Kind::WeightedWindow => {
             format!("{} in each window of {period}, less what the window before had, weighted by how much of it still counts.", of(limit))
@@ -123,9 +142,14 @@ fn sentences(policy: &Policy) -> Vec<String> {
                 span(policy.period / u64::from(policy.segments))
             )
         }
-        Kind::SlidingLog => format!("{} in any window of {period}, each remembered with its time.", of(limit)),
+        Kind::SlidingLog => {
+            format!("{} in any window of {period}, each remembered with its time.", of(limit))
+        }
         Kind::Pacer => {
-            format!("Departures evenly spaced, {pace}; {} may go at once after an idle time.", of(policy.slack + 1))
+            format!(
+                "Departures evenly spaced, {pace}; {} may go at once after an idle time.",
+                of(policy.slack + 1)
+            )
         }
         Kind::WarmUp => format!(
             "{} per {period} when warm; {} times slower when cold, and warm after {} of use.",
@@ -152,7 +176,10 @@ fn sentences(policy: &Policy) -> Vec<String> {
         if policy.init < policy.burst {
             all.push(format!("A new key starts with {}.", of(policy.init)));
         } else {
-            all.push(format!("A new key may make {} requests of cost 1 at once.", grouped(policy.burst)));
+            all.push(format!(
+                "A new key may make {} requests of cost 1 at once.",
+                grouped(policy.burst)
+            ));
         }
     }
     if let Some(second) = policy.second {
@@ -173,7 +200,11 @@ fn sentences(policy: &Policy) -> Vec<String> {
         }
     }
     if policy.ban > 0 {
-        all.push(format!("The {} refusal shuts a key out for {}.", ordinal(policy.ban_after), span(policy.ban)));
+        all.push(format!(
+            "The {} refusal shuts a key out for {}.",
+            ordinal(policy.ban_after),
+            span(policy.ban)
+        ));
     }
     all.extend(classes(policy));
     all.push(format!("The worst case: {} in some window of {period}.", worst(policy)));
@@ -185,7 +216,10 @@ fn classes(policy: &Policy) -> impl Iterator<Item = String> + '_ {
     policy.classes.iter().map(|(class, reserve)| match reserve {
         0 => format!("A request of class {class} leaves no reserve."),
         _ => {
-            format!("A request of class {class} passes only if {} or more are left after it.", permits(policy, reserve))
+            format!(
+                "A request of class {class} passes only if {} or more are left after it.",
+                permits(policy, reserve)
+            )
         }
     })
 }
@@ -217,15 +251,21 @@ fn windows(policy: &Policy) -> String {
     let zone = if policy.zone.is_utc() { "UTC" } else { "its zone" };
     match Span::ALL.into_iter().find(|span| span.nanos() == policy.period) {
         Some(Span::Week) => {
-            let days = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
+            let days =
+                ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
             format!("week of {zone}, from {}", days[from as usize % 7])
         }
         Some(Span::Month) if from >= 28 => {
-            format!("month of {zone}, from the {} or the last day of a shorter month", ordinal(from + 1))
+            format!(
+                "month of {zone}, from the {} or the last day of a shorter month",
+                ordinal(from + 1)
+            )
         }
         Some(Span::Month) if from > 0 => format!("month of {zone}, from the {}", ordinal(from + 1)),
         Some(Span::Month) => format!("month of {zone}"),
-        Some(Span::Year) if from > 0 => format!("year of {zone}, from {:02}-{:02}", from / 32 + 1, from % 32 + 1),
+        Some(Span::Year) if from > 0 => {
+            format!("year of {zone}, from {:02}-{:02}", from / 32 + 1, from % 32 + 1)
+        }
         Some(Span::Year) => format!("year of {zone}"),
         Some(Span::Day) | None => format!("day of {zone}"),
     }
@@ -233,7 +273,8 @@ fn windows(policy: &Policy) -> String {
 
 /// The window of `now` (Unix seconds) and the three after it: local begin, offset and length.
 fn coming(policy: &Policy, now: i64) -> Result<String> {
-    let calendar = Calendar::new(policy).map_err(|error| Problem::io(format!("{policy}: {error}")))?;
+    let calendar =
+        Calendar::new(policy).map_err(|error| Problem::io(format!("{policy}: {error}")))?;
     let mut out = "  The windows from now on, by local time:\n".to_owned();
     let first = calendar.window(now);
     for window in first..first + 4 {
@@ -247,19 +288,23 @@ fn coming(policy: &Policy, now: i64) -> Result<String> {
 /// The bars of the chart for each period.
 const PARTS: u64 = 10;
 
-/// What the library gives a new key that takes all it can, [`PARTS`] times a period, for two periods.
+/// What the library gives a new key that takes all it can, [`PARTS`] times a period, for two
+/// periods.
 fn chart(policy: &Policy) -> Result<String> {
     let state = State::new(policy).map_err(|error| Problem::io(format!("{policy}: {error}")))?;
     // Windows begin at multiples of the period.
     let begin = policy.period.saturating_mul(4);
     let parts: Vec<(u64, u64)> = (0..2 * PARTS)
         .map(|part| {
-            let now = begin.saturating_add((u128::from(policy.period) * u128::from(part) / u128::from(PARTS)) as u64);
+            let now = begin.saturating_add(
+                (u128::from(policy.period) * u128::from(part) / u128::from(PARTS)) as u64,
+            );
             (now - begin, state.take_up_to_at(now, u64::MAX))
         })
         .collect();
     let most = parts.iter().map(|&(_, taken)| taken).max().unwrap_or(0).max(1);
-    let mut out = format!("  A new key that takes all it can, ten times per {}:\n", span(policy.period));
+    let mut out =
+        format!("  A new key that takes all it can, ten times per {}:\n", span(policy.period));
     for (time, taken) in parts {
         let bar = (u128::from(taken) * u128::from(WIDTH)).div_ceil(u128::from(most)) as usize;
         chart_row(&mut out, &span(time), &grouped(taken), bar);
@@ -267,13 +312,17 @@ fn chart(policy: &Policy) -> Result<String> {
     Ok(out)
 }
 
-/// A bar chart of permits over time, from peeks at [`PARTS`] times: for a curve over one slice, for a level-dependent
-/// refill until an empty bucket is full. `None` for other algorithms, whose permits come evenly or all at once.
+/// A bar chart of permits over time, from peeks at [`PARTS`] times: for a curve over one slice, for
+/// a level-dependent refill until an empty bucket is full. `None` for other algorithms, whose
+/// permits come evenly or all at once.
 fn picture(policy: &Policy) -> Result<Option<String>> {
     let state = State::new(policy).map_err(|error| Problem::io(format!("{policy}: {error}")))?;
     let begin = policy.period.saturating_mul(4);
     let (title, length) = if policy.kind.takes(Opt::Curve) {
-        (format!("The permits that have come in a slice of {}:", span(policy.period)), policy.period - 1)
+        (
+            format!("The permits that have come in a slice of {}:", span(policy.period)),
+            policy.period - 1,
+        )
     } else if policy.kind.takes(Opt::Refill) {
         state.take_up_to_at(begin, u64::MAX);
         let full = state.peek_at(begin, 0).reset_after;
@@ -317,12 +366,21 @@ mod tests {
             ),
             ("10/min algo fixed-window", ["10 permits in each window", "at most 20 permits"]),
             ("10/min algo weighted-window", ["weighted", "at most 19 permits"]),
-            ("10/min algo sliding-window mode strict", ["slides on by 6 s at a time", "at most 10 permits"]),
+            (
+                "10/min algo sliding-window mode strict",
+                ["slides on by 6 s at a time", "at most 10 permits"],
+            ),
             ("10/min algo sliding-log", ["in any window", "at most 10 permits"]),
             ("10/s algo pacer slack 2", ["3 permits may go at once", "at most 12 permits"]),
             ("100/s algo warm-up warm 2s", ["3 times slower", "at most 100 permits"]),
-            ("5/min ban 1h after 3", ["The 3rd refusal shuts a key out for 1 h", "at most 9 permits"]),
-            ("10/s; 100/min", ["second bucket of 100 permits", "at most 19 permits in some window of 1 s"]),
+            (
+                "5/min ban 1h after 3",
+                ["The 3rd refusal shuts a key out for 1 h", "at most 9 permits"],
+            ),
+            (
+                "10/s; 100/min",
+                ["second bucket of 100 permits", "at most 19 permits in some window of 1 s"],
+            ),
             ("100/min curve ln", ["100 permits in each slice of 1 min", "at most 199 permits"]),
             (
                 "100/s burst 200 refill 0:50% 50%:100%",
@@ -334,9 +392,15 @@ mod tests {
             ("500/forever", ["500 permits, once.", "at most 500 permits until the key is reset"]),
             (
                 "100/s reserve low 20 high 0",
-                ["class low passes only if 20 permits or more are left", "class high leaves no reserve"],
+                [
+                    "class low passes only if 20 permits or more are left",
+                    "class high leaves no reserve",
+                ],
             ),
-            ("9/forever reserve low 2", ["class low passes only if 2 permits or more are left", "at most 9 permits"]),
+            (
+                "9/forever reserve low 2",
+                ["class low passes only if 2 permits or more are left", "at most 9 permits"],
+            ),
             ("0/s", ["Refuses every request", ""]),
         ] {
             let out = explained(text);
@@ -350,14 +414,19 @@ mod tests {
         let numbers = |text: &str| {
             let out = explained(text);
             let rows = out.lines().rev().take(PARTS as usize + 1);
-            let rows = rows.map(|line| line.trim_end_matches(['#', ' ']).rsplit(' ').next()?.parse().ok());
-            let mut numbers: Vec<u64> = rows.map(|n: Option<u64>| n.unwrap_or_else(|| panic!("{out}"))).collect();
+            let rows =
+                rows.map(|line| line.trim_end_matches(['#', ' ']).rsplit(' ').next()?.parse().ok());
+            let mut numbers: Vec<u64> =
+                rows.map(|n: Option<u64>| n.unwrap_or_else(|| panic!("{out}"))).collect();
             numbers.reverse();
             numbers
         };
         assert_eq!(numbers("100/min curve ln")[5], 62);
         assert_eq!(numbers("100/min curve linear"), [0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100]);
-        assert_eq!(numbers("100/s burst 200 refill 0:50% 50%:100%"), [0, 15, 30, 45, 60, 75, 90, 110, 140, 170, 200]);
+        assert_eq!(
+            numbers("100/s burst 200 refill 0:50% 50%:100%"),
+            [0, 15, 30, 45, 60, 75, 90, 110, 140, 170, 200]
+        );
         assert!(!explained("100/s").contains("fills"));
     }
 
@@ -367,18 +436,25 @@ mod tests {
         let policy = parse("1000/month from 31 zone CET-1CEST,M3.5.0,M10.5.0/3").expect("a policy");
         let sentences = sentences(&policy).join(" ");
         assert!(
-            sentences.contains("1,000 permits in each month of its zone, from the 31st or the last day"),
+            sentences
+                .contains("1,000 permits in each month of its zone, from the 31st or the last day"),
             "{sentences}"
         );
         // 2026-02-28 00:00 UTC is 01:00 in the window that began at midnight.
         let windows = coming(&policy, 1_772_236_800).expect("windows");
         let lines: Vec<&str> = windows.lines().skip(1).map(str::trim).collect();
-        assert_eq!(lines[0].split_whitespace().take(3).collect::<Vec<_>>(), ["2026-02-28", "00:00", "+01:00"]);
-        assert_eq!(lines[1].split_whitespace().take(3).collect::<Vec<_>>(), ["2026-03-31", "00:00", "+02:00"]);
+        assert_eq!(
+            lines[0].split_whitespace().take(3).collect::<Vec<_>>(),
+            ["2026-02-28", "00:00", "+01:00"]
+        );
+        assert_eq!(
+            lines[1].split_whitespace().take(3).collect::<Vec<_>>(),
+            ["2026-03-31", "00:00", "+02:00"]
+        );
     }
 
-    /// The chart shows the library's decisions: a bucket gives its burst in the first part, and a tenth of its rate
-    /// in each later part.
+    /// The chart shows the library's decisions: a bucket gives its burst in the first part, and a
+    /// tenth of its rate in each later part.
     #[test]
     fn the_chart_adds_up() {
         let out = explained("100/s burst 20");

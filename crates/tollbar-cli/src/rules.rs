@@ -3,19 +3,21 @@
 use crate::problem::{Problem, Result};
 use std::fmt::Write;
 use std::path::Path;
-use tollbar_rules::{explain, lint, read, Field, Format, Level, LoadError, Options, RuleFile, Rules};
+use tollbar_rules::{
+    explain, lint, read, Field, Format, Level, LoadError, Options, RuleFile, Rules,
+};
 
 /// Checks and explains rules files
 #[derive(clap::Subcommand)]
 pub enum RulesCommand {
-    /// Reads a rules file, and says what its writer may not mean; faults end it with status 2, and warnings with
-    /// status 1
+    /// Reads a rules file, and says what its writer may not mean; faults end it with status 2, and
+    /// warnings with status 1
     Check {
         /// The rules file: TOML, or YAML by its name
         file: String,
     },
-    /// Translates another program's limits into a rules file, and prints a remark for each line that rules cannot
-    /// express
+    /// Translates another program's limits into a rules file, and prints a remark for each line
+    /// that rules cannot express
     Import {
         /// The program
         #[arg(value_enum)]
@@ -31,7 +33,8 @@ pub enum RulesCommand {
         method: String,
         /// The request's path
         path: String,
-        /// Headers as NAME:VALUE. Names that begin with a colon are the server's own words, such as :address:192.0.2.1
+        /// Headers as NAME:VALUE. Names that begin with a colon are the server's own words, such as
+        /// :address:192.0.2.1
         #[arg(value_name = "HEADER")]
         headers: Vec<String>,
     },
@@ -59,7 +62,10 @@ pub fn run(command: RulesCommand) -> Result<()> {
         RulesCommand::Import { from, file } => import(from, &file),
         RulesCommand::Explain { file, method, path, headers } => {
             let rules = load(&file)?;
-            let mut fields = vec![Field::new(b":method", method.as_bytes()), Field::new(b":path", path.as_bytes())];
+            let mut fields = vec![
+                Field::new(b":method", method.as_bytes()),
+                Field::new(b":path", path.as_bytes()),
+            ];
             for header in &headers {
                 fields.push(field(header)?);
             }
@@ -87,13 +93,21 @@ fn check(file: &str) -> Result<()> {
     }
     let limits: usize = rules.rules.iter().map(|rule| rule.limits.len()).sum();
     let warnings = findings.iter().filter(|finding| finding.level == Level::Warning).count();
-    let (rules, limits) =
-        (crate::text::count(rules.rules.len() as u64, "rule"), crate::text::count(limits as u64, "limit"));
-    let _ = writeln!(out, "{file}: {rules} with {limits}, {}", crate::text::count(warnings as u64, "warning"));
+    let (rules, limits) = (
+        crate::text::count(rules.rules.len() as u64, "rule"),
+        crate::text::count(limits as u64, "limit"),
+    );
+    let _ = writeln!(
+        out,
+        "{file}: {rules} with {limits}, {}",
+        crate::text::count(warnings as u64, "warning")
+    );
     crate::stdout::print(out.as_bytes())?;
     match warnings {
         0 => Ok(()),
-        _ => Err(Problem::io(format!("{file}: {}", crate::text::count(warnings as u64, "warning")))),
+        _ => {
+            Err(Problem::io(format!("{file}: {}", crate::text::count(warnings as u64, "warning"))))
+        }
     }
 }
 
@@ -107,7 +121,8 @@ fn import(from: From, file: &str) -> Result<()> {
         From::Kong => import::kong(&text),
         From::Traefik => import::traefik(&text, Format::of(Path::new(file))),
     };
-    let imported = imported.map_err(|problems| problem(&LoadError::Problems(Path::new(file).to_owned(), problems)))?;
+    let imported = imported
+        .map_err(|problems| problem(&LoadError::Problems(Path::new(file).to_owned(), problems)))?;
     let shown = crate::text::plain_line(file.as_bytes());
     for remark in &imported.remarks {
         eprintln!("{shown}:{}: {}", remark.place, crate::text::plain_line(remark.text.as_bytes()));
@@ -123,7 +138,8 @@ fn import(from: From, file: &str) -> Result<()> {
 fn load(file: &str) -> Result<RuleFile> {
     let path = Path::new(file);
     let text = std::fs::read_to_string(path).map_err(|error| Problem::system(file, &error))?;
-    read(&text, Format::of(path)).map_err(|problems| problem(&LoadError::Problems(path.to_owned(), problems)))
+    read(&text, Format::of(path))
+        .map_err(|problems| problem(&LoadError::Problems(path.to_owned(), problems)))
 }
 
 /// Why rules cannot be loaded, for the command's user.

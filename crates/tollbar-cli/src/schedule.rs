@@ -1,4 +1,5 @@
-//! `tollbar policy explain` and `check` for schedules: other policies by time of day and day of the week.
+//! `tollbar policy explain` and `check` for schedules: other policies by time of day and day of the
+//! week.
 
 use crate::chart::{chart_row, local_time, WIDTH};
 use crate::problem::{Problem, Result};
@@ -20,11 +21,12 @@ pub fn has_entries(text: &str) -> bool {
 
 /// A schedule whose policies a limiter can have, or a message that shows where the text is wrong.
 pub fn parse(text: &str) -> Result<Schedule> {
-    Schedule::parse(text.as_bytes(), &State::validate).map_err(|error| Problem::syntax("schedule", text, &error))
+    Schedule::parse(text.as_bytes(), &State::validate)
+        .map_err(|error| Problem::syntax("schedule", text, &error))
 }
 
-/// Explains a schedule in four parts: its canonical text, the policy in force at `now` (Unix seconds), the next
-/// changes, and a chart of the permits that one key gets in each hour of a day.
+/// Explains a schedule in four parts: its canonical text, the policy in force at `now` (Unix
+/// seconds), the next changes, and a chart of the permits that one key gets in each hour of a day.
 pub fn explain(schedule: &Schedule, now: u64) -> Result<String> {
     let mut out = format!("{schedule}\n\n  The policy in force from now on, by local time:\n");
     let mut at = now * SECOND;
@@ -51,8 +53,8 @@ pub fn explain(schedule: &Schedule, now: u64) -> Result<String> {
     Ok(out)
 }
 
-/// What the library gives a new key in each of 24 hours, if it takes all it can each second and the limiter follows
-/// the schedule.
+/// What the library gives a new key in each of 24 hours, if it takes all it can each second and the
+/// limiter follows the schedule.
 fn hours(schedule: &Schedule, now: u64) -> Result<Vec<u64>> {
     let refused = |policy: &Policy, error| Problem::io(format!("{policy}: {error}"));
     let mut in_force = schedule.at(now * SECOND);
@@ -64,7 +66,9 @@ fn hours(schedule: &Schedule, now: u64) -> Result<Vec<u64>> {
         if at >= in_force.until {
             in_force = schedule.at(at);
             let policy = &in_force.policy;
-            limiter.set_policy_at(at, policy, Keep::Count).map_err(|error| refused(policy, error))?;
+            limiter
+                .set_policy_at(at, policy, Keep::Count)
+                .map_err(|error| refused(policy, error))?;
         }
         let hour = &mut hours[(second / 3_600) as usize];
         *hour = hour.saturating_add(limiter.take_up_to_at(at, u64::from(u32::MAX)));
@@ -76,15 +80,16 @@ fn hours(schedule: &Schedule, now: u64) -> Result<Vec<u64>> {
 mod tests {
     use super::*;
 
-    /// 2026-11-23 05:00 UTC, a Monday. The list has the changes of Berlin's clocks, and the chart what the rates give
-    /// in an hour.
+    /// 2026-11-23 05:00 UTC, a Monday. The list has the changes of Berlin's clocks, and the chart
+    /// what the rates give in an hour.
     #[test]
     fn a_schedule_shows_its_changes_and_its_hours() {
         let text = "10/s burst 20, mon-fri 09:00-18:00 1/s, zone CET-1CEST,M3.5.0,M10.5.0/3";
         assert!(has_entries(text) && !has_entries("1000/month zone CET-1CEST,M3.5.0,M10.5.0/3"));
         let schedule = parse(text).expect("a schedule");
         let out = explain(&schedule, 1_795_410_000).expect("a text");
-        let rows: Vec<Vec<&str>> = out.lines().map(|line| line.split_whitespace().collect()).collect();
+        let rows: Vec<Vec<&str>> =
+            out.lines().map(|line| line.split_whitespace().collect()).collect();
         assert_eq!(rows[3], ["2026-11-23", "06:00", "+01:00", "3", "h", "10/s", "burst", "20"]);
         assert_eq!(rows[4], ["2026-11-23", "09:00", "+01:00", "9", "h", "1/s"]);
         assert_eq!(rows[5], ["2026-11-23", "18:00", "+01:00", "15", "h", "10/s", "burst", "20"]);
@@ -103,6 +108,9 @@ mod tests {
     #[test]
     fn a_wrong_text_is_marked() {
         let error = parse("1/s, moon 2/s").expect_err("no day").to_string();
-        assert!(error.contains("schedule, column 6: expected days") && error.ends_with("\n       ^"), "{error}");
+        assert!(
+            error.contains("schedule, column 6: expected days") && error.ends_with("\n       ^"),
+            "{error}"
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! `tollbar table`: looks into shared tables in files, changes their policies, and mends and resizes them.
+//! `tollbar table`: looks into shared tables in files, changes their policies, and mends and
+//! resizes them.
 
 use crate::problem::{Problem, Result};
 use crate::text::{grouped, span};
@@ -22,8 +23,8 @@ pub enum TableCommand {
         /// The table's file
         file: String,
     },
-    /// Counts and sizes as text for Prometheus, such as for the textfile collector of node_exporter. The label
-    /// `limit` is the file's name
+    /// Counts and sizes as text for Prometheus, such as for the textfile collector of
+    /// node_exporter. The label `limit` is the file's name
     Metrics {
         /// The tables' files
         #[arg(required = true)]
@@ -32,8 +33,8 @@ pub enum TableCommand {
         #[arg(long)]
         openmetrics: bool,
     },
-    /// A line for each key: its policy's number, its hash, permits left, nanoseconds until it is as good as fresh (-
-    /// for never)
+    /// A line for each key: its policy's number, its hash, permits left, nanoseconds until it is as
+    /// good as fresh (- for never)
     Dump {
         /// The table's file
         file: String,
@@ -124,7 +125,9 @@ pub fn run(command: TableCommand) -> Result<()> {
         TableCommand::Metrics { files, openmetrics } => metrics(&files, openmetrics),
         TableCommand::Dump { file, owing } => dump(&open(&file)?, owing),
         TableCommand::Top { file, count, watch } => top(&open(&file)?, count, watch),
-        TableCommand::SetPolicy { file, policy, number, keep } => set_policy(&file, &policy, number, keep),
+        TableCommand::SetPolicy { file, policy, number, keep } => {
+            set_policy(&file, &policy, number, keep)
+        }
         TableCommand::Reset { file, key, address, number, .. } => {
             reset(&file, key.as_deref(), address.as_deref(), number)
         }
@@ -180,7 +183,14 @@ fn stat(table: &Table) -> String {
     };
     line("keys for", grouped(stats.capacity));
     line("slots", format!("{}, {:.1} MB", grouped(stats.slots), stats.bytes as f64 / 1e6));
-    line("keys", format!("{}, of them {} with a debt", grouped(health.live + health.expired), grouped(health.live)));
+    line(
+        "keys",
+        format!(
+            "{}, of them {} with a debt",
+            grouped(health.live + health.expired),
+            grouped(health.live)
+        ),
+    );
     line(
         "decisions",
         format!(
@@ -190,7 +200,10 @@ fn stat(table: &Table) -> String {
             grouped(stats.decisions.never)
         ),
     );
-    line("inserted", format!("{}, into expired slots {}", grouped(stats.inserted), grouped(stats.reclaimed)));
+    line(
+        "inserted",
+        format!("{}, into expired slots {}", grouped(stats.inserted), grouped(stats.reclaimed)),
+    );
     line("evicted", grouped(stats.evicted));
     line("refused full", grouped(stats.refused));
     line("inherited", grouped(stats.inherited));
@@ -261,12 +274,18 @@ fn top(table: &Table, count: usize, watch: bool) -> Result<()> {
 
 fn top_once(table: &Table, count: usize) -> String {
     let now = table.now();
-    // The heap holds the `count` keys that owe longest so far. The one of them that owes for the shortest time is on
-    // top, and is removed first.
+    // The heap holds the `count` keys that owe longest so far. The one of them that owes for the
+    // shortest time is on top, and is removed first.
     let mut heap: BinaryHeap<(std::cmp::Reverse<u64>, u64, u32, u64)> = BinaryHeap::new();
     let mut owing = 0u64;
-    let row =
-        |entry: &Entry| (std::cmp::Reverse(entry.reset_after(now)), entry.hash, entry.policy.number(), entry.remaining);
+    let row = |entry: &Entry| {
+        (
+            std::cmp::Reverse(entry.reset_after(now)),
+            entry.hash,
+            entry.policy.number(),
+            entry.remaining,
+        )
+    };
     for entry in table.entries(now).filter(|entry| entry.reset_after(now) > 0) {
         owing += 1;
         heap.push(row(&entry));
@@ -283,7 +302,8 @@ fn top_once(table: &Table, count: usize) -> String {
     );
     for (std::cmp::Reverse(reset), hash, policy, remaining) in heap.into_sorted_vec() {
         let reset = if reset == NEVER { "ever".to_owned() } else { span(reset) };
-        let text = table.policy(PolicyId::new(policy)).map_or("?".to_owned(), |policy| policy.to_string());
+        let text =
+            table.policy(PolicyId::new(policy)).map_or("?".to_owned(), |policy| policy.to_string());
         let _ = writeln!(out, "{reset:>14} {:>12} {hash:016x}  {text}", grouped(remaining));
     }
     out
@@ -298,7 +318,10 @@ fn set_policy(file: &str, text: &str, number: u32, keep: Kept) -> Result<()> {
         Kept::Time => Keep::Time,
         Kept::Reset => Keep::Reset,
     };
-    table.set_policy_keeping(id, &policy, keep).and_then(|()| table.sync()).map_err(|error| wrong(file, error))?;
+    table
+        .set_policy_keeping(id, &policy, keep)
+        .and_then(|()| table.sync())
+        .map_err(|error| wrong(file, error))?;
     crate::stdout::print(format!("policy {number}: {policy}, before {former}\n").as_bytes())
 }
 
@@ -306,7 +329,9 @@ fn numbered(table: &Table, file: &str, number: u32) -> Result<(PolicyId, Policy)
     let id = PolicyId::new(number);
     let policy = table.policy(id).map_err(|_| {
         let last = table.policies().saturating_sub(1);
-        Problem::usage(format!("{file}: --number {number}: the table has no such policy, expected 0 to {last}"))
+        Problem::usage(format!(
+            "{file}: --number {number}: the table has no such policy, expected 0 to {last}"
+        ))
     })?;
     Ok((id, policy))
 }
@@ -329,7 +354,10 @@ fn reset(file: &str, key: Option<&str>, address: Option<&str>, number: u32) -> R
     };
     let hash = table.hash(id, &bytes).map_err(|error| wrong(file, error))?;
     let now = table.now();
-    if !table.entries(now).any(|entry| entry.policy == id && entry.hash == hash && entry.reset_after(now) > 0) {
+    if !table
+        .entries(now)
+        .any(|entry| entry.policy == id && entry.hash == hash && entry.reset_after(now) > 0)
+    {
         return Err(Problem::io(format!(
             "{file}: {key} owes nothing under policy {number} (an address needs --address)"
         )));
@@ -338,7 +366,9 @@ fn reset(file: &str, key: Option<&str>, address: Option<&str>, number: u32) -> R
     table.sync().map_err(|error| wrong(file, error))?;
     match anew {
         true => crate::stdout::print(format!("policy {number}: {key} begins anew\n").as_bytes()),
-        false => Err(Problem::io(format!("{file}: {key} keeps its debt: the table has no other slot for it"))),
+        false => Err(Problem::io(format!(
+            "{file}: {key} keeps its debt: the table has no other slot for it"
+        ))),
     }
 }
 
@@ -349,27 +379,33 @@ fn prefix_of(key: &str, bits: &str) -> Result<Prefix> {
                 "--address={bits}: expected the bits of an IPv4 and of an IPv6 address, such as 32/64"
             ))
         })?;
-    let address =
-        tollbar::address::parse(key.as_bytes()).ok_or_else(|| Problem::usage(format!("{key}: expected an address")))?;
-    Prefix::of(address, v4, v6)
-        .ok_or_else(|| Problem::usage(format!("--address={bits}: expected at most 32 and 128 bits")))
+    let address = tollbar::address::parse(key.as_bytes())
+        .ok_or_else(|| Problem::usage(format!("{key}: expected an address")))?;
+    Prefix::of(address, v4, v6).ok_or_else(|| {
+        Problem::usage(format!("--address={bits}: expected at most 32 and 128 bits"))
+    })
 }
 
 fn copy(file: &str, to: &str, keys: u64) -> Result<()> {
     let from = open(file)?;
     if std::fs::symlink_metadata(to).is_ok() {
-        return Err(Problem::usage(format!("{to}: is there already, expected no file of that name")));
+        return Err(Problem::usage(format!(
+            "{to}: is there already, expected no file of that name"
+        )));
     }
     let mut options = from.options();
     options.capacity = keys;
     let policies: Vec<Policy> = policies(&from).into_iter().map(|(_, policy)| policy).collect();
     let table = Table::file(to, &options, &policies).map_err(|error| wrong(to, error))?;
-    let copied = table.copy_from(&from, table.now()).and_then(|copied| table.sync().map(|()| copied));
+    let copied =
+        table.copy_from(&from, table.now()).and_then(|copied| table.sync().map(|()| copied));
     let copied = copied.map_err(|error| {
         drop(std::fs::remove_file(to));
         wrong(to, error)
     })?;
-    crate::stdout::print(format!("copied {}, lost {}\n", grouped(copied.copied), grouped(copied.lost)).as_bytes())
+    crate::stdout::print(
+        format!("copied {}, lost {}\n", grouped(copied.copied), grouped(copied.lost)).as_bytes(),
+    )
 }
 
 fn repair(file: &str, unused: bool) -> Result<()> {
@@ -386,7 +422,11 @@ fn repair(file: &str, unused: bool) -> Result<()> {
     }
     let before = table.repair(table.now());
     crate::stdout::print(
-        format!("{file}: {} slots emptied, {} keys kept once\n", grouped(before.unknown), grouped(before.duplicate))
-            .as_bytes(),
+        format!(
+            "{file}: {} slots emptied, {} keys kept once\n",
+            grouped(before.unknown),
+            grouped(before.duplicate)
+        )
+        .as_bytes(),
     )
 }

@@ -60,8 +60,11 @@ pub fn span(ns: u64) -> String {
     let (whole, rest) = (ns / unit, ns % unit);
     let name = if name == "days" && whole == 1 { "day" } else { name };
     match UNITS.get(at + 1) {
-        // Two units for long times; seconds and less get one digit after the point where it says something.
-        Some(&(below, next)) if at < 3 && rest >= below => format!("{whole} {name} {} {next}", rest / below),
+        // Two units for long times; seconds and less get one digit after the point where it says
+        // something.
+        Some(&(below, next)) if at < 3 && rest >= below => {
+            format!("{whole} {name} {} {next}", rest / below)
+        }
         Some(&(below, _)) if at >= 3 && whole < 10 && rest >= unit / 10 => {
             format!("{whole}.{} {name}", rest / (below * (unit / below / 10).max(1)))
         }

@@ -9,9 +9,9 @@ use tollbar::table::{Refused, Table};
 
 /// Shows the keys that a shared table refuses most, drawn again each second
 ///
-/// The first call begins to record refusals in the table: from then on the first 48 bytes of refused keys are in its
-/// memory, and checks by all processes are a little slower. --off ends it. Counts are of the last minute or two: each
-/// is halved every 68.7 seconds.
+/// The first call begins to record refusals in the table: from then on the first 48 bytes of
+/// refused keys are in its memory, and checks by all processes are a little slower. --off ends it.
+/// Counts are of the last minute or two: each is halved every 68.7 seconds.
 #[derive(clap::Args)]
 pub struct TopArgs {
     /// The table's file
@@ -32,10 +32,13 @@ pub struct TopArgs {
 
 /// Runs the command.
 pub fn run(args: &TopArgs) -> Result<()> {
-    let table = Table::open(&args.file).map_err(|error| Problem::io(format!("{}: {error}", args.file)))?;
+    let table =
+        Table::open(&args.file).map_err(|error| Problem::io(format!("{}: {error}", args.file)))?;
     if args.off {
         table.record_refusals(false);
-        return crate::stdout::print(format!("{}: refusals are no longer recorded\n", args.file).as_bytes());
+        return crate::stdout::print(
+            format!("{}: refusals are no longer recorded\n", args.file).as_bytes(),
+        );
     }
     let began = !table.records_refusals();
     table.record_refusals(true);
@@ -65,14 +68,16 @@ fn most_refused(table: &Table, count: u16) -> Vec<Refused> {
 
 fn page(table: &Table, count: u16, began: bool) -> String {
     let decisions = table.stats().decisions;
-    let mut out = format!("{} allowed, {} denied", grouped(decisions.allowed), grouped(decisions.denied));
+    let mut out =
+        format!("{} allowed, {} denied", grouped(decisions.allowed), grouped(decisions.denied));
     out.push_str(if began { "; refusals are recorded from now on\n" } else { "\n" });
     let _ = writeln!(out, "{:>10}  {:40}  policy", "refused", "key");
     for refused in most_refused(table, count) {
         // The bytes of a key are a client's.
         let key = plain(refused.key()) + if refused.is_cut { "..." } else { "" };
-        let text =
-            table.policy(refused.policy).map_or("?".to_owned(), |policy| plain_line(policy.to_string().as_bytes()));
+        let text = table
+            .policy(refused.policy)
+            .map_or("?".to_owned(), |policy| plain_line(policy.to_string().as_bytes()));
         let _ = writeln!(out, "{:>10}  {key:40}  {text}", grouped(refused.count));
     }
     out

@@ -1,6 +1,8 @@
 //! Clients: each asks the store for the leases of one node.
 
-use super::lease::{circuit_number, node_code, tollbar_lease, TOLLBAR_CIRCUIT_OPEN, TOLLBAR_CIRCUIT_UNKNOWN};
+use super::lease::{
+    circuit_number, node_code, tollbar_lease, TOLLBAR_CIRCUIT_OPEN, TOLLBAR_CIRCUIT_UNKNOWN,
+};
 use core::cell::UnsafeCell;
 use core::ffi::{c_char, c_void};
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -15,8 +17,9 @@ pub const TOLLBAR_EVENT_READ: u32 = 1;
 /// Watch the descriptor of tollbar_lease_client_fd for room to write.
 pub const TOLLBAR_EVENT_WRITE: u32 = 2;
 
-/// A client asks the store for the permits of one node. One thread at a time may use it. Any thread may call
-/// tollbar_lease_client_circuit and tollbar_lease_client_stop, also while tollbar_lease_client_run runs.
+/// A client asks the store for the permits of one node. One thread at a time may use it. Any thread
+/// may call tollbar_lease_client_circuit and tollbar_lease_client_stop, also while
+/// tollbar_lease_client_run runs.
 pub struct tollbar_lease_client {
     client: UnsafeCell<Client>,
     lease: *const tollbar_lease,
@@ -37,21 +40,23 @@ struct Listener {
     argument: *mut c_void,
 }
 
-// SAFETY: one thread at a time uses `client`, `listener` and `error`: by the caller's promise, or because that thread
-// has set `running`. `lease` never changes, and the other fields are atomic.
+// SAFETY: one thread at a time uses `client`, `listener` and `error`: by the caller's promise, or
+// because that thread has set `running`. `lease` never changes, and the other fields are atomic.
 unsafe impl Sync for tollbar_lease_client {}
 
-/// Makes a client that asks the store at `url` for the leases of `lease`, which must outlive the client. The URL is
-/// `redis://[user[:password]@]host[:port][/db]`, the same with `valkey://`, or
+/// Makes a client that asks the store at `url` for the leases of `lease`, which must outlive the
+/// client. The URL is `redis://[user[:password]@]host[:port][/db]`, the same with `valkey://`, or
 /// `unix:/path[?db=N&user=...&password=...]`.
 ///
-/// The call does not connect. tollbar_lease_client_run in a thread, or tollbar_lease_client_tick from an event loop,
-/// connects later. The client looks up a host's name for each new connection, in /etc/hosts and by the name servers
-/// of /etc/resolv.conf. It does not find names that only another service knows (mDNS, LDAP). If the URL cannot be
-/// read, the call returns TOLLBAR_E_URL and `*column`, unless `column` is NULL, gets the column of the fault, from 1.
+/// The call does not connect. tollbar_lease_client_run in a thread, or tollbar_lease_client_tick
+/// from an event loop, connects later. The client looks up a host's name for each new connection,
+/// in /etc/hosts and by the name servers of /etc/resolv.conf. It does not find names that only
+/// another service knows (mDNS, LDAP). If the URL cannot be read, the call returns TOLLBAR_E_URL
+/// and `*column`, unless `column` is NULL, gets the column of the fault, from 1.
 ///
-/// If several processes share a node (tollbar_lease_new_shared, tollbar_lease_init_in), each may have a client. One
-/// client asks the store. When its process ends, in any way, another client takes over within a second.
+/// If several processes share a node (tollbar_lease_new_shared, tollbar_lease_init_in), each may
+/// have a client. One client asks the store. When its process ends, in any way, another client
+/// takes over within a second.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -65,12 +70,14 @@ pub unsafe extern "C" fn tollbar_lease_client_new(
 ) -> i32 {
     call(|| {
         // SAFETY: by the caller's promise.
-        let (out, node, text) = unsafe { (place(out)?, &reference(lease)?.node, bytes(url, url_length)?) };
+        let (out, node, text) =
+            unsafe { (place(out)?, &reference(lease)?.node, bytes(url, url_length)?) };
         let url = match core::str::from_utf8(text).map(Url::parse) {
             Ok(Ok(url)) => url,
             fault => {
                 if !column.is_null() {
-                    let at = fault.map_or(1, |refused| refused.map_or_else(|error| error.column, |_| 1));
+                    let at =
+                        fault.map_or(1, |refused| refused.map_or_else(|error| error.column, |_| 1));
                     // SAFETY: by the caller's promise.
                     unsafe { place(column) }?.write(at);
                 }
@@ -92,8 +99,8 @@ pub unsafe extern "C" fn tollbar_lease_client_new(
     })
 }
 
-/// Makes tollbar_lease_client_tick and tollbar_lease_client_run call `listener` with `argument` and a
-/// TOLLBAR_CIRCUIT_ number whenever the circuit changes. A NULL `listener` ends the calls.
+/// Makes tollbar_lease_client_tick and tollbar_lease_client_run call `listener` with `argument` and
+/// a TOLLBAR_CIRCUIT_ number whenever the circuit changes. A NULL `listener` ends the calls.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -112,8 +119,8 @@ pub unsafe extern "C" fn tollbar_lease_client_on_change(
     })
 }
 
-/// Drives the client until tollbar_lease_client_stop. The call blocks, so give it a thread of its own, which sleeps
-/// most of the time.
+/// Drives the client until tollbar_lease_client_stop. The call blocks, so give it a thread of its
+/// own, which sleeps most of the time.
 ///
 /// # Safety
 /// `client` is NULL or a client.
@@ -124,7 +131,12 @@ pub unsafe extern "C" fn tollbar_lease_client_run(client: *mut tollbar_lease_cli
         let client = unsafe { reference(client) }?;
         // Acquire: this thread sees the writes of the thread that drove the client before.
         let before = client.running.load(Ordering::Relaxed);
-        let taken = client.running.compare_exchange(before, generation(), Ordering::Acquire, Ordering::Relaxed);
+        let taken = client.running.compare_exchange(
+            before,
+            generation(),
+            Ordering::Acquire,
+            Ordering::Relaxed,
+        );
         // After a fork, `running` may name the parent, whose thread drives the parent's copy only.
         if before == generation() || taken.is_err() {
             return Err(TOLLBAR_E_RUNNING);
@@ -137,8 +149,8 @@ pub unsafe extern "C" fn tollbar_lease_client_run(client: *mut tollbar_lease_cli
     })
 }
 
-/// Makes tollbar_lease_client_run return within some 10 ms, or at once if that call comes later. Any thread and any
-/// signal handler may call it.
+/// Makes tollbar_lease_client_run return within some 10 ms, or at once if that call comes later.
+/// Any thread and any signal handler may call it.
 ///
 /// # Safety
 /// `client` is NULL or a client.
@@ -154,14 +166,18 @@ pub unsafe extern "C" fn tollbar_lease_client_stop(client: *const tollbar_lease_
     }
 }
 
-/// Does the client's pending work, and never waits for the network or a name server. When it begins a connection to a
-/// host's name, it reads at most 64 KiB each of /etc/hosts and /etc/resolv.conf. `*wait_ms`, unless NULL, gets a
-/// number of milliseconds. The caller must call again after that time, or earlier if the descriptor becomes ready.
+/// Does the client's pending work, and never waits for the network or a name server. When it begins
+/// a connection to a host's name, it reads at most 64 KiB each of /etc/hosts and /etc/resolv.conf.
+/// `*wait_ms`, unless NULL, gets a number of milliseconds. The caller must call again after that
+/// time, or earlier if the descriptor becomes ready.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
 #[no_mangle]
-pub unsafe extern "C" fn tollbar_lease_client_tick(client: *mut tollbar_lease_client, wait_ms: *mut u32) -> i32 {
+pub unsafe extern "C" fn tollbar_lease_client_tick(
+    client: *mut tollbar_lease_client,
+    wait_ms: *mut u32,
+) -> i32 {
     call(|| {
         // SAFETY: by the caller's promise.
         let client = unsafe { exclusive(client) }?;
@@ -175,14 +191,17 @@ pub unsafe extern "C" fn tollbar_lease_client_tick(client: *mut tollbar_lease_cl
     })
 }
 
-/// The descriptor to watch until the next tollbar_lease_client_tick, or -1 if there is none. A tick may replace the
-/// descriptor, and the new descriptor has another number. `*events`, unless NULL, gets the TOLLBAR_EVENT_ flags to
-/// watch for.
+/// The descriptor to watch until the next tollbar_lease_client_tick, or -1 if there is none. A tick
+/// may replace the descriptor, and the new descriptor has another number. `*events`, unless NULL,
+/// gets the TOLLBAR_EVENT_ flags to watch for.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
 #[no_mangle]
-pub unsafe extern "C" fn tollbar_lease_client_fd(client: *mut tollbar_lease_client, events: *mut u32) -> i32 {
+pub unsafe extern "C" fn tollbar_lease_client_fd(
+    client: *mut tollbar_lease_client,
+    events: *mut u32,
+) -> i32 {
     // SAFETY: by the caller's promise.
     let Ok(client) = (unsafe { exclusive(client) }) else { return -1 };
     // SAFETY: no thread drives it, and by the caller's promise no other is in a call.
@@ -197,7 +216,8 @@ pub unsafe extern "C" fn tollbar_lease_client_fd(client: *mut tollbar_lease_clie
     inner.fd()
 }
 
-/// Returns whether the store answers, as a TOLLBAR_CIRCUIT_ number. Returns TOLLBAR_CIRCUIT_UNKNOWN for NULL.
+/// Returns whether the store answers, as a TOLLBAR_CIRCUIT_ number. Returns TOLLBAR_CIRCUIT_UNKNOWN
+/// for NULL.
 ///
 /// # Safety
 /// `client` is NULL or a client.
@@ -205,25 +225,32 @@ pub unsafe extern "C" fn tollbar_lease_client_fd(client: *mut tollbar_lease_clie
 pub unsafe extern "C" fn tollbar_lease_client_circuit(client: *const tollbar_lease_client) -> u32 {
     // SAFETY: by the caller's promise; the lease outlives the client.
     let node = unsafe { reference(client).and_then(|client| reference(client.lease)) };
-    node.map_or(TOLLBAR_CIRCUIT_UNKNOWN, |lease| circuit_number(lease.node.circuit(lease.node.now())))
+    node.map_or(TOLLBAR_CIRCUIT_UNKNOWN, |lease| {
+        circuit_number(lease.node.circuit(lease.node.now()))
+    })
 }
 
-/// The fault, as text from the store or the client: why the store does not answer, why it grants nothing, or that
-/// machines have different rates, bursts or options for the limit. The text is empty if there is no fault, and never
-/// NULL. The client owns it until the next call. While tollbar_lease_client_run runs, only its listener gets the
-/// text, and other callers get an empty one.
+/// The fault, as text from the store or the client: why the store does not answer, why it grants
+/// nothing, or that machines have different rates, bursts or options for the limit. The text is
+/// empty if there is no fault, and never NULL. The client owns it until the next call. While
+/// tollbar_lease_client_run runs, only its listener gets the text, and other callers get an empty
+/// one.
 ///
 /// # Safety
 /// `client` is NULL or a client.
 #[no_mangle]
-pub unsafe extern "C" fn tollbar_lease_client_error(client: *mut tollbar_lease_client) -> *const c_char {
+pub unsafe extern "C" fn tollbar_lease_client_error(
+    client: *mut tollbar_lease_client,
+) -> *const c_char {
     // SAFETY: by the caller's promise.
     let Ok(client) = (unsafe { reference(client) }) else { return c"".as_ptr() };
-    if client.running.load(Ordering::Acquire) == generation() && client.listening.load(Ordering::Relaxed) == 0 {
+    if client.running.load(Ordering::Acquire) == generation()
+        && client.listening.load(Ordering::Relaxed) == 0
+    {
         return c"".as_ptr();
     }
-    // SAFETY: no thread drives the client, or this thread drives it and is in the listener. By the caller's promise
-    // no other thread is in a call.
+    // SAFETY: no thread drives the client, or this thread drives it and is in the listener. By the
+    // caller's promise no other thread is in a call.
     let (inner, buffer) = unsafe { (&*client.client.get(), &mut *client.error.get()) };
     // SAFETY: the lease outlives the client.
     let away = unsafe { tollbar_lease_client_circuit(client) } == TOLLBAR_CIRCUIT_OPEN;
@@ -242,15 +269,18 @@ pub unsafe extern "C" fn tollbar_lease_client_error(client: *mut tollbar_lease_c
     buffer.as_ptr().cast()
 }
 
-/// Reports to the store all admissions that the store does not know yet, for at most `timeout_ms`, and frees the
-/// client. If the time was too short, the call frees the client and returns TOLLBAR_E_UNREPORTED. With 0 the call
-/// begins no connection. While tollbar_lease_client_run runs, the call returns TOLLBAR_E_RUNNING and does nothing.
-/// NULL is a no-op.
+/// Reports to the store all admissions that the store does not know yet, for at most `timeout_ms`,
+/// and frees the client. If the time was too short, the call frees the client and returns
+/// TOLLBAR_E_UNREPORTED. With 0 the call begins no connection. While tollbar_lease_client_run runs,
+/// the call returns TOLLBAR_E_RUNNING and does nothing. NULL is a no-op.
 ///
 /// # Safety
 /// `client` is NULL or has not been closed.
 #[no_mangle]
-pub unsafe extern "C" fn tollbar_lease_client_close(client: *mut tollbar_lease_client, timeout_ms: u32) -> i32 {
+pub unsafe extern "C" fn tollbar_lease_client_close(
+    client: *mut tollbar_lease_client,
+    timeout_ms: u32,
+) -> i32 {
     if client.is_null() {
         return TOLLBAR_ALLOWED;
     }
@@ -261,7 +291,8 @@ pub unsafe extern "C" fn tollbar_lease_client_close(client: *mut tollbar_lease_c
             return Err(TOLLBAR_E_RUNNING);
         }
         // SAFETY: nobody drives it any more; the lease outlives the client.
-        let confirmed = unsafe { (*handle.client.get()).close(&reference(handle.lease)?.node, timeout_ms) };
+        let confirmed =
+            unsafe { (*handle.client.get()).close(&reference(handle.lease)?.node, timeout_ms) };
         // SAFETY: by the caller's promise.
         unsafe { unboxed(client) };
         if confirmed {
@@ -294,8 +325,8 @@ impl tollbar_lease_client {
         let wait = client.tick(node);
         let circuit = circuit_number(node.circuit(node.now()));
         if self.reported.swap(circuit, Ordering::Relaxed) != circuit {
-            // SAFETY: other threads write `listener` only while no thread drives the client. The caller owns the
-            // function and its argument.
+            // SAFETY: other threads write `listener` only while no thread drives the client. The
+            // caller owns the function and its argument.
             unsafe {
                 let Listener { call, argument } = self.listener.get().read();
                 if let Some(call) = call {
@@ -313,7 +344,9 @@ impl tollbar_lease_client {
 ///
 /// # Safety
 /// `client` is null or a client, in no other call.
-unsafe fn exclusive<'a>(client: *mut tollbar_lease_client) -> Result<&'a tollbar_lease_client, i32> {
+unsafe fn exclusive<'a>(
+    client: *mut tollbar_lease_client,
+) -> Result<&'a tollbar_lease_client, i32> {
     // SAFETY: by the caller's promise.
     let client = unsafe { reference(client) }?;
     if client.running.load(Ordering::Acquire) == generation() {
@@ -323,8 +356,12 @@ unsafe fn exclusive<'a>(client: *mut tollbar_lease_client) -> Result<&'a tollbar
 }
 fn link_text(broken: Option<LinkError>) -> &'static str {
     match broken {
-        Some(LinkError::Name(NameFault::Absent)) => "the server's name is unknown to /etc/hosts and the name servers",
-        Some(LinkError::Name(NameFault::NoAnswer)) => "no name server answers for the server's name",
+        Some(LinkError::Name(NameFault::Absent)) => {
+            "the server's name is unknown to /etc/hosts and the name servers"
+        }
+        Some(LinkError::Name(NameFault::NoAnswer)) => {
+            "no name server answers for the server's name"
+        }
         _ => "the server cannot be reached",
     }
 }

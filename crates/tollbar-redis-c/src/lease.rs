@@ -12,38 +12,40 @@ use tollbar_c::status::*;
 use tollbar_c::table::table_code;
 use tollbar_redis::lease::{Circuit, Fallback, Node, NodeError, Options, TermsError};
 
-/// While the store does not answer, a node admits its share of the limit. The client charges those permits when the
-/// store is back.
+/// While the store does not answer, a node admits its share of the limit. The client charges those
+/// permits when the store is back.
 pub const TOLLBAR_FALLBACK_SHARE: u32 = 0;
 /// Without the store a node refuses what no lease covers.
 pub const TOLLBAR_FALLBACK_DENY: u32 = 1;
 /// Without the store a node admits what no lease covers, and does not count it.
 pub const TOLLBAR_FALLBACK_ALLOW: u32 = 2;
 
-/// The store grants the whole burst. The machines together may exceed the policy by the permits that they hold in
-/// leases and reserves.
+/// The store grants the whole burst. The machines together may exceed the policy by the permits
+/// that they hold in leases and reserves.
 pub const TOLLBAR_LEASE_INEXACT: u32 = 1;
-/// The library uses the field `overdraft`. Without this flag it chooses the overdraft for the policy.
+/// The library uses the field `overdraft`. Without this flag it chooses the overdraft for the
+/// policy.
 pub const TOLLBAR_LEASE_HAS_OVERDRAFT: u32 = 2;
 
 /// No client has reached the store yet. The node follows its fallback.
 pub const TOLLBAR_CIRCUIT_UNKNOWN: u32 = 0;
 /// The store answers.
 pub const TOLLBAR_CIRCUIT_CLOSED: u32 = 1;
-/// The node follows its fallback, for one of four causes: the store does not answer, the store's clock stands still,
-/// the store grants nothing for longer than the limit explains, or no thread drove the client for 250 ms.
-/// tollbar_lease_client_error names the first three.
+/// The node follows its fallback, for one of four causes: the store does not answer, the store's
+/// clock stands still, the store grants nothing for longer than the limit explains, or no thread
+/// drove the client for 250 ms. tollbar_lease_client_error names the first three.
 pub const TOLLBAR_CIRCUIT_OPEN: u32 = 2;
 
-/// This machine's part of a limit: a node. Any number of threads may use one node at once, on both sides of a fork,
-/// in every call but tollbar_lease_close.
+/// This machine's part of a limit: a node. Any number of threads may use one node at once, on both
+/// sides of a fork, in every call but tollbar_lease_close.
 pub struct tollbar_lease {
     pub(super) node: Node,
 }
 
-/// How machines share a limit. Start from TOLLBAR_LEASE_OPTIONS_INIT. All machines of a limit set the same options,
-/// except `capacity` and `fallback`. While you roll out a change, the stricter options are in force, and
-/// tollbar_lease_client_error says so. There may be at most as many machines as the smallest `nodes` among them.
+/// How machines share a limit. Start from TOLLBAR_LEASE_OPTIONS_INIT. All machines of a limit set
+/// the same options, except `capacity` and `fallback`. While you roll out a change, the stricter
+/// options are in force, and tollbar_lease_client_error says so. There may be at most as many
+/// machines as the smallest `nodes` among them.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct tollbar_lease_options {
@@ -53,12 +55,14 @@ pub struct tollbar_lease_options {
     pub nodes: u32,
     /// Keys that this machine tracks at one time.
     pub capacity: u64,
-    /// Nanoseconds for which a machine may spend a lease: 1 ms to 10 min. With 0 the library takes a sixteenth of the
-    /// time that the burst refills in, at most 4 s.
+    /// Nanoseconds for which a machine may spend a lease: 1 ms to 10 min. With 0 the library takes
+    /// a sixteenth of the time that the burst refills in, at most 4 s.
     pub life_ns: u64,
-    /// With TOLLBAR_LEASE_HAS_OVERDRAFT: permits of one key that a machine admits before it has asked the store.
+    /// With TOLLBAR_LEASE_HAS_OVERDRAFT: permits of one key that a machine admits before it has
+    /// asked the store.
     pub overdraft: u64,
-    /// How a machine decides while the store does not answer: one of the TOLLBAR_FALLBACK_ constants.
+    /// How a machine decides while the store does not answer: one of the TOLLBAR_FALLBACK_
+    /// constants.
     pub fallback: u32,
     /// TOLLBAR_LEASE_ flags.
     pub flags: u32,
@@ -91,12 +95,13 @@ pub struct tollbar_lease_stats {
     pub uncounted: u64,
     /// Requests that were TOLLBAR_DENIED. TOLLBAR_NEVER is not counted.
     pub denied: u64,
-    /// Messages to the client that the full queue dropped. The node refused their requests or got their leases later.
+    /// Messages to the client that the full queue dropped. The node refused their requests or got
+    /// their leases later.
     pub queue_full: u64,
     /// How often the client opened the circuit (TOLLBAR_CIRCUIT_OPEN).
     pub opened: u64,
-    /// Permits that the node admitted from its own bucket and the store has not charged yet, as of the client's last
-    /// turn.
+    /// Permits that the node admitted from its own bucket and the store has not charged yet, as of
+    /// the client's last turn.
     pub owed: u64,
 }
 
@@ -125,12 +130,14 @@ pub unsafe extern "C" fn tollbar_lease_bytes(
     })
 }
 
-/// Makes this process's node of the limit `name`: 1 to 64 visible ASCII characters without braces. The policy is gcra
-/// without `borrow`, `ban`, `init`, `reserve` and a second rate. The caller ends `*out` with tollbar_lease_close.
+/// Makes this process's node of the limit `name`: 1 to 64 visible ASCII characters without braces.
+/// The policy is gcra without `borrow`, `ban`, `init`, `reserve` and a second rate. The caller ends
+/// `*out` with tollbar_lease_close.
 ///
-/// A node asks the store through a client (tollbar_lease_client_new). Without a client the node admits permits from
-/// its own bucket, some hundred to some thousand in all, because its queue of reports is then full. A forked child
-/// has a copy of the unspent permits. If parent and child both make decisions, use tollbar_lease_new_shared.
+/// A node asks the store through a client (tollbar_lease_client_new). Without a client the node
+/// admits permits from its own bucket, some hundred to some thousand in all, because its queue of
+/// reports is then full. A forked child has a copy of the unspent permits. If parent and child both
+/// make decisions, use tollbar_lease_new_shared.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -146,8 +153,8 @@ pub unsafe extern "C" fn tollbar_lease_new(
     unsafe { make(name, name_length, spec, options, out, Node::private) }
 }
 
-/// tollbar_lease_new in memory that this process shares with the children that it forks later. The processes together
-/// are one machine of the limit, and one of them drives the client.
+/// tollbar_lease_new in memory that this process shares with the children that it forks later. The
+/// processes together are one machine of the limit, and one of them drives the client.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -163,8 +170,9 @@ pub unsafe extern "C" fn tollbar_lease_new_shared(
     unsafe { make(name, name_length, spec, options, out, Node::shared) }
 }
 
-/// tollbar_lease_new in the caller's memory, which must be aligned to 64 bytes and outlive `*out`. The call
-/// overwrites as many of the `size` bytes as tollbar_lease_bytes computes, and the node keeps its leases there.
+/// tollbar_lease_new in the caller's memory, which must be aligned to 64 bytes and outlive `*out`.
+/// The call overwrites as many of the `size` bytes as tollbar_lease_bytes computes, and the node
+/// keeps its leases there.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -180,18 +188,24 @@ pub unsafe extern "C" fn tollbar_lease_init_in(
 ) -> i32 {
     let Some(memory) = NonNull::new(memory.cast::<u8>()) else { return TOLLBAR_E_NULL };
     // SAFETY: by the caller's promise.
-    let in_memory =
-        |name: &str, policy: &Policy, options: &Options| unsafe { Node::init_in(memory, size, name, policy, options) };
+    let in_memory = |name: &str, policy: &Policy, options: &Options| unsafe {
+        Node::init_in(memory, size, name, policy, options)
+    };
     // SAFETY: by the caller's promise.
     unsafe { make(name, name_length, spec, options, out, in_memory) }
 }
 
-/// Opens the node that tollbar_lease_init_in made in this memory, in this process or in another one.
+/// Opens the node that tollbar_lease_init_in made in this memory, in this process or in another
+/// one.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
 #[no_mangle]
-pub unsafe extern "C" fn tollbar_lease_attach(memory: *mut c_void, size: usize, out: *mut *mut tollbar_lease) -> i32 {
+pub unsafe extern "C" fn tollbar_lease_attach(
+    memory: *mut c_void,
+    size: usize,
+    out: *mut *mut tollbar_lease,
+) -> i32 {
     call(|| {
         // SAFETY: by the caller's promise.
         let out = unsafe { place(out) }?;
@@ -203,7 +217,8 @@ pub unsafe extern "C" fn tollbar_lease_attach(memory: *mut c_void, size: usize, 
     })
 }
 
-/// Ends this process's use of a node that no call and no client is using. NULL is allowed and does nothing.
+/// Ends this process's use of a node that no call and no client is using. NULL is allowed and does
+/// nothing.
 ///
 /// # Safety
 /// `lease` is NULL or has not been freed.
@@ -213,13 +228,13 @@ pub unsafe extern "C" fn tollbar_lease_close(lease: *mut tollbar_lease) {
     unsafe { unboxed(lease) };
 }
 
-/// Takes `cost` permits of the key now. `length` 0 means the one limit that all requests share. The call decides from
-/// the permits that the store has granted to this machine, or from the machine's reserve, and never waits for the
-/// store.
+/// Takes `cost` permits of the key now. `length` 0 means the one limit that all requests share. The
+/// call decides from the permits that the store has granted to this machine, or from the machine's
+/// reserve, and never waits for the store.
 ///
-/// Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED, TOLLBAR_NEVER (the cost is more than a lease can have), or an error.
-/// `out` may be NULL. Otherwise the call writes the full decision: `remaining` counts this machine's permits,
-/// `retry_after_ns` is an estimate, and `reset_after_ns` is 0.
+/// Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED, TOLLBAR_NEVER (the cost is more than a lease can have),
+/// or an error. `out` may be NULL. Otherwise the call writes the full decision: `remaining` counts
+/// this machine's permits, `retry_after_ns` is an estimate, and `reset_after_ns` is 0.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -260,9 +275,10 @@ pub unsafe extern "C" fn tollbar_lease_check_at(
     })
 }
 
-/// Says how tollbar_lease_check would decide, and takes nothing. The call counts the permits that this machine has
-/// leased and those in its own bucket. It requests no lease from the store. tollbar_lease_check may deny a request
-/// that this call admits: while the store answers, a check takes only a part of the machine's own bucket.
+/// Says how tollbar_lease_check would decide, and takes nothing. The call counts the permits that
+/// this machine has leased and those in its own bucket. It requests no lease from the store.
+/// tollbar_lease_check may deny a request that this call admits: while the store answers, a check
+/// takes only a part of the machine's own bucket.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -282,8 +298,8 @@ pub unsafe extern "C" fn tollbar_lease_peek(
     })
 }
 
-/// Reads the node's clock: nanoseconds of UTC since TOLLBAR_TIME_ZERO, on the scale of tollbar_table_now. All
-/// processes of a node read the same clock. Returns 0 for NULL.
+/// Reads the node's clock: nanoseconds of UTC since TOLLBAR_TIME_ZERO, on the scale of
+/// tollbar_table_now. All processes of a node read the same clock. Returns 0 for NULL.
 ///
 /// # Safety
 /// `lease` is NULL or a node.
@@ -298,7 +314,10 @@ pub unsafe extern "C" fn tollbar_lease_now(lease: *const tollbar_lease) -> u64 {
 /// # Safety
 /// Pointers are NULL or as said.
 #[no_mangle]
-pub unsafe extern "C" fn tollbar_lease_get_stats(lease: *const tollbar_lease, out: *mut tollbar_lease_stats) -> i32 {
+pub unsafe extern "C" fn tollbar_lease_get_stats(
+    lease: *const tollbar_lease,
+    out: *mut tollbar_lease_stats,
+) -> i32 {
     call(|| {
         // SAFETY: by the caller's promise.
         let node = &unsafe { reference(lease) }?.node;
@@ -390,7 +409,8 @@ unsafe fn make(
 ) -> i32 {
     call(|| {
         // SAFETY: by the caller's promise.
-        let (out, name, (policy, options)) = unsafe { (place(out)?, bytes(name, name_length)?, asked(spec, options)?) };
+        let (out, name, (policy, options)) =
+            unsafe { (place(out)?, bytes(name, name_length)?, asked(spec, options)?) };
         let name = core::str::from_utf8(name).map_err(|_| TOLLBAR_E_LEASE_NAME)?;
         let node = make(name, &policy, &options).map_err(node_code)?;
         out.write(boxed(tollbar_lease { node })?);

@@ -1,6 +1,6 @@
-//! The C face of leases. Each file is one section of `include/tollbar_redis.h`; `tools/xtask/src/header.rs` has the
-//! order of the sections. The crate `tollbar-c` has the result codes, the shared structs, and the checks that every C
-//! call makes.
+//! The C face of leases. Each file is one section of `include/tollbar_redis.h`;
+//! `tools/xtask/src/header.rs` has the order of the sections. The crate `tollbar-c` has the result
+//! codes, the shared structs, and the checks that every C call makes.
 //!
 //! Every doc comment in the sections is printed into the header and speaks to a C reader.
 

@@ -1,7 +1,7 @@
 //! The version of the linked libtollbar-redis.
 
-/// Returns the version of the linked libtollbar-redis, `major << 16 | minor << 8 | patch`. Compare it with
-/// TOLLBAR_VERSION: both libraries have the same version.
+/// Returns the version of the linked libtollbar-redis, `major << 16 | minor << 8 | patch`. Compare
+/// it with TOLLBAR_VERSION: both libraries have the same version.
 #[no_mangle]
 pub extern "C" fn tollbar_redis_version() -> u32 {
     tollbar_c::version::tollbar_version()

@@ -1,11 +1,13 @@
 //! Rate limits that machines share through Redis or Valkey.
 //!
-//! * [`lease`]: a machine takes permits from the server in batches and spends them by itself. No decision waits for
-//!   the network.
-//! * [`store`]: the server decides each request. The limit is exact, and a decision takes a round trip.
+//! * [`lease`]: a machine takes permits from the server in batches and spends them by itself. No
+//!   decision waits for the network.
+//! * [`store`]: the server decides each request. The limit is exact, and a decision takes a round
+//!   trip.
 //! * [`redis`]: the connection that both use.
 //!
-//! Each machine has a node, which decides. A thread of the program runs the node's client, which asks the store:
+//! Each machine has a node, which decides. A thread of the program runs the node's client, which
+//! asks the store:
 //!
 //! ```no_run
 //! use std::sync::atomic::{AtomicU32, Ordering};
@@ -26,8 +28,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Policies and decisions are those of the crate [`tollbar`]. A node has one of that crate's tables, for the permits
-//! that it may admit without a lease.
+//! Policies and decisions are those of the crate [`tollbar`]. A node has one of that crate's
+//! tables, for the permits that it may admit without a lease.
 
 #![no_std]
 

@@ -1,7 +1,8 @@
-//! Overwrites words of a node's memory at random. Every call must return, none may panic or leave the memory. Its
-//! answers may be wrong then.
+//! Overwrites words of a node's memory at random. Every call must return, none may panic or leave
+//! the memory. Its answers may be wrong then.
 //!
-//! `LEASE_ROUNDS=n` runs n times as many rounds. The seeds are fixed, and a failure names its round.
+//! `LEASE_ROUNDS=n` runs n times as many rounds. The seeds are fixed, and a failure names its
+//! round.
 
 #[path = "../../../tests/common/mod.rs"]
 mod common;
@@ -17,8 +18,8 @@ use tollbar_redis::redis::Url;
 
 /// The number of keys in use.
 const KEYS: u64 = 300;
-/// The header, ring and lines of a node, in words (src/lease/layout.rs). The first 29 words are the part that never
-/// changes.
+/// The header, ring and lines of a node, in words (src/lease/layout.rs). The first 29 words are the
+/// part that never changes.
 const FIXED: std::ops::Range<u64> = 0..29;
 const HEADER: std::ops::Range<u64> = 29..192;
 const RING: std::ops::Range<u64> = 512..512 + 8 + 64 * 16;
@@ -42,14 +43,17 @@ fn used() -> (Memory, Vec<u64>) {
     let policy = policy("100/s burst 50");
     let memory = Memory::new(Node::bytes_for(&policy, &options()).unwrap() as usize);
     // SAFETY: as `attach`.
-    let node = unsafe { Node::init_in(memory.start(), memory.bytes(), "scribbled", &policy, &options()) }.unwrap();
+    let node =
+        unsafe { Node::init_in(memory.start(), memory.bytes(), "scribbled", &policy, &options()) }
+            .unwrap();
     let mut driver = Driver::new(256, 5).unwrap();
     every_call(&node, &mut driver, &mut Rng(7), 3000);
     let image = memory.image();
     (memory, image)
 }
 
-/// Damages some words. Most new values are plausible: other words of the node, and values near the old one.
+/// Damages some words. Most new values are plausible: other words of the node, and values near the
+/// old one.
 fn scribble(memory: &Memory, image: &[u64], rng: &mut Rng) -> String {
     let mut context = String::new();
     // Mostly one word, so that one damage does not hide another.
@@ -91,7 +95,8 @@ fn every_call(node: &Node, driver: &mut Driver, rng: &mut Rng, calls: u64) {
     for _ in 0..calls {
         now += rng.skewed(40_000_000);
         let at = rng.pick(&[now, now, now, now, now - SEC, 0, u64::MAX]);
-        let (key, cost) = (rng.below(KEYS).to_le_bytes(), rng.pick(&[1, 1, 1, 0, 2, 9, 1 << 32, u64::MAX]));
+        let (key, cost) =
+            (rng.below(KEYS).to_le_bytes(), rng.pick(&[1, 1, 1, 0, 2, 9, 1 << 32, u64::MAX]));
         let key = &key[..rng.pick(&[0, 8, 8, 8])];
         let _ = node.check_at(key, at, cost);
         let _ = node.peek_at(key, at, cost);
@@ -110,20 +115,34 @@ fn every_call(node: &Node, driver: &mut Driver, rng: &mut Rng, calls: u64) {
                     2 => driver.displaced(node, now),
                     _ => driver.answered(
                         node,
-                        &Grant { permits, retry: 900, tat: rng.next(), now: rng.next(), epoch: 1, mixed: false },
+                        &Grant {
+                            permits,
+                            retry: 900,
+                            tat: rng.next(),
+                            now: rng.next(),
+                            epoch: 1,
+                            mixed: false,
+                        },
                         now,
                     ),
                 }
             }
         }
     }
-    let _ =
-        (node.stats(), node.circuit(now), node.capacity(), node.name().len(), node.terms().charge(3), Ask::default());
+    let _ = (
+        node.stats(),
+        node.circuit(now),
+        node.capacity(),
+        node.name().len(),
+        node.terms().charge(3),
+        Ask::default(),
+    );
 }
 
 /// Ticks a client whose store does not exist.
 fn ticks(node: &Node) {
-    if let Ok(mut client) = Client::new(node, &Url::parse("unix:/nonexistent/redis.sock").unwrap()) {
+    if let Ok(mut client) = Client::new(node, &Url::parse("unix:/nonexistent/redis.sock").unwrap())
+    {
         for _ in 0..3 {
             client.tick(node);
         }
@@ -156,7 +175,10 @@ fn whatever_is_in_its_memory_every_call_comes_back() {
             }
         }));
         assert!(caught.is_ok(), "round {round}: a call panicked after {context}");
-        assert!(memory.guards_are_whole(), "round {round}: written beyond the node's memory after {context}");
+        assert!(
+            memory.guards_are_whole(),
+            "round {round}: written beyond the node's memory after {context}"
+        );
     }
     println!("{attached} attached again, {refused} refused");
     assert!(attached > 0 && refused > 0);
@@ -173,7 +195,9 @@ fn whatever_changes_in_its_memory_meanwhile_every_call_comes_back() {
         let (memory, image, done, changes) = (&memory, &image, &done, &changes);
         scope.spawn(move || {
             let mut rng = Rng(99);
-            while done.load(Ordering::Relaxed) < rounds || changes.load(Ordering::Relaxed) < 20 * rounds {
+            while done.load(Ordering::Relaxed) < rounds
+                || changes.load(Ordering::Relaxed) < 20 * rounds
+            {
                 scribble(memory, image, &mut rng);
                 changes.fetch_add(1, Ordering::Relaxed);
                 if rng.one_in(10) {
@@ -202,8 +226,10 @@ fn a_damaged_ring_is_used_again() {
     for at in [RING.start, RING.start + 1, RING.start + 8, RING.start + 8 + 16 * 5] {
         for value in [1, 5, 63, 64, 65, 1 << 40, 1 << 63, u64::MAX - 3, u64::MAX] {
             // SAFETY: as `attach`.
-            let node =
-                unsafe { Node::init_in(memory.start(), memory.bytes(), "scribbled", &policy, &options()) }.unwrap();
+            let node = unsafe {
+                Node::init_in(memory.start(), memory.bytes(), "scribbled", &policy, &options())
+            }
+            .unwrap();
             // Room for keys whose debts no store is told.
             let mut driver = Driver::new(8192, 5).unwrap();
             memory.word(at).store(value, Ordering::Relaxed);
@@ -218,7 +244,11 @@ fn a_damaged_ring_is_used_again() {
             let (before, queue_full) = (driver.owed(), node.stats().queue_full);
             assert!(node.check_at(b"fresh", now, 1).is_allowed(), "word {at} = {value:#x}");
             driver.collect(&node, now);
-            assert_eq!((driver.owed(), node.stats().queue_full), (before + 1, queue_full), "word {at} = {value:#x}");
+            assert_eq!(
+                (driver.owed(), node.stats().queue_full),
+                (before + 1, queue_full),
+                "word {at} = {value:#x}"
+            );
         }
     }
 }

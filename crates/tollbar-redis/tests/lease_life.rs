@@ -9,11 +9,12 @@ use common::{policy, Rng, MS, SEC};
 use site::Site;
 use tollbar_redis::lease::{Options, Terms};
 
-/// Questions for a hundred decisions about 1,000 keys of equal chance, at 50,000 decisions a second for ten seconds;
-/// and how many were denied.
+/// Questions for a hundred decisions about 1,000 keys of equal chance, at 50,000 decisions a second
+/// for ten seconds; and how many were denied.
 fn questions(text: &str, life: u64) -> (f64, u64) {
     const DECISIONS: u64 = 500_000;
-    let mut site = Site::new(&policy(text), &Options { life, capacity: 1 << 16, ..Options::new(1) });
+    let mut site =
+        Site::new(&policy(text), &Options { life, capacity: 1 << 16, ..Options::new(1) });
     let (mut rng, mut refused) = (Rng(11), 0);
     for _ in 0..DECISIONS {
         let key = rng.below(1000);
@@ -27,18 +28,20 @@ fn questions(text: &str, life: u64) -> (f64, u64) {
 #[test]
 fn the_chosen_life_spares_the_store() {
     println!("100/s burst 1000, 1,000 keys, 50 requests a second and key");
-    let tried = [("50 ms", 50 * MS), ("250 ms", 250 * MS), ("1 s", SEC), ("4 s", 4 * SEC), ("chosen", 0)].map(
-        |(name, life)| {
-            let (asked, refused) = questions("100/s burst 1000", life);
-            println!("life {name}: {asked:.0} questions for 100 decisions, {refused} % refused");
-            (asked, refused)
-        },
-    );
+    let tried =
+        [("50 ms", 50 * MS), ("250 ms", 250 * MS), ("1 s", SEC), ("4 s", 4 * SEC), ("chosen", 0)]
+            .map(|(name, life)| {
+                let (asked, refused) = questions("100/s burst 1000", life);
+                println!(
+                    "life {name}: {asked:.0} questions for 100 decisions, {refused} % refused"
+                );
+                (asked, refused)
+            });
     assert!(tried[4].0 * 4.0 < tried[0].0 && tried[4].1 <= tried[0].1, "{tried:?}");
 }
 
-/// The default life is a sixteenth of the time in which the burst refills, at most 4 s. For bursts that refill within
-/// 0.8 s it is 50 ms or a quarter of that time, whichever is shorter.
+/// The default life is a sixteenth of the time in which the burst refills, at most 4 s. For bursts
+/// that refill within 0.8 s it is 50 ms or a quarter of that time, whichever is shorter.
 #[test]
 fn the_life_that_is_chosen() {
     for (text, millis) in [
@@ -51,12 +54,16 @@ fn the_life_that_is_chosen() {
     ] {
         let terms = Terms::new(&policy(text), &Options::new(1)).expect(text);
         assert_eq!(terms.life as f64 / 1e6, millis, "{text}");
-        assert!(terms.most * 3 >= policy(text).burst, "{text}: {} of the burst are left", terms.most);
+        assert!(
+            terms.most * 3 >= policy(text).burst,
+            "{text}: {} of the burst are left",
+            terms.most
+        );
     }
 }
 
-/// Exactness takes off the burst: the life; with overdrafts also twice the patience, and two overdrafts of each
-/// machine.
+/// Exactness takes off the burst: the life; with overdrafts also twice the patience, and two
+/// overdrafts of each machine.
 #[test]
 fn what_exactness_costs() {
     for (text, life, overdraft, patience, micros) in [
@@ -65,12 +72,17 @@ fn what_exactness_costs() {
         ("1000/s burst 1000", 4 * MS, 10, 5 * MS, 4_000 + 2 * 5_000 + 2 * 4 * 10_000),
         ("100/s burst 1000", 2 * SEC, 1, 250 * MS, 2_000_000 + 2 * 250_000 + 2 * 4 * 10_000),
     ] {
-        let terms = Terms::new(&policy(text), &Options { life, overdraft, ..Options::new(4) }).expect(text);
+        let terms =
+            Terms::new(&policy(text), &Options { life, overdraft, ..Options::new(4) }).expect(text);
         let burst = policy(text).burst * policy(text).period / policy(text).limit / 1000;
-        assert_eq!((terms.patience(), burst - terms.cap), (patience, micros + 1), "{text}, overdraft {overdraft}");
+        assert_eq!(
+            (terms.patience(), burst - terms.cap),
+            (patience, micros + 1),
+            "{text}, overdraft {overdraft}"
+        );
     }
-    // A burst that refills in 10 ms has no room for debts. The default overdraft is 0, and a given overdraft is
-    // refused.
+    // A burst that refills in 10 ms has no room for debts. The default overdraft is 0, and a given
+    // overdraft is refused.
     let brief = policy("10000/s burst 100");
     assert_eq!(Terms::new(&brief, &Options::new(2)).expect("terms").overdraft, 0);
     assert!(Terms::new(&brief, &Options { overdraft: 6, ..Options::new(2) }).is_err());

@@ -1,11 +1,12 @@
 //! Searches the bound of leases for violations, under an adversary in virtual time.
 //!
-//! The nodes and the store's arithmetic are the shipped ones. The clock, the network and the faults are simulated:
-//! lost and late messages, cut connections, killed nodes; a store that is flushed, restarted empty or with an old
-//! file, stopped, or finds a foreign value; and steps of the store's clock.
+//! The nodes and the store's arithmetic are the shipped ones. The clock, the network and the faults
+//! are simulated: lost and late messages, cut connections, killed nodes; a store that is flushed,
+//! restarted empty or with an old file, stopped, or finds a foreign value; and steps of the store's
+//! clock.
 //!
-//! A search that stays far below the bound would not see a small violation. So every search must come to 95 % of the
-//! bound.
+//! A search that stays far below the bound would not see a small violation. So every search must
+//! come to 95 % of the bound.
 
 #[path = "../../../tests/common/mod.rs"]
 mod common;
@@ -25,18 +26,27 @@ fn schedules(usual: u64) -> u64 {
 }
 
 fn kind(policy: &str, overdraft: u64, nodes: u32, life: u64) -> Kind {
-    let options =
-        Options { overdraft, capacity: 64, fallback: Fallback::Deny, life: life * 1_000_000, ..Options::new(nodes) };
+    let options = Options {
+        overdraft,
+        capacity: 64,
+        fallback: Fallback::Deny,
+        life: life * 1_000_000,
+        ..Options::new(nodes)
+    };
     (policy.parse().expect("a policy"), options)
 }
 
-/// Policies, grouped by what a search of them is about. In each group at least one policy allows nearly the whole
-/// burst at once.
+/// Policies, grouped by what a search of them is about. In each group at least one policy allows
+/// nearly the whole burst at once.
 fn cases() -> [(&'static str, Vec<Kind>); 5] {
     [
         (
             "leases alone",
-            vec![kind("1000/s burst 100", 0, 3, 0), kind("1000/s burst 100", 0, 3, 2), kind("70/s burst 40", 0, 4, 10)],
+            vec![
+                kind("1000/s burst 100", 0, 3, 0),
+                kind("1000/s burst 100", 0, 3, 2),
+                kind("70/s burst 40", 0, 4, 10),
+            ],
         ),
         (
             "leases and overdrafts",
@@ -80,7 +90,13 @@ struct Found {
 }
 
 /// Runs schedules until one breaks the bound. `bound` gives the bound of a world's schedule.
-fn search(kinds: &[Kind], powers: Powers, schedules: u64, bound: &dyn Fn(&World) -> f64, seed: u64) -> Found {
+fn search(
+    kinds: &[Kind],
+    powers: Powers,
+    schedules: u64,
+    bound: &dyn Fn(&World) -> f64,
+    seed: u64,
+) -> Found {
     const EACH: u64 = 250;
     let (mut worst, mut admitted) = (0.0_f64, 0);
     for world in 0..schedules.div_ceil(EACH) {
@@ -89,7 +105,8 @@ fn search(kinds: &[Kind], powers: Powers, schedules: u64, bound: &dyn Fn(&World)
         if let Some(most) = broken {
             // Repeats the schedule with a log.
             let log = live(kinds, powers, EACH, bound, seed, true).0.log.join("\n");
-            let violation = Some(format!("{kinds:?}\nseed {seed:#x}: {} above {most}\n{log}", tried.worst()));
+            let violation =
+                Some(format!("{kinds:?}\nseed {seed:#x}: {} above {most}\n{log}", tried.worst()));
             return Found { violation, worst: tried.worst() };
         }
         worst = worst.max(tried.worst_ever);
@@ -99,7 +116,8 @@ fn search(kinds: &[Kind], powers: Powers, schedules: u64, bound: &dyn Fn(&World)
     Found { violation: None, worst }
 }
 
-/// Runs the schedules of one world, up to the first that breaks the bound. Returns the world and the broken bound.
+/// Runs the schedules of one world, up to the first that breaks the bound. Returns the world and
+/// the broken bound.
 fn live(
     kinds: &[Kind],
     powers: Powers,
@@ -128,7 +146,8 @@ fn search_all(powers: Powers, each: u64, bound: impl Fn(&Kind, &World) -> f64, s
     for (what, kinds) in cases() {
         let mut nearest = 0.0_f64;
         for kind in kinds {
-            // A machine that runs alone restores a key that the store has evicted. A machine that replaces it cannot.
+            // A machine that runs alone restores a key that the store has evicted. A machine that
+            // replaces it cannot.
             let powers = Powers { kills: powers.kills && kind.1.nodes > 1, ..powers };
             let found = search(&[kind], powers, each, &|world| bound(&kind, world), seed);
             if let Some(violation) = found.violation {
@@ -155,7 +174,8 @@ fn exact_mode_is_never_above_the_policy() {
     println!("{} schedules, no violation", each * 16);
 }
 
-/// Without the correction the search finds a violation: the correction is needed, and the search is strong enough.
+/// Without the correction the search finds a violation: the correction is needed, and the search is
+/// strong enough.
 #[test]
 fn without_the_correction_a_violation_is_found_at_once() {
     for (_, kinds) in &cases()[..2] {
@@ -167,8 +187,8 @@ fn without_the_correction_a_violation_is_found_at_once() {
     }
 }
 
-/// With `exact` off, the store gives out the whole burst, and the machines together may admit the burst and, on top,
-/// the permits that they hold in leases and reserves.
+/// With `exact` off, the store gives out the whole burst, and the machines together may admit the
+/// burst and, on top, the permits that they hold in leases and reserves.
 #[test]
 fn without_the_correction_the_greater_bound_holds() {
     for (what, kinds) in &cases()[..2] {
@@ -177,7 +197,9 @@ fn without_the_correction_the_greater_bound_holds() {
             let kind = (*policy, Options { exact: false, ..*options });
             let terms = Terms::new(policy, &kind.1).expect("terms");
             let unreported = if terms.overdraft == 0 { 0 } else { 2 * terms.patience() };
-            let carried = terms.fitting((terms.life + unreported) / 1000 + 1) + 1 + 2 * terms.nodes * terms.overdraft;
+            let carried = terms.fitting((terms.life + unreported) / 1000 + 1)
+                + 1
+                + 2 * terms.nodes * terms.overdraft;
             let most = (policy.burst + carried) as f64;
             let found = search(&[kind], USUAL, schedules(5_000) / 5, &|_| most, 3);
             if let Some(violation) = found.violation {
@@ -189,15 +211,16 @@ fn without_the_correction_the_greater_bound_holds() {
     }
 }
 
-/// Whatever the server's clock does, the data's time gains on the true time at most a lease's life, the way of a
-/// question and a thousandth of the time that passes, and what is admitted follows it. Time that was withheld may
-/// come back; `rise` includes it.
+/// Whatever the server's clock does, the data's time gains on the true time at most a lease's life,
+/// the way of a question and a thousandth of the time that passes, and what is admitted follows it.
+/// Time that was withheld may come back; `rise` includes it.
 #[test]
 fn a_clock_that_lies_gives_a_lifes_worth_once() {
     let powers = Powers { clock: true, kills: false, losses: false };
     let farthest = std::cell::Cell::new(0);
     let bound = |kind: &Kind, world: &World| {
-        let (error, slack) = (world.store.error, Terms::new(&kind.0, &kind.1).expect("terms").slack());
+        let (error, slack) =
+            (world.store.error, Terms::new(&kind.0, &kind.1).expect("terms").slack());
         let ahead = (error.greatest - error.first) as u64;
         let drift = (world.now - world.began) / 1_000_000 + 1000;
         assert!(
@@ -206,14 +229,15 @@ fn a_clock_that_lies_gives_a_lifes_worth_once() {
             world.log.join("\n")
         );
         farthest.set(farthest.get().max(ahead * 100 / slack));
-        kind.0.burst as f64 + error.rise as f64 * 1000.0 * kind.0.limit as f64 / kind.0.period as f64
+        kind.0.burst as f64
+            + error.rise as f64 * 1000.0 * kind.0.limit as f64 / kind.0.period as f64
     };
     search_all(powers, schedules(8_000) / 16, bound, 4);
     assert!(farthest.get() >= 95, "the clock was ahead by {} % of a life only", farthest.get());
 }
 
-/// Runs machines that all take whatever they can, at 1000/s, for so many seconds. Returns what was admitted in each
-/// tenth of a second.
+/// Runs machines that all take whatever they can, at 1000/s, for so many seconds. Returns what was
+/// admitted in each tenth of a second.
 fn flooded(seconds: u64, step: impl FnMut(&mut World, u64)) -> (World, Vec<u64>) {
     let kind = kind("1000/s burst 500", 10, 3, 0);
     let kind = (kind.0, Options { fallback: Fallback::Share, ..kind.1 });
@@ -223,17 +247,18 @@ fn flooded(seconds: u64, step: impl FnMut(&mut World, u64)) -> (World, Vec<u64>)
     (world, tenths)
 }
 
-/// Checks that after second `from` the full rate was admitted, but for `but` in a hundred. A second may lack some
-/// leases' worth that the next second has.
+/// Checks that after second `from` the full rate was admitted, but for `but` in a hundred. A second
+/// may lack some leases' worth that the next second has.
 fn whole(tenths: &[u64], from: usize, but: u64) {
-    let each: Vec<u64> = tenths[from * 10..].chunks_exact(10).map(|second| second.iter().sum()).collect();
+    let each: Vec<u64> =
+        tenths[from * 10..].chunks_exact(10).map(|second| second.iter().sum()).collect();
     assert!(each.iter().all(|second| *second >= 950 - 10 * but), "{each:?}");
     assert!(each.iter().sum::<u64>() >= (990 - 10 * but) * each.len() as u64, "{each:?}");
 }
 
-/// A second after each fault of the store the machines admit the full rate, and never more than the policy. They use
-/// a store that answers again within a probe's interval, the question's and the answer's way, and a turn of the
-/// driver.
+/// A second after each fault of the store the machines admit the full rate, and never more than the
+/// policy. They use a store that answers again within a probe's interval, the question's and the
+/// answer's way, and a turn of the driver.
 #[test]
 fn after_every_fault_all_of_the_rate() {
     type Fault = (&'static str, fn(&mut World));
@@ -264,11 +289,19 @@ fn after_every_fault_all_of_the_rate() {
     }
 }
 
-/// One step back, after three seconds: the fleet is at its full rate again after at most a life and the grace, and
-/// admits nothing beyond the burst.
+/// One step back, after three seconds: the fleet is at its full rate again after at most a life and
+/// the grace, and admits nothing beyond the burst.
 #[test]
 fn after_a_step_back_all_of_the_rate() {
-    for back in [50_000, 200_000, 1_000_000, 3_000_000, 60_000_000, 3_600_000_000, 1_690_000_000_000_000_i64] {
+    for back in [
+        50_000,
+        200_000,
+        1_000_000,
+        3_000_000,
+        60_000_000,
+        3_600_000_000,
+        1_690_000_000_000_000_i64,
+    ] {
         let mut stepped = false;
         let (world, tenths) = flooded(10, |world, at| {
             if at >= 3_000_000_000 && !std::mem::replace(&mut stepped, true) {
@@ -282,7 +315,8 @@ fn after_a_step_back_all_of_the_rate() {
     }
 }
 
-/// Steps to and fro, ten times a second: the fleet admits nearly its full rate, and at most a life's worth more.
+/// Steps to and fro, ten times a second: the fleet admits nearly its full rate, and at most a
+/// life's worth more.
 #[test]
 fn steps_to_and_fro() {
     for by in [200_000, 2_000_000, 3_600_000_000_i64] {
@@ -297,8 +331,8 @@ fn steps_to_and_fro() {
     }
 }
 
-/// A server whose clock stands still grants nothing without end. The nodes go on at their shares, and their clients
-/// say why.
+/// A server whose clock stands still grants nothing without end. The nodes go on at their shares,
+/// and their clients say why.
 #[test]
 fn a_clock_that_stands_still_is_a_fault() {
     let (world, tenths) = flooded(20, |world, at| match at / 1_000_000_000 {
@@ -314,14 +348,17 @@ fn a_clock_that_stands_still_is_a_fault() {
         _ => world.store.frozen = 0,
     });
     let fallback_permits: u64 = tenths[60..130].iter().sum();
-    assert!((6_000..=7_100).contains(&fallback_permits), "{fallback_permits} of 7000 at their shares");
+    assert!(
+        (6_000..=7_100).contains(&fallback_permits),
+        "{fallback_permits} of 7000 at their shares"
+    );
     assert!(world.worst() <= 500.0 + 30.0, "{}", world.worst());
     whole(&tenths, 15, 0);
     assert_eq!((world.closed(), world.notices().len()), (3, 0));
 }
 
-/// A name that always leads to another server with the same data. Each server takes its data for lost, so all keys
-/// stay empty. Each answer by itself is right, but none grants anything.
+/// A name that always leads to another server with the same data. Each server takes its data for
+/// lost, so all keys stay empty. Each answer by itself is right, but none grants anything.
 #[test]
 fn a_store_that_never_grants_is_a_fault() {
     let (mut opened, mut said) = (None, 0);

@@ -1,5 +1,5 @@
-//! Machines with different terms of one limit, during a roll-out, in virtual time. Together they never admit more
-//! than the stricter terms allow.
+//! Machines with different terms of one limit, during a roll-out, in virtual time. Together they
+//! never admit more than the stricter terms allow.
 
 #[path = "../../../tests/common/mod.rs"]
 mod common;
@@ -18,8 +18,13 @@ use world::{Powers, World};
 type Kind = (Policy, Options);
 
 fn kind(policy: &str, overdraft: u64, nodes: u32, life: u64) -> Kind {
-    let options =
-        Options { overdraft, capacity: 64, fallback: Fallback::Deny, life: life * 1_000_000, ..Options::new(nodes) };
+    let options = Options {
+        overdraft,
+        capacity: 64,
+        fallback: Fallback::Deny,
+        life: life * 1_000_000,
+        ..Options::new(nodes)
+    };
     (policy.parse().expect("a policy"), options)
 }
 
@@ -34,7 +39,14 @@ impl Bucket {
     fn ask(&mut self, (policy, options): &Kind, raw: u64) -> Grant {
         let terms = Terms::new(policy, options).expect("terms");
         let ask = Ask { want: terms.most, least: 1, ..Ask::default() };
-        let (met, grant) = execute(self.record, self.tat, &terms, &ask, &Requester { seen: 0, run: 1, fresh: 1 }, raw);
+        let (met, grant) = execute(
+            self.record,
+            self.tat,
+            &terms,
+            &ask,
+            &Requester { seen: 0, run: 1, fresh: 1 },
+            raw,
+        );
         if met.write {
             self.record = Some(met.record);
         }
@@ -49,7 +61,9 @@ const SECOND: u64 = 1_000_000;
 /// Two machines ask in turn, two thousand times in a second. One of them has a smaller burst.
 #[test]
 fn two_bursts_in_turn_admit_the_smaller() {
-    for (one, other) in [("1000/s burst 900", "1000/s burst 500"), ("1000/s burst 500", "1000/s burst 900")] {
+    for (one, other) in
+        [("1000/s burst 900", "1000/s burst 500"), ("1000/s burst 500", "1000/s burst 900")]
+    {
         let (one, other) = (kind(one, 0, 2, 1), kind(other, 0, 2, 1));
         let mut bucket = Bucket { record: None, tat: None, granted: 0 };
         let begin = 100 * SECOND;
@@ -60,19 +74,21 @@ fn two_bursts_in_turn_admit_the_smaller() {
         let mut mixed = 0;
         for turn in 0..2000 {
             // The machine with the smaller burst asks first, so the store knows of it.
-            let asker = if (turn % 2 == 0) == (other.0.burst < one.0.burst) { &other } else { &one };
+            let asker =
+                if (turn % 2 == 0) == (other.0.burst < one.0.burst) { &other } else { &one };
             mixed += u64::from(bucket.ask(asker, full + turn * 500).mixed);
         }
-        let least =
-            Terms::new(if one.0.burst < other.0.burst { &one.0 } else { &other.0 }, &one.1).expect("terms").most;
+        let least = Terms::new(if one.0.burst < other.0.burst { &one.0 } else { &other.0 }, &one.1)
+            .expect("terms")
+            .most;
         assert!(bucket.granted <= least + 1000, "{} of {}", bucket.granted, least + 1000);
         assert!(bucket.granted >= least + 950, "{} of {}", bucket.granted, least + 1000);
         assert_eq!(mixed, 1000, "each answer to the machine with the greater burst says so");
     }
 }
 
-/// A smaller burst is in force at once. The greater one is in force when no machine has asked by the smaller for two
-/// seconds.
+/// A smaller burst is in force at once. The greater one is in force when no machine has asked by
+/// the smaller for two seconds.
 #[test]
 fn a_roll_out_ends() {
     let (small, great) = (kind("100/s burst 50", 0, 2, 1), kind("100/s burst 500", 0, 2, 1));
@@ -106,8 +122,8 @@ fn a_smaller_burst_forgives_nothing() {
     assert!((most..=most + 40).contains(&bucket.granted), "{} of {most} and 40", bucket.granted);
 }
 
-/// A slower rate is in force at once, the faster one when no machine has asked by the slower for two seconds. No
-/// change forgives what keys have used.
+/// A slower rate is in force at once, the faster one when no machine has asked by the slower for
+/// two seconds. No change forgives what keys have used.
 #[test]
 fn a_rate_is_rolled_out() {
     let (slow, fast) = (kind("10/s burst 50", 0, 2, 1), kind("1000/s burst 50", 0, 2, 1));
@@ -117,43 +133,79 @@ fn a_rate_is_rolled_out() {
     for turn in 0..2000 {
         bucket.ask(if turn % 2 == 0 { &slow } else { &fast }, begin + turn * 1000);
     }
-    assert!((18..=20).contains(&bucket.granted), "{} in two seconds at 10/s, from an empty bucket", bucket.granted);
+    assert!(
+        (18..=20).contains(&bucket.granted),
+        "{} in two seconds at 10/s, from an empty bucket",
+        bucket.granted
+    );
     bucket.granted = 0;
     for turn in 0..=1000 {
         bucket.ask(&fast, begin + 4 * SECOND + turn * 1000);
     }
-    assert!((950..=1000).contains(&bucket.granted), "{} in a second at 1000/s, from an empty bucket", bucket.granted);
+    assert!(
+        (950..=1000).contains(&bucket.granted),
+        "{} in a second at 1000/s, from an empty bucket",
+        bucket.granted
+    );
 }
 
 /// Machines of two kinds come and go under the adversary, never more of them than the smaller N.
 #[test]
 fn rolling_changes_keep_the_bound() {
-    let schedules = std::env::var("TOLLBAR_SCHEDULES").ok().and_then(|n| n.parse::<u64>().ok()).unwrap_or(3_000) / 6;
+    let schedules = std::env::var("TOLLBAR_SCHEDULES")
+        .ok()
+        .and_then(|n| n.parse::<u64>().ok())
+        .unwrap_or(3_000)
+        / 6;
     let changes = [
         ("N from 3 to 12", kind("1000/s burst 400", 2, 3, 4), kind("1000/s burst 400", 1, 12, 4)),
         ("N from 2 to 6", kind("100/min burst 100", 1, 2, 50), kind("100/min burst 100", 1, 6, 50)),
-        ("the burst, 400 and 100", kind("1000/s burst 400", 0, 3, 2), kind("1000/s burst 100", 0, 3, 2)),
-        ("the burst, 100 and 60", kind("100/min burst 100", 0, 3, 0), kind("100/min burst 60", 1, 3, 0)),
-        ("the life, 2 and 20 ms", kind("1000/s burst 400", 0, 3, 2), kind("1000/s burst 400", 0, 3, 20)),
-        ("the rate, 1000/s and 100/s", kind("1000/s burst 200", 0, 3, 2), kind("100/s burst 200", 0, 3, 2)),
+        (
+            "the burst, 400 and 100",
+            kind("1000/s burst 400", 0, 3, 2),
+            kind("1000/s burst 100", 0, 3, 2),
+        ),
+        (
+            "the burst, 100 and 60",
+            kind("100/min burst 100", 0, 3, 0),
+            kind("100/min burst 60", 1, 3, 0),
+        ),
+        (
+            "the life, 2 and 20 ms",
+            kind("1000/s burst 400", 0, 3, 2),
+            kind("1000/s burst 400", 0, 3, 20),
+        ),
+        (
+            "the rate, 1000/s and 100/s",
+            kind("1000/s burst 200", 0, 3, 2),
+            kind("100/s burst 200", 0, 3, 2),
+        ),
     ];
     for (what, one, other) in changes {
         let burst = one.0.burst.max(other.0.burst) as f64;
         let (mut worst, mut mixed) = (0.0_f64, false);
         for number in 0..schedules.div_ceil(250) {
             let seed = 9 << 32 | number;
-            let mut world = World::new(&[one, other], Powers { kills: true, losses: true, clock: false }, seed);
+            let mut world =
+                World::new(&[one, other], Powers { kills: true, losses: true, clock: false }, seed);
             for _ in 0..250.min(schedules) {
                 world.begin();
                 for _ in 0..60 {
                     world.step();
                     mixed |= !world.notices().is_empty();
-                    assert!(world.worst() <= burst, "{what}: {} of {burst}, seed {seed:#x}", world.worst());
+                    assert!(
+                        world.worst() <= burst,
+                        "{what}: {} of {burst}, seed {seed:#x}",
+                        world.worst()
+                    );
                 }
             }
             worst = worst.max(world.worst_ever);
         }
         println!("{what}: {:.0} %", 100.0 * worst / burst);
-        assert!(worst >= 0.9 * burst && mixed, "{what}: the search came to {worst} of {burst} only");
+        assert!(
+            worst >= 0.9 * burst && mixed,
+            "{what}: the search came to {worst} of {burst} only"
+        );
     }
 }

@@ -1,8 +1,9 @@
-//! Leases from a real Redis whose wall clock steps. The machines keep the limit's rate, and admit a stated amount
-//! more once.
+//! Leases from a real Redis whose wall clock steps. The machines keep the limit's rate, and admit a
+//! stated amount more once.
 //!
-//! `tests/lease_simulation.rs` has the sharp bounds, in virtual time. Here the server, its expiry of keys and its
-//! clock are real, and the tests share their machine with others, so rates have generous bounds.
+//! `tests/lease_simulation.rs` has the sharp bounds, in virtual time. Here the server, its expiry
+//! of keys and its clock are real, and the tests share their machine with others, so rates have
+//! generous bounds.
 
 #[path = "lease/fleet.rs"]
 mod fleet;
@@ -37,14 +38,22 @@ struct Shift {
 
 impl Shift {
     fn new(name: &str) -> Shift {
-        let directory = std::env::temp_dir().join(format!("tollbar-clock-{}-{name}", std::process::id()));
+        let directory =
+            std::env::temp_dir().join(format!("tollbar-clock-{}-{name}", std::process::id()));
         std::fs::create_dir_all(&directory).expect("a directory");
         let library = directory.join("clock_shift.so");
         let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/lease/clock_shift.c");
-        let built =
-            Command::new("cc").args(["-shared", "-fPIC", "-O1", source, "-o"]).arg(&library).status().expect("cc");
+        let built = Command::new("cc")
+            .args(["-shared", "-fPIC", "-O1", source, "-o"])
+            .arg(&library)
+            .status()
+            .expect("cc");
         assert!(built.success(), "{source}");
-        let file = std::fs::File::options().write(true).create(true).truncate(true).open(directory.join("shift"));
+        let file = std::fs::File::options()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .open(directory.join("shift"));
         let shift = Shift { directory, file: file.expect("a file") };
         shift.set(0);
         shift
@@ -78,7 +87,9 @@ fn run(name: &str, first: i64, steps: impl FnOnce(&Fleet, &Shift)) -> Fleet {
     let shift = Shift::new(name);
     shift.set(first);
     let server = shift.server();
-    let time = |server: &Server| server.command(&["TIME"]).items()[0].text().parse::<i64>().expect("seconds");
+    let time = |server: &Server| {
+        server.command(&["TIME"]).items()[0].text().parse::<i64>().expect("seconds")
+    };
     let truth = SystemTime::now().duration_since(UNIX_EPOCH).expect("a time").as_secs() as i64;
     assert!((time(&server) - truth - first / SECOND).abs() <= 5, "the server's clock is shifted");
     let mut fleet = Fleet::start(&server.unix(), name, POLICY, NODES, 2_000, length());
@@ -90,14 +101,14 @@ fn run(name: &str, first: i64, steps: impl FnOnce(&Fleet, &Shift)) -> Fleet {
         fleet.rate(Duration::ZERO, length()),
         fleet.worst()
     );
-    // S is 50 ms and w 0.4 s; the rest is what machines at their shares may add while others are cut off by the
-    // scheduler.
+    // S is 50 ms and w 0.4 s; the rest is what machines at their shares may add while others are
+    // cut off by the scheduler.
     assert!(fleet.worst() <= BURST + LIMIT * 0.5, "{name}: {} above the rate", fleet.worst());
     fleet
 }
 
-/// Measures the rate from one lease life and the grace after the step on. A fleet that has recovered admits more than
-/// half of the limit; one that has not admits nothing.
+/// Measures the rate from one lease life and the grace after the step on. A fleet that has
+/// recovered admits more than half of the limit; one that has not admits nothing.
 fn back_again(fleet: &Fleet, from: Duration) {
     let rate = fleet.rate(from + Duration::from_millis(1050), length());
     assert!(rate >= 0.6 * LIMIT, "{rate:.0}/s after the step");

@@ -42,20 +42,30 @@ fn run(name: &str, fault: impl FnOnce(&mut Fleet, &mut Server)) -> Fleet {
     println!("{name}: {rate:.0}/s, worst {worst:.0} of {BURST} above the rate, {stolen} ms stolen, {totals:?}");
     assert!(fleet.worst() <= BURST, "{name}: the bound");
     assert_eq!(totals.slept, 0, "{name}: no call waits");
-    // A call that waits is put to sleep, which the kernel counts above. A call that is slow without sleeping lost its
-    // processor: on a virtual machine the host takes processors away without any switch of the guest's threads.
+    // A call that waits is put to sleep, which the kernel counts above. A call that is slow without
+    // sleeping lost its processor: on a virtual machine the host takes processors away without any
+    // switch of the guest's threads.
     if is_soak() {
-        assert!(totals.slow <= 4 + stolen / 100, "{name}: {} calls of more than a millisecond", totals.slow);
+        assert!(
+            totals.slow <= 4 + stolen / 100,
+            "{name}: {} calls of more than a millisecond",
+            totals.slow
+        );
     }
     fleet
 }
 
-/// Milliseconds of all processors that the host has given to others ("steal"); 0 if the kernel does not say.
+/// Milliseconds of all processors that the host has given to others ("steal"); 0 if the kernel does
+/// not say.
 fn stolen() -> u64 {
     let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
-    // "cpu", then user, nice, system, idle, iowait, irq, softirq, steal: in hundredths of a second (`man 5 proc_stat`).
-    let ticks =
-        stat.lines().next().and_then(|line| line.split_whitespace().nth(8)).and_then(|field| field.parse().ok());
+    // "cpu", then user, nice, system, idle, iowait, irq, softirq, steal: in hundredths of a second
+    // (`man 5 proc_stat`).
+    let ticks = stat
+        .lines()
+        .next()
+        .and_then(|line| line.split_whitespace().nth(8))
+        .and_then(|field| field.parse().ok());
     ticks.unwrap_or(0) * 10
 }
 
@@ -64,9 +74,9 @@ fn is_soak() -> bool {
     std::env::var_os("TOLLBAR_SOAK").is_some()
 }
 
-/// The least rate that must come through. `after_every_fault_all_of_the_rate` in tests/lease_simulation.rs tests for
-/// the full rate, in virtual time. This bound only tells a recovered fleet from one that has not recovered, which has
-/// at most a fifth of the rate.
+/// The least rate that must come through. `after_every_fault_all_of_the_rate` in
+/// tests/lease_simulation.rs tests for the full rate, in virtual time. This bound only tells a
+/// recovered fleet from one that has not recovered, which has at most a fifth of the rate.
 fn least() -> f64 {
     LIMIT * if is_soak() { 0.95 } else { 0.60 }
 }
@@ -81,7 +91,12 @@ fn normal() {
     let fleet = run("normal", |_, _| {});
     assert!(whole(&fleet) >= least());
     let totals = fleet.totals();
-    assert!(totals.asked * 50 < totals.attempts, "{} questions for {} attempts", totals.asked, totals.attempts);
+    assert!(
+        totals.asked * 50 < totals.attempts,
+        "{} questions for {} attempts",
+        totals.asked,
+        totals.attempts
+    );
 }
 
 #[test]

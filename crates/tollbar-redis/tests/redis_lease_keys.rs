@@ -68,7 +68,8 @@ impl Drop for Machine {
 #[test]
 fn every_key_has_its_own_limit() {
     let server = Server::start();
-    // Large enough that the ring does not fill while the client's thread gets no processor for a second.
+    // Large enough that the ring does not fill while the client's thread gets no processor for a
+    // second.
     let options = Options { capacity: 32_768, overdraft: 2, ..Options::new(2) };
     let machines = [0, 1].map(|_| Machine::new(&server.unix(), "keys", "50/s burst 40", &options));
     machines.iter().for_each(|machine| {
@@ -82,7 +83,10 @@ fn every_key_has_its_own_limit() {
             // The first ten keys are requested all the time, the others now and then.
             if key < 10 || attempts % 50 == key as u64 % 50 {
                 let bytes = format!("192.0.2.{key}");
-                *count += machines.iter().map(|machine| u64::from(machine.check(bytes.as_bytes(), 1))).sum::<u64>();
+                *count += machines
+                    .iter()
+                    .map(|machine| u64::from(machine.check(bytes.as_bytes(), 1)))
+                    .sum::<u64>();
             }
         }
         attempts += 1;
@@ -91,7 +95,8 @@ fn every_key_has_its_own_limit() {
     let most = 40 + (since.elapsed().as_secs_f64() * 50.0) as u64 + 1;
     println!("hot {:?} of {most}, cold {:?}", &admitted[..10], &admitted[10..20]);
     assert!(admitted.iter().all(|count| *count <= most), "{admitted:?} above {most}");
-    // Hot keys come near the rate. On a machine that runs other tests, too, a quarter of it is enough.
+    // Hot keys come near the rate. On a machine that runs other tests, too, a quarter of it is
+    // enough.
     assert!(admitted[..10].iter().all(|count| *count >= most / 4), "{admitted:?}");
     assert!(admitted[10..].iter().all(|count| *count > 0), "{admitted:?}");
     assert_eq!(machines.iter().map(|machine| machine.node.stats().queue_full).sum::<u64>(), 0);
@@ -101,8 +106,9 @@ fn every_key_has_its_own_limit() {
 #[test]
 fn three_nodes_in_an_outage() {
     let options = Options { overdraft: 1, ..Options::new(3) };
-    let machines =
-        [0, 1, 2].map(|_| Machine::new("unix:/nonexistent/redis.sock", "outage", "300/s burst 60", &options));
+    let machines = [0, 1, 2].map(|_| {
+        Machine::new("unix:/nonexistent/redis.sock", "outage", "300/s burst 60", &options)
+    });
     let since = Instant::now();
     let (mut ran, mut last) = (Duration::ZERO, since);
     let mut admitted = 0_u64;
@@ -117,8 +123,13 @@ fn three_nodes_in_an_outage() {
     let rate = 300.0 * since.elapsed().as_secs_f64();
     println!("{admitted} admitted, {rate:.0} by the rate");
     assert!(admitted as f64 <= rate + 60.0, "{admitted} above {rate}");
-    assert!(admitted as f64 >= 300.0 * ran.as_secs_f64() / 2.0, "{admitted}: the nodes go on by themselves");
-    assert!(machines.iter().all(|machine| machine.node.circuit(machine.node.now()) != Circuit::Closed));
+    assert!(
+        admitted as f64 >= 300.0 * ran.as_secs_f64() / 2.0,
+        "{admitted}: the nodes go on by themselves"
+    );
+    assert!(machines
+        .iter()
+        .all(|machine| machine.node.circuit(machine.node.now()) != Circuit::Closed));
 }
 
 /// Without a store `Deny` denies and `Allow` admits.
@@ -150,8 +161,9 @@ fn back_by_itself() {
         times.push(machine.until(Circuit::Closed));
         println!("noticed after {noticed:?}, back after {:?}", times.last().expect("one"));
     }
-    // tests/lease_simulation.rs tests in virtual time how soon a node uses a store that answers again. Here it is the
-    // connection's part, some 50 ms. The best of thirty counts, because the others may have waited for a processor.
+    // tests/lease_simulation.rs tests in virtual time how soon a node uses a store that answers
+    // again. Here it is the connection's part, some 50 ms. The best of thirty counts, because the
+    // others may have waited for a processor.
     assert!(times.iter().min().expect("one") < &Duration::from_millis(200), "{times:?}");
 }
 
@@ -161,8 +173,8 @@ fn a_stopped_server_costs_nobody_a_wait() {
     let server = Server::start();
     let machine = Machine::new(&server.unix(), "stopped", "100000/s burst 20000", &Options::new(2));
     machine.until(Circuit::Closed);
-    // The scheduler delays some of the calls, and a page that comes in puts the thread to sleep. A wait for the server
-    // would be long in each try, asleep or with the processor.
+    // The scheduler delays some of the calls, and a page that comes in puts the thread to sleep. A
+    // wait for the server would be long in each try, asleep or with the processor.
     let none_was_long = |_| {
         server.pause();
         let since = Instant::now();
@@ -218,7 +230,8 @@ fn debts_are_charged() {
     assert!(client.close(&machine.node, 5000), "all was told");
     assert_eq!(machine.node.stats().owed, 0);
     let tat = server.command(&["GET", "tollbar:{debts}:k:k"]).text().parse::<u64>().expect("a TAT");
-    // A permit takes 100 ms. A store that has lost its data counts as empty as well. The node has told it after `now`.
+    // A permit takes 100 ms. A store that has lost its data counts as empty as well. The node has
+    // told it after `now`.
     assert!(tat >= now + admitted.saturating_sub(2) * 100_000, "{tat} at {now} for {admitted}");
 }
 
@@ -235,7 +248,8 @@ fn time(server: &Server) -> u64 {
 #[test]
 fn peeks() {
     let options = Options { overdraft: 40, ..Options::new(2) };
-    let node = Node::private("peeks", &"10/s burst 1000".parse().expect("a policy"), &options).expect("a node");
+    let node = Node::private("peeks", &"10/s burst 1000".parse().expect("a policy"), &options)
+        .expect("a node");
     let now = node.now();
     assert!(node.check_at(b"k", now, 7).is_allowed());
     for _ in 0..1000 {
@@ -263,19 +277,29 @@ fn costs_and_keys() {
     }
     let since = Instant::now();
     while server.keys() != 6 {
-        assert!(since.elapsed() < Duration::from_secs(30), "five keys and the epoch: {}", server.keys());
+        assert!(
+            since.elapsed() < Duration::from_secs(30),
+            "five keys and the epoch: {}",
+            server.keys()
+        );
         std::thread::sleep(Duration::from_millis(1));
     }
 }
 
-/// Two clients of one node. A silent client is displaced, and closes its connection when it runs again. When the
-/// other client ends, it asks again. A client that does not lead may end without a change of the circuit.
+/// Two clients of one node. A silent client is displaced, and closes its connection when it runs
+/// again. When the other client ends, it asks again. A client that does not lead may end without a
+/// change of the circuit.
 #[test]
 fn one_that_is_displaced_lets_go() {
     let server = Server::start();
-    let node =
-        Node::private("displaced", &"1000/s burst 200".parse().expect("a policy"), &Options::new(2)).expect("a node");
-    let client = || Client::new(&node, &Url::parse(&server.unix()).expect("a URL")).expect("a client");
+    let node = Node::private(
+        "displaced",
+        &"1000/s burst 200".parse().expect("a policy"),
+        &Options::new(2),
+    )
+    .expect("a node");
+    let client =
+        || Client::new(&node, &Url::parse(&server.unix()).expect("a URL")).expect("a client");
     let connections = || server.command(&["CLIENT", "LIST"]).text().matches("name=tollbar").count();
     // At most thirty seconds: the machine may be busy.
     let until = |what: &str, done: &mut dyn FnMut() -> bool| {
@@ -296,7 +320,11 @@ fn one_that_is_displaced_lets_go() {
     let (at, opened) = (node.now(), node.stats().opened);
     assert!(second.tick(&node) > 10 && second.fd() == -1);
     assert!(second.close(&node, 0), "it owes nothing");
-    assert_eq!((node.circuit(at), node.stats().opened), (Circuit::Closed, opened), "the first still asks");
+    assert_eq!(
+        (node.circuit(at), node.stats().opened),
+        (Circuit::Closed, opened),
+        "the first still asks"
+    );
 
     // The answer to this is one that the first never reads.
     let _ = node.check(b"k", 1);
@@ -328,6 +356,11 @@ fn a_refusal_is_reported() {
         client.fault().is_some().then(|| client.fault_text().to_string())
     });
     assert!(message.as_ref().is_some_and(|message| message.contains("NOAUTH")), "{message:?}");
-    let machine = Machine::new(&format!("{}?password=secret", server.unix()), "refused", "10/s burst 20", &options);
+    let machine = Machine::new(
+        &format!("{}?password=secret", server.unix()),
+        "refused",
+        "10/s burst 20",
+        &options,
+    );
     machine.until(Circuit::Closed);
 }

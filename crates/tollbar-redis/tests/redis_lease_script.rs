@@ -1,5 +1,5 @@
-//! Asks the script of leases in a real Redis and its arithmetic in Rust the same questions, at times that the test
-//! chooses. The answers must be equal.
+//! Asks the script of leases in a real Redis and its arithmetic in Rust the same questions, at
+//! times that the test chooses. The answers must be equal.
 
 #[path = "../../../tests/common/random.rs"]
 mod random;
@@ -14,8 +14,8 @@ use tollbar_redis::lease::bucket::{self, Grant};
 use tollbar_redis::lease::record::{Record, GRACE};
 use tollbar_redis::lease::{Options, Terms};
 
-/// The script with the test's clock in place of the server's. Keys live an hour longer, so that the server does not
-/// expire any by its own clock.
+/// The script with the test's clock in place of the server's. Keys live an hour longer, so that the
+/// server does not expire any by its own clock.
 fn script() -> String {
     let replaced = |text: String, from: &str, to: &str| {
         assert_eq!(text.matches(from).count(), 1, "{from}");
@@ -23,7 +23,11 @@ fn script() -> String {
     };
     let text = include_str!("../src/lease/lease.lua").to_string();
     let text = replaced(text, "redis.call('TIME')", "{ARGV[16], ARGV[17]}");
-    replaced(text, "'PXAT', string.format('%.0f', expires)", "'PXAT', string.format('%.0f', expires + ARGV[18])")
+    replaced(
+        text,
+        "'PXAT', string.format('%.0f', expires)",
+        "'PXAT', string.format('%.0f', expires + ARGV[18])",
+    )
 }
 
 const LONGER: i64 = 3_600_000;
@@ -46,21 +50,37 @@ impl Limit<'_> {
         let hex = |n: u64| if n == 0 { String::new() } else { format!("{n:x}") };
         // Before the time is read: a pause between the two counts as passed.
         let asked = std::time::Instant::now();
-        let real = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("a time").as_millis();
+        let real = std::time::SystemTime::now()
+            .duration_since(std::time::UNIX_EPOCH)
+            .expect("a time")
+            .as_millis();
         let longer = real as i64 - self.clock as i64 / 1000 + LONGER;
-        let args: Vec<String> =
-            [terms.num, terms.den, terms.cap, terms.debt_cap, ask.want, ask.least, ask.hint, ask.debt]
-                .iter()
-                .map(u64::to_string)
-                .chain([hex(requester.run), hex(requester.seen), hex(requester.fresh), GRACE.to_string()])
-                .chain([ask.at, ask.slack, terms.hold()].iter().map(u64::to_string))
-                .chain([(self.clock / 1_000_000).to_string(), (self.clock % 1_000_000).to_string(), longer.to_string()])
-                .collect();
+        let args: Vec<String> = [
+            terms.num,
+            terms.den,
+            terms.cap,
+            terms.debt_cap,
+            ask.want,
+            ask.least,
+            ask.hint,
+            ask.debt,
+        ]
+        .iter()
+        .map(u64::to_string)
+        .chain([hex(requester.run), hex(requester.seen), hex(requester.fresh), GRACE.to_string()])
+        .chain([ask.at, ask.slack, terms.hold()].iter().map(u64::to_string))
+        .chain([
+            (self.clock / 1_000_000).to_string(),
+            (self.clock % 1_000_000).to_string(),
+            longer.to_string(),
+        ])
+        .collect();
         let mut command = vec!["EVAL", self.script, "2", &self.epoch, &self.key];
         command.extend(args.iter().map(String::as_str));
         let reply = self.server.command(&command);
 
-        let (met, grant) = bucket::execute(self.record, self.stored, terms, ask, requester, self.clock);
+        let (met, grant) =
+            bucket::execute(self.record, self.stored, terms, ask, requester, self.clock);
         let said = |n: usize| match &reply.items()[n] {
             Raw::Int(number) => *number as u64,
             text => text.text().parse().expect("a number"),
@@ -80,7 +100,10 @@ impl Limit<'_> {
             let left = self.server.command(&["PTTL", &self.key]).int() - LONGER;
             let needed = (grant.tat - grant.now + met.record.margin) as i64 / 1000;
             let passed = asked.elapsed().as_millis() as i64 + 2;
-            assert!(left <= needed + 2 && left + passed >= needed, "it expires in {left} ms, not {needed}");
+            assert!(
+                left <= needed + 2 && left + passed >= needed,
+                "it expires in {left} ms, not {needed}"
+            );
         }
         grant
     }
@@ -104,7 +127,9 @@ fn the_script_is_the_arithmetic() {
             let policy: Policy = text.parse().expect("a policy");
             let options = Options { overdraft: 1, exact: random.one_in(2), ..Options::new(2) };
             let terms = Terms::new(&policy, &options);
-            terms.or_else(|_| Terms::new(&policy, &Options { exact: false, ..options })).expect("terms")
+            terms
+                .or_else(|_| Terms::new(&policy, &Options { exact: false, ..options }))
+                .expect("terms")
         });
         let mut limit = Limit {
             server: &server,
@@ -143,18 +168,27 @@ fn the_script_is_the_arithmetic() {
             }
             // Now and then a machine with other terms asks.
             let terms = &terms[if random.one_in(8) { random.below(3) as usize } else { kind }];
-            let around =
-                |random: &mut Rng, time: u64, by: u64| (time + random.skewed(by)).saturating_sub(random.skewed(by));
+            let around = |random: &mut Rng, time: u64, by: u64| {
+                (time + random.skewed(by)).saturating_sub(random.skewed(by))
+            };
             let ask = Ask {
                 want: if random.one_in(4) { 0 } else { 1 + random.below(terms.most.min(1000)) },
                 least: random.within(1, terms.most.min(20)),
-                hint: if random.one_in(2) { 0 } else { around(&mut random, last.tat, 2 * terms.debt_cap) },
+                hint: if random.one_in(2) {
+                    0
+                } else {
+                    around(&mut random, last.tat, 2 * terms.debt_cap)
+                },
                 debt: if random.one_in(3) { random.below(terms.most.min(50)) } else { 0 },
                 at: if random.one_in(3) { 0 } else { around(&mut random, last.now, 3_000_000) },
                 slack: terms.slack(),
             };
             let requester = Requester {
-                seen: if random.one_in(10) { random.pick(&[0, 0xdead, last.epoch]) } else { last.epoch },
+                seen: if random.one_in(10) {
+                    random.pick(&[0, 0xdead, last.epoch])
+                } else {
+                    last.epoch
+                },
                 run: if random.one_in(80) { 0xb } else { 0xa },
                 fresh: 0x1000 + round,
             };
@@ -162,9 +196,13 @@ fn the_script_is_the_arithmetic() {
             last = limit.ask(terms, &ask, &requester);
             mixed += u64::from(last.mixed);
             hinted += u64::from(ask.hint != 0 && ask.hint == last.tat);
-            cut += u64::from(before.is_some_and(|record| last.now == (ask.at + ask.slack).max(record.now)));
+            cut += u64::from(
+                before.is_some_and(|record| last.now == (ask.at + ask.slack).max(record.now)),
+            );
         }
     }
-    println!("{mixed} under other terms, {hinted} by the hint, {cut} at the time that the asker allowed");
+    println!(
+        "{mixed} under other terms, {hinted} by the hint, {cut} at the time that the asker allowed"
+    );
     assert!(mixed > 100 && hinted > 100 && cut > 100, "{mixed} {hinted} {cut}");
 }

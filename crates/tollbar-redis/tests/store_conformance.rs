@@ -1,4 +1,5 @@
-//! The behaviour of every store, tested on each: this process's memory, and a real server by TCP and by unix socket.
+//! The behaviour of every store, tested on each: this process's memory, and a real server by TCP
+//! and by unix socket.
 
 #[path = "../../../tests/common/mod.rs"]
 mod common;
@@ -9,7 +10,9 @@ use common::{away_from_edges, policy, DAY};
 use server::Server;
 use tollbar::{PolicyError, Verdict, NEVER};
 use tollbar_redis::redis::Url;
-use tollbar_redis::store::{LimitError, MemoryStore, RedisStore, Store, StoreError, KEY_MOST, NAME_MOST};
+use tollbar_redis::store::{
+    LimitError, MemoryStore, RedisStore, Store, StoreError, KEY_MOST, NAME_MOST,
+};
 
 /// All these policies refill so slowly that no permit comes back during a test.
 const POLICIES: [&str; 6] = [
@@ -53,7 +56,8 @@ suite!(
     policies_are_checked,
 );
 
-/// A permit of `5/day algo interval` comes back, and a window of a day begins, at a multiple of this.
+/// A permit of `5/day algo interval` comes back, and a window of a day begins, at a multiple of
+/// this.
 fn calm() {
     away_from_edges(DAY / 5);
 }
@@ -74,11 +78,15 @@ fn the_burst_and_no_more(mut store: impl Store) {
                 (Verdict::Allowed, left, 0),
                 "{text}"
             );
-            assert!(decision.reset_after > 0 && decision.reset_after <= 2 * DAY, "{text}: {decision:?}");
+            assert!(
+                decision.reset_after > 0 && decision.reset_after <= 2 * DAY,
+                "{text}: {decision:?}"
+            );
         }
         let decision = store.check(&limit, key, 2).unwrap();
         assert_eq!((decision.verdict, decision.remaining), (Verdict::Denied, 1), "{text}");
-        // A weighted window's count weighs on the next window, too, so early in the day the wait is longer than a day.
+        // A weighted window's count weighs on the next window, too, so early in the day the wait is
+        // longer than a day.
         let most = if text.contains("weighted") { 2 * DAY } else { DAY };
         assert!(decision.retry_after > 0 && decision.retry_after <= most, "{text}: {decision:?}");
         assert!(store.check(&limit, key, 1).unwrap().is_allowed(), "{text}");
@@ -156,7 +164,10 @@ fn up_to_takes_what_there_is(mut store: impl Store) {
 
 fn keys_and_limits_are_separate(mut store: impl Store) {
     for text in POLICIES {
-        let (one, other) = (store.limit("one", &policy(text)).unwrap(), store.limit("other", &policy(text)).unwrap());
+        let (one, other) = (
+            store.limit("one", &policy(text)).unwrap(),
+            store.limit("other", &policy(text)).unwrap(),
+        );
         let most = [b'k'; KEY_MOST];
         let (full, nearly) = (&most[..], &most[1..]);
         for key in [b"a".as_slice(), b"b", b"a b\r\n\0{}", b"\xff", full, nearly] {
@@ -191,7 +202,11 @@ fn a_limit_of_nothing_refuses(mut store: impl Store) {
     for kind in ["gcra", "interval", "fixed-window", "weighted-window", "sliding-log"] {
         let limit = store.limit("test", &policy(&format!("0/s algo {kind}"))).unwrap();
         let decision = store.check(&limit, b"key", 1).unwrap();
-        assert_eq!((decision.verdict, decision.remaining, decision.retry_after), (Verdict::Never, 0, NEVER), "{kind}");
+        assert_eq!(
+            (decision.verdict, decision.remaining, decision.retry_after),
+            (Verdict::Never, 0, NEVER),
+            "{kind}"
+        );
         assert_eq!(store.peek(&limit, b"key", 0).unwrap().verdict, Verdict::Allowed);
         assert_eq!(store.take_up_to(&limit, b"key", 7), Ok(0));
         store.reset(&limit, b"key").unwrap();
@@ -219,15 +234,20 @@ fn what_is_used_comes_back(mut store: impl Store) {
                 break decision;
             }
         };
-        assert!(refused.retry_after > 0 && refused.retry_after <= 200_000_000, "{text}: {refused:?}");
-        // A sleep has another clock than the server. In such a time they differ by far less than a millisecond.
+        assert!(
+            refused.retry_after > 0 && refused.retry_after <= 200_000_000,
+            "{text}: {refused:?}"
+        );
+        // A sleep has another clock than the server. In such a time they differ by far less than a
+        // millisecond.
         std::thread::sleep(std::time::Duration::from_nanos(refused.retry_after + 1_000_000));
         assert!(store.check(&limit, key, 5).unwrap().is_allowed(), "{text}: {refused:?}");
     }
 }
 
 fn refused_requests_may_count(mut store: impl Store) {
-    for text in ["5/day algo fixed-window count rejected", "5/day algo sliding-log count rejected"] {
+    for text in ["5/day algo fixed-window count rejected", "5/day algo sliding-log count rejected"]
+    {
         let limit = store.limit("test", &policy(text)).unwrap();
         let key = text.as_bytes();
         assert!(store.check(&limit, key, 3).unwrap().is_allowed());
@@ -260,9 +280,15 @@ fn names_and_keys_are_checked(mut store: impl Store) {
 fn policies_are_checked(store: impl Store) {
     let mut wrong = policy("5/day");
     wrong.period = 0;
-    assert_eq!(store.limit("a", &wrong).map(drop), Err(LimitError::Policy(PolicyError::PeriodZero)));
+    assert_eq!(
+        store.limit("a", &wrong).map(drop),
+        Err(LimitError::Policy(PolicyError::PeriodZero))
+    );
     let mut wrong = policy("5/day algo fixed-window");
     wrong.burst = 7;
-    assert_eq!(store.limit("a", &wrong).map(drop), Err(LimitError::Policy(PolicyError::OptionMismatch)));
+    assert_eq!(
+        store.limit("a", &wrong).map(drop),
+        Err(LimitError::Policy(PolicyError::OptionMismatch))
+    );
     assert!(store.limit("a", &policy("1/day")).is_ok());
 }

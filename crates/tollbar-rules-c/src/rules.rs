@@ -11,8 +11,8 @@ use tollbar_c::metrics::format_of;
 use tollbar_c::status::*;
 use tollbar_c::table::table_code;
 
-/// For tollbar_rules_options.flags: the states are in memory that this process shares with the processes that it
-/// forks later. Then only this process can reload.
+/// For tollbar_rules_options.flags: the states are in memory that this process shares with the
+/// processes that it forks later. Then only this process can reload.
 pub const TOLLBAR_RULES_SHARED: u32 = 1;
 
 /// Rules in force. Any number of threads may check requests while another one reloads.
@@ -39,9 +39,10 @@ unsafe impl Growable for tollbar_rules_options {
 
 const _: () = assert!(size_of::<tollbar_rules_options>() == 16);
 
-/// A field of a request. The names ":method", ":path" and ":address" are the request's method, its target as the
-/// client sent it, and the address of the connection's other end. Any other name that begins with a colon is a word
-/// of the server, for `key = "field NAME"`. All other fields are headers; their names have no case.
+/// A field of a request. The names ":method", ":path" and ":address" are the request's method, its
+/// target as the client sent it, and the address of the connection's other end. Any other name that
+/// begins with a colon is a word of the server, for `key = "field NAME"`. All other fields are
+/// headers; their names have no case.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct tollbar_rules_field {
@@ -75,11 +76,13 @@ pub struct tollbar_rules_answer {
     pub reset_after_ns: u64,
     /// The number of the set of rules that decided: each reload that succeeds adds 1.
     pub generation: u64,
-    /// The name of the rule that refuses or, in an admission, has the fewest permits left. Empty if no rule matches.
+    /// The name of the rule that refuses or, in an admission, has the fewest permits left. Empty if
+    /// no rule matches.
     pub rule: [c_char; 64],
     /// The body to answer; empty for a request that may pass.
     pub body: [c_char; 256],
-    /// Permits per period of the limit that binds, in three numbers as tollbar_http_fields wants a policy's.
+    /// Permits per period of the limit that binds, in three numbers as tollbar_http_fields wants a
+    /// policy's.
     pub limit: u64,
     /// Its period in nanoseconds. 0: no limit took part in the decision.
     pub period_ns: u64,
@@ -94,12 +97,14 @@ unsafe impl Growable for tollbar_rules_answer {
 
 const _: () = assert!(size_of::<tollbar_rules_answer>() == 392);
 
-/// Reads the rules file and puts its rules in force. A name that ends in .yaml, .yml or .json is YAML, any other is
-/// TOML. `options` may be NULL for the defaults. The caller ends `*out` with tollbar_rules_close.
+/// Reads the rules file and puts its rules in force. A name that ends in .yaml, .yml or .json is
+/// YAML, any other is TOML. `options` may be NULL for the defaults. The caller ends `*out` with
+/// tollbar_rules_close.
 ///
-/// Returns TOLLBAR_E_SYNTAX if the file has faults, TOLLBAR_E_OPEN if it cannot be read, or another error. `error`
-/// may be NULL. Otherwise the call writes a text of at most `error_size` bytes there, NUL included. The text has one
-/// line for each fault, such as `site.toml:3:11: group.a.limit: "r/y" in "5r/y"; expected a limit: a whole number`.
+/// Returns TOLLBAR_E_SYNTAX if the file has faults, TOLLBAR_E_OPEN if it cannot be read, or another
+/// error. `error` may be NULL. Otherwise the call writes a text of at most `error_size` bytes
+/// there, NUL included. The text has one line for each fault, such as
+/// `site.toml:3:11: group.a.limit: "r/y" in "5r/y"; expected a limit: a whole number`.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -139,10 +144,11 @@ pub unsafe extern "C" fn tollbar_rules_open(
     })
 }
 
-/// Decides on a request, by the tables' clock: takes its cost of all limits of all rules that it matches, or of none.
+/// Decides on a request, by the tables' clock: takes its cost of all limits of all rules that it
+/// matches, or of none.
 ///
-/// Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED or TOLLBAR_NEVER, as in `out->verdict`, or an error. With an error nothing
-/// has been charged, and the caller says whether the request passes.
+/// Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED or TOLLBAR_NEVER, as in `out->verdict`, or an error.
+/// With an error nothing has been charged, and the caller says whether the request passes.
 ///
 /// # Safety
 /// Pointers are NULL or as said; the fields' pointers have as many bytes as their lengths say.
@@ -183,9 +189,9 @@ pub unsafe extern "C" fn tollbar_rules_now(rules: *const tollbar_rules) -> u64 {
     unsafe { reference(rules) }.map_or(0, |rules| rules.rules.now())
 }
 
-/// Reads the file again and puts its rules in force as a whole. Keys of rules whose name stays keep their states.
-/// With an error the old rules stay in force; `error` is as for tollbar_rules_open. TOLLBAR_E_OWNER: the rules are
-/// shared, and another process opened them.
+/// Reads the file again and puts its rules in force as a whole. Keys of rules whose name stays keep
+/// their states. With an error the old rules stay in force; `error` is as for tollbar_rules_open.
+/// TOLLBAR_E_OWNER: the rules are shared, and another process opened them.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -205,8 +211,8 @@ pub unsafe extern "C" fn tollbar_rules_reload(
     })
 }
 
-/// tollbar_rules_reload if the file has changed since it was last read. Returns TOLLBAR_YES after a reload,
-/// TOLLBAR_NO if the file is the same, or an error, once for each change.
+/// tollbar_rules_reload if the file has changed since it was last read. Returns TOLLBAR_YES after a
+/// reload, TOLLBAR_NO if the file is the same, or an error, once for each change.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -227,15 +233,17 @@ pub unsafe extern "C" fn tollbar_rules_reload_if_changed(
     })
 }
 
-/// Lets the keys of a rule begin anew: the one of `key_length` bytes at `key`, as `keys` and `exempt` of the file
-/// write it, or all of them if `key` is NULL. Requests go on meanwhile. A reset of all keys reads every slot of the
-/// table. Sliding windows and logs get a new table, which processes that were forked before do not see.
+/// Lets the keys of a rule begin anew: the one of `key_length` bytes at `key`, as `keys` and
+/// `exempt` of the file write it, or all of them if `key` is NULL. Requests go on meanwhile. A
+/// reset of all keys reads every slot of the table. Sliding windows and logs get a new table, which
+/// processes that were forked before do not see.
 ///
-/// Returns TOLLBAR_YES, or TOLLBAR_NO if the key keeps its debt, because the table has no other slot for it.
-/// TOLLBAR_E_NO_SUCH_POLICY if no rule has the name, TOLLBAR_E_ADDRESS if the rule's key is the client's address and
-/// `key` is none, TOLLBAR_E_OUT_OF_RANGE if a key of the rule has no text, because it comes from several sources or
-/// is that of all requests. TOLLBAR_E_OWNER: all keys of shared rules, which only the process that may reload them
-/// can reset. `error` is as for tollbar_rules_open.
+/// Returns TOLLBAR_YES, or TOLLBAR_NO if the key keeps its debt, because the table has no other
+/// slot for it. TOLLBAR_E_NO_SUCH_POLICY if no rule has the name, TOLLBAR_E_ADDRESS if the rule's
+/// key is the client's address and `key` is none, TOLLBAR_E_OUT_OF_RANGE if a key of the rule has
+/// no text, because it comes from several sources or is that of all requests. TOLLBAR_E_OWNER: all
+/// keys of shared rules, which only the process that may reload them can reset. `error` is as for
+/// tollbar_rules_open.
 ///
 /// # Safety
 /// Pointers are NULL or as said, `rule` ends with NUL.
@@ -282,9 +290,9 @@ pub unsafe extern "C" fn tollbar_rules_reset(
     })
 }
 
-/// Makes this process the one that may reload shared rules, after it was forked from the process that could before.
-/// That one must not reload any more. It is for a server that reads its configuration, forks, and goes on in the
-/// child. Returns 0 or TOLLBAR_E_NULL.
+/// Makes this process the one that may reload shared rules, after it was forked from the process
+/// that could before. That one must not reload any more. It is for a server that reads its
+/// configuration, forks, and goes on in the child. Returns 0 or TOLLBAR_E_NULL.
 ///
 /// # Safety
 /// `rules` is NULL or open.
@@ -301,7 +309,8 @@ pub unsafe extern "C" fn tollbar_rules_adopt(rules: *const tollbar_rules) -> i32
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct tollbar_rules_source {
-    /// The value of the label `limit` of their series, in UTF-8. The sources of a call must have different names.
+    /// The value of the label `limit` of their series, in UTF-8. The sources of a call must have
+    /// different names.
     pub name: *const c_char,
     /// The bytes of the name.
     pub name_length: usize,
@@ -309,7 +318,8 @@ pub struct tollbar_rules_source {
     pub rules: *const tollbar_rules,
 }
 
-/// Writes the metrics of `count` rules into `buffer`, as tollbar_metrics writes those of limiters and tables:
+/// Writes the metrics of `count` rules into `buffer`, as tollbar_metrics writes those of limiters
+/// and tables:
 ///
 ///     tollbar_rule_decisions_total{rule,mode,verdict}        requests by rule: allowed by all rules, refused by this one, missing a key, exempt
 ///     tollbar_shadow_disagreements_total{rule,of,would}      requests that a shadow would refuse or allow, and that were decided otherwise
@@ -318,8 +328,9 @@ pub struct tollbar_rules_source {
 ///     tollbar_rules_generation                               the number of the set of rules in force
 ///     tollbar_rules_last_reload_failed                       1 if the last reload failed, so that the former rules are in force, else 0
 ///
-/// The label `limit` of each is the source's name, `mode` is enforced or shadow, and no key is a label. Shared rules
-/// count the requests of all processes. tollbar_metrics has `format`, `length`, the most of `count`, and the errors.
+/// The label `limit` of each is the source's name, `mode` is enforced or shadow, and no key is a
+/// label. Shared rules count the requests of all processes. tollbar_metrics has `format`, `length`,
+/// the most of `count`, and the errors.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -342,7 +353,8 @@ pub unsafe extern "C" fn tollbar_rules_metrics(
             // SAFETY: below `count`, and the array has as many by the caller's promise.
             let source = unsafe { &*sources.add(n) };
             // SAFETY: by the caller's promise.
-            let (name, rules) = unsafe { (bytes(source.name, source.name_length)?, reference(source.rules)?) };
+            let (name, rules) =
+                unsafe { (bytes(source.name, source.name_length)?, reference(source.rules)?) };
             let name = core::str::from_utf8(name).map_err(|_| TOLLBAR_E_OUT_OF_RANGE)?;
             Ok((name, &rules.rules))
         };
@@ -388,7 +400,12 @@ unsafe fn decide(
         // SAFETY: below `count`, and the array has as many by the caller's promise.
         let field = unsafe { &*fields.add(n) };
         // SAFETY: by the caller's promise.
-        Ok(unsafe { Field::new(bytes(field.name, field.name_length)?, bytes(field.value, field.value_length)?) })
+        Ok(unsafe {
+            Field::new(
+                bytes(field.name, field.name_length)?,
+                bytes(field.value, field.value_length)?,
+            )
+        })
     };
     let mut usual = [Field::default(); USUAL_FIELDS];
     let many: Vec<Field<'_>>;
@@ -408,7 +425,8 @@ unsafe fn decide(
         Some(now) => rules.check_at(request, now),
         None => rules.check(request),
     };
-    // tollbar_rules_open refuses a file under which a request has too many limits. So a table is damaged.
+    // tollbar_rules_open refuses a file under which a request has too many limits. So a table is
+    // damaged.
     let answer = answer.map_err(|_| TOLLBAR_E_CORRUPT)?;
     if !out.is_null() {
         // SAFETY: by the caller's promise.
@@ -439,8 +457,12 @@ fn of(answer: &Answer) -> tollbar_rules_answer {
         let bound = http::Limit::new(b"", policy, decision);
         (out.limit, out.period_ns, out.burst) = (bound.limit, bound.period, bound.burst);
     }
-    // The reader of the file has refused names above 63 bytes and bodies above 255, so a NUL always follows.
-    out.rule.iter_mut().zip(answer.rule().unwrap_or("").bytes()).for_each(|(to, from)| *to = from as c_char);
+    // The reader of the file has refused names above 63 bytes and bodies above 255, so a NUL always
+    // follows.
+    out.rule
+        .iter_mut()
+        .zip(answer.rule().unwrap_or("").bytes())
+        .for_each(|(to, from)| *to = from as c_char);
     out.body.iter_mut().zip(answer.body().bytes()).for_each(|(to, from)| *to = from as c_char);
     out
 }

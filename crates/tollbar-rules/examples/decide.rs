@@ -1,5 +1,5 @@
-//! Decides on requests of ffi-tests/rules/requests.py by a rules file, and prints "VERDICT STATUS RULE REMAINING" for
-//! each. A second argument is the file for the metrics in the end.
+//! Decides on requests of ffi-tests/rules/requests.py by a rules file, and prints "VERDICT STATUS
+//! RULE REMAINING" for each. A second argument is the file for the metrics in the end.
 //! `cargo run --package tollbar-rules --example decide -- examples/rules/site.toml <requests`.
 
 use std::io::{BufRead, Write};
@@ -16,7 +16,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let now = std::str::from_utf8(values.next().unwrap_or_default())?.parse()?;
         let names = [":method", ":path", ":address", "X-Api-Key", ":account"];
         let fields = names.iter().zip(values).filter(|(_, value)| *value != b"-");
-        let request: Vec<Field<'_>> = fields.map(|(name, value)| Field::new(name.as_bytes(), value)).collect();
+        let request: Vec<Field<'_>> =
+            fields.map(|(name, value)| Field::new(name.as_bytes(), value)).collect();
         let answer = rules.check_at(&request, now)?;
         let decision = answer.decision();
         writeln!(

@@ -24,7 +24,8 @@ impl Decided {
             Verdict::Allowed => (u64::MAX, 0),
             _ => (0, tollbar::NEVER),
         };
-        let decision = Decision { verdict, reason, remaining, retry_after, reset_after: 0, bound: 0 };
+        let decision =
+            Decision { verdict, reason, remaining, retry_after, reset_after: 0, bound: 0 };
         Decided { decision, rule, policy: None }
     }
 
@@ -49,8 +50,9 @@ impl Time {
         Time { tables: now, unix: now.saturating_add(TIME_ZERO) }
     }
 
-    /// A Unix time. Tables with the usual clock get it as it is, because a log may be older than [`TIME_ZERO`]. Their
-    /// windows begin at the same instants, because `TIME_ZERO` is a whole number of days and weeks.
+    /// A Unix time. Tables with the usual clock get it as it is, because a log may be older than
+    /// [`TIME_ZERO`]. Their windows begin at the same instants, because `TIME_ZERO` is a whole
+    /// number of days and weeks.
     pub fn of_unix(unix: u64) -> Time {
         Time { tables: unix, unix }
     }
@@ -106,15 +108,20 @@ impl Charge<'_> {
     /// Charges all limits of these rules or none. `None` if there are no limits.
     pub fn take(&self, parts: &LimitedRules, keys: &[u8]) -> Result<Option<Decided>, ManyError> {
         match self.take_with(parts, keys, true) {
-            // A reload has changed the classes of a policy, and this request still has the set of before. It is
-            // decided without a class.
+            // A reload has changed the classes of a policy, and this request still has the set of
+            // before. It is decided without a class.
             Err(error) if is_of_class(error) => self.take_with(parts, keys, false),
             result => result,
         }
     }
 
     /// Whether the limits of all rules but this one would admit the request. Charges nothing.
-    pub fn admits_without(&self, rule: usize, parts: &LimitedRules, keys: &[u8]) -> Result<bool, ManyError> {
+    pub fn admits_without(
+        &self,
+        rule: usize,
+        parts: &LimitedRules,
+        keys: &[u8],
+    ) -> Result<bool, ManyError> {
         let of_others = |classes| {
             let mut several = Several::new(None);
             for part in parts.all().iter().filter(|part| part.rule != rule) {
@@ -128,7 +135,12 @@ impl Charge<'_> {
         }
     }
 
-    fn take_with(&self, parts: &LimitedRules, keys: &[u8], classes: bool) -> Result<Option<Decided>, ManyError> {
+    fn take_with(
+        &self,
+        parts: &LimitedRules,
+        keys: &[u8],
+        classes: bool,
+    ) -> Result<Option<Decided>, ManyError> {
         let mut several = Several::new(None);
         // For each limit its part, its rule and its number there.
         let mut of = [(0, 0, 0); LIMITS_MOST];
@@ -159,7 +171,8 @@ impl Charge<'_> {
         classes: bool,
         mut added: impl FnMut(usize) -> Result<(), ManyError>,
     ) -> Result<(), ManyError> {
-        let (rule, key, asked) = (&self.set.rules()[part.rule], bytes(keys, &part.key), bytes(keys, &part.class));
+        let (rule, key, asked) =
+            (&self.set.rules()[part.rule], bytes(keys, &part.key), bytes(keys, &part.class));
         let cost = self.set.cost(part.rule, self.route);
         for (n, home) in self.set.homes[part.rule].iter().enumerate() {
             let (table, id) = home.table(self.shared);
@@ -181,5 +194,8 @@ fn bytes<'a>(keys: &'a [u8], place: &Range<usize>) -> &'a [u8] {
 
 /// Whether a limit has no class of that name.
 fn is_of_class(error: ManyError) -> bool {
-    matches!(error, ManyError::Class(_) | ManyError::Table(_, RequestError::Policy(PolicyError::NoSuchClass)))
+    matches!(
+        error,
+        ManyError::Class(_) | ManyError::Table(_, RequestError::Policy(PolicyError::NoSuchClass))
+    )
 }

@@ -22,8 +22,8 @@ use tollbar::{Decision, Policy, Reason, Verdict};
 pub struct Options {
     /// How many keys can have a debt at one time. A key counts once for each of its limits.
     pub keys: u64,
-    /// The states are in memory that this process shares with the processes that it forks later. Then only this
-    /// process can reload.
+    /// The states are in memory that this process shares with the processes that it forks later.
+    /// Then only this process can reload.
     pub shared: bool,
     /// The seed of the tables' hash. `None` is a random seed.
     pub seed: Option<u64>,
@@ -80,8 +80,8 @@ pub struct Answer {
 }
 
 impl Rules {
-    /// Reads the rules file and puts its rules in force. A name that ends in `.yaml`, `.yml` or `.json` is YAML, any
-    /// other is TOML.
+    /// Reads the rules file and puts its rules in force. A name that ends in `.yaml`, `.yml` or
+    /// `.json` is YAML, any other is TOML.
     ///
     /// # Errors
     /// [`LoadError`]: the file cannot be read, has problems, or no table can be made for it.
@@ -106,8 +106,8 @@ impl Rules {
         let mut table = TableOptions::new(options.keys);
         table.missing = TableMissing::Report;
         table.seed = options.seed;
-        // C5: room for twice as many, so that a reload can bring new ones. A file has at most half of what a table
-        // can have.
+        // C5: room for twice as many, so that a reload can bring new ones. A file has at most half
+        // of what a table can have.
         table.overrides = (2 * file.policies_of_keys()).max(OVERRIDES_LEAST) as _;
         let wrong = |error| LoadError::table(name, error);
         let mut store = Store::open(&table, options.shared).map_err(wrong)?;
@@ -126,8 +126,8 @@ impl Rules {
     /// Decides on a request by the tables' clock.
     ///
     /// # Errors
-    /// [`ManyError`]: a table is damaged. The call has charged nothing, and its caller decides whether the request
-    /// passes.
+    /// [`ManyError`]: a table is damaged. The call has charged nothing, and its caller decides
+    /// whether the request passes.
     pub fn check(&self, request: &[Field<'_>]) -> Result<Answer, ManyError> {
         self.decide(request, None)
     }
@@ -141,9 +141,9 @@ impl Rules {
     }
 
     /// [`Rules::check`] at the caller's Unix time in nanoseconds, which may be before
-    /// [`TIME_ZERO`](tollbar::clock::TIME_ZERO): for the replay of a log. Each limit decides as it would at that time
-    /// by [`Rules::check`]. Rules that are checked by this call must be checked by this call only, because their
-    /// tables count from another zero.
+    /// [`TIME_ZERO`](tollbar::clock::TIME_ZERO): for the replay of a log. Each limit decides as it
+    /// would at that time by [`Rules::check`]. Rules that are checked by this call must be checked
+    /// by this call only, because their tables count from another zero.
     ///
     /// # Errors
     /// As [`Rules::check`].
@@ -151,7 +151,8 @@ impl Rules {
         self.decide(request, Some(Time::of_unix(unix)))
     }
 
-    /// The time of the tables' clock: nanoseconds of UTC since [`TIME_ZERO`](tollbar::clock::TIME_ZERO).
+    /// The time of the tables' clock: nanoseconds of UTC since
+    /// [`TIME_ZERO`](tollbar::clock::TIME_ZERO).
     pub fn now(&self) -> u64 {
         self.table.now()
     }
@@ -199,19 +200,20 @@ impl Rules {
         let refusing = taken.and_then(|taken| taken.refusing());
         for &rule in matching.rules() {
             let shadows = set.shadows_of(rule);
-            // A shadow decides on the requests that all other rules than its own admit: those that would reach its
-            // limit in that rule's place. Without shadows nothing is asked.
+            // A shadow decides on the requests that all other rules than its own admit: those that
+            // would reach its limit in that rule's place. Without shadows nothing is asked.
             let reaches = !shadows.is_empty()
                 && (refusing.is_none()
-                    || refusing == Some(rule) && charge.admits_without(rule, &parts, keys).unwrap_or(false));
+                    || refusing == Some(rule)
+                        && charge.admits_without(rule, &parts, keys).unwrap_or(false));
             for &shadow in shadows.iter().filter(|_| reaches) {
                 let part = set.part(shadow, &seen, keys);
                 set.tally(shadow, &part);
                 if let Part::Limited(key) = part {
                     let mut alone = LimitedRules::default();
                     alone.push(shadow, key, set.class(shadow, &seen, keys));
-                    // A shadow's decision does not change the answer. The table counts it. An error is left out,
-                    // because the shadow refuses nothing.
+                    // A shadow's decision does not change the answer. The table counts it. An error
+                    // is left out, because the shadow refuses nothing.
                     if let Ok(Some(by_shadow)) = charge.take(&alone, keys) {
                         set.compare(refusing, rule, shadow, by_shadow.decision.is_allowed());
                     }
@@ -225,12 +227,13 @@ impl Rules {
         })
     }
 
-    /// Reads the file again and puts its rules in force, all at once. Keys of rules whose name stays keep their
-    /// states: under another policy they keep the permits that they have left. Only a sliding window or log with
-    /// another policy begins anew.
+    /// Reads the file again and puts its rules in force, all at once. Keys of rules whose name
+    /// stays keep their states: under another policy they keep the permits that they have left.
+    /// Only a sliding window or log with another policy begins anew.
     ///
-    /// Each request is matched either by the old set or by the new one. The table gets a changed policy a moment
-    /// before the new set is in force, so a request that the old set matches may be decided under the new policy.
+    /// Each request is matched either by the old set or by the new one. The table gets a changed
+    /// policy a moment before the new set is in force, so a request that the old set matches may be
+    /// decided under the new policy.
     ///
     /// # Errors
     /// [`LoadError`]. The rules in force stay as they were.
@@ -238,8 +241,8 @@ impl Rules {
         let Some(path) = &self.path else { return Err(LoadError::NoFile) };
         let mut store = self.lock_store().map_err(LoadError::OtherProcess)?;
         let reloaded = crate::load::text(path).and_then(|(text, stamp)| {
-            // The stamp is stored before the text is parsed, so `reload_if_changed` reads a file with problems only
-            // once.
+            // The stamp is stored before the text is parsed, so `reload_if_changed` reads a file
+            // with problems only once.
             *self.stamp.lock().unwrap_or_else(PoisonError::into_inner) = stamp;
             self.change(&mut store, &text, Format::of(path), path)
         });
@@ -248,14 +251,14 @@ impl Rules {
         reloaded
     }
 
-    /// Whether the last [`Rules::reload`] of this process failed, so that other rules are in force than those of the
-    /// file.
+    /// Whether the last [`Rules::reload`] of this process failed, so that other rules are in force
+    /// than those of the file.
     pub fn has_failed_to_reload(&self) -> bool {
         self.reload_failed.load(Ordering::Relaxed)
     }
 
-    /// [`Rules::reload`] if the file has changed since it was last read: another file in its place, as after a change
-    /// of a symbolic link, another length, or another time.
+    /// [`Rules::reload`] if the file has changed since it was last read: another file in its place,
+    /// as after a change of a symbolic link, another length, or another time.
     ///
     /// # Errors
     /// As [`Rules::reload`], once for each change.
@@ -277,12 +280,13 @@ impl Rules {
         self.change(&mut store, text, format, Path::new("rules"))
     }
 
-    /// Makes this process the one that may reload shared rules. It is for a server that reads its configuration,
-    /// forks, and goes on in the child: the process that could reload before must not do so any more, nor end the
-    /// rules.
+    /// Makes this process the one that may reload shared rules. It is for a server that reads its
+    /// configuration, forks, and goes on in the child: the process that could reload before must
+    /// not do so any more, nor end the rules.
     pub fn adopt(&self) {
         if let Some(owner) = &self.owner {
-            // Relaxed, because only this process reads the number: a forked process has a copy of its own.
+            // Relaxed, because only this process reads the number: a forked process has a copy of
+            // its own.
             owner.store(this_process(), Ordering::Relaxed);
         }
     }
@@ -297,18 +301,24 @@ impl Rules {
         &self.table
     }
 
-    /// Locks the store. If the rules are shared, only the process that opened them may; the error is that process's
-    /// number.
+    /// Locks the store. If the rules are shared, only the process that opened them may; the error
+    /// is that process's number.
     pub(crate) fn lock_store(&self) -> Result<MutexGuard<'_, Store>, u32> {
         match self.owner.as_ref().map(|owner| owner.load(Ordering::Relaxed)) {
             Some(owner) if owner != this_process() => Err(owner as u32),
-            // If a thread panicked in a reload, the mutex is poisoned and the old set is in force, so the lock can be
-            // used.
+            // If a thread panicked in a reload, the mutex is poisoned and the old set is in force,
+            // so the lock can be used.
             _ => Ok(self.store.lock().unwrap_or_else(PoisonError::into_inner)),
         }
     }
 
-    fn change(&self, store: &mut Store, text: &str, format: Format, name: &Path) -> Result<Reloaded, LoadError> {
+    fn change(
+        &self,
+        store: &mut Store,
+        text: &str,
+        format: Format,
+        name: &Path,
+    ) -> Result<Reloaded, LoadError> {
         let file = crate::load::parse(text, format, name)?;
         let keys = file.policies_of_keys();
         if keys > store.overrides() {
@@ -325,12 +335,14 @@ impl Rules {
             ));
         }
         let old = self.set.load_full();
-        let (set, reloaded) = store.change(file, Some(&old)).map_err(|error| LoadError::table(name, error))?;
+        let (set, reloaded) =
+            store.change(file, Some(&old)).map_err(|error| LoadError::table(name, error))?;
         self.put_in_force(set);
         Ok(reloaded)
     }
 
-    /// How many keys the tables of the rules in force have forgotten, because they had no slot for another one.
+    /// How many keys the tables of the rules in force have forgotten, because they had no slot for
+    /// another one.
     pub fn evicted(&self) -> u64 {
         self.sum(|stats| stats.evicted)
     }
@@ -340,7 +352,8 @@ impl Rules {
         self.sum(|stats| stats.reasons.banned)
     }
 
-    /// How many requests the rules in force have refused for the permits that they leave to other classes.
+    /// How many requests the rules in force have refused for the permits that they leave to other
+    /// classes.
     pub fn reserved(&self) -> u64 {
         self.sum(|stats| stats.reasons.reserve)
     }
@@ -348,12 +361,13 @@ impl Rules {
     /// The sum of a statistic over the tables of the rules in force.
     fn sum(&self, of: impl Fn(&Stats) -> u64) -> u64 {
         let set = self.set.load();
-        let own = set.homes.iter().flatten().filter_map(|home| Some(of(&home.own_table()?.stats())));
+        let own =
+            set.homes.iter().flatten().filter_map(|home| Some(of(&home.own_table()?.stats())));
         of(&self.table.stats()) + own.sum::<u64>()
     }
 
-    /// The decisions of each rule since it was added. A limit whose keys have begun anew ([`Reloaded::anew`]) counts
-    /// from then on.
+    /// The decisions of each rule since it was added. A limit whose keys have begun anew
+    /// ([`Reloaded::anew`]) counts from then on.
     pub fn counts(&self) -> Vec<RuleCounts> {
         let store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
         let set = self.set.load();
@@ -363,10 +377,13 @@ impl Rules {
                 let (table, id) = home.table(&self.table);
                 let all = table.counts(id).unwrap_or_default();
                 let before = match home {
-                    Home::Shared(id) => store.counted.get(&id.number()).copied().unwrap_or_default(),
+                    Home::Shared(id) => {
+                        store.counted.get(&id.number()).copied().unwrap_or_default()
+                    }
                     Home::Own(_) | Home::Calendar(_) => Default::default(),
                 };
-                // A request counts as admitted at each of its limits, and as refused at one of them.
+                // A request counts as admitted at each of its limits, and as refused at one of
+                // them.
                 if limit == 0 {
                     counts.allowed = all.allowed - before.allowed;
                 }
@@ -380,7 +397,8 @@ impl Rules {
     }
 }
 
-/// The answer to a request with several values of its key, under a rule that admits requests without one.
+/// The answer to a request with several values of its key, under a rule that admits requests
+/// without one.
 static AMBIGUOUS: Refusal = Refusal { status: 403, body: String::new() };
 
 /// The least number of policies of keys for which a table has room.
@@ -416,14 +434,14 @@ impl Answer {
         &self.decided.decision
     }
 
-    /// The name of the binding rule: the one that refuses or, in an admission, the one with the fewest permits left.
-    /// `None` if no rule matches.
+    /// The name of the binding rule: the one that refuses or, in an admission, the one with the
+    /// fewest permits left. `None` if no rule matches.
     pub fn rule(&self) -> Option<&str> {
         Some(&self.set.rules().get(self.decided.rule?)?.name)
     }
 
-    /// The policy of the binding limit: that of the key, if the rule has one for it. `None` if no limit took part in
-    /// the decision.
+    /// The policy of the binding limit: that of the key, if the rule has one for it. `None` if no
+    /// limit took part in the decision.
     pub fn policy(&self) -> Option<&Policy> {
         self.decided.policy.as_ref()
     }
@@ -456,8 +474,8 @@ impl Answer {
     }
 }
 
-/// This process: its number in the lower half, and in the upper half what tells it from a child that has the same
-/// number in another PID namespace.
+/// This process: its number in the lower half, and in the upper half what tells it from a child
+/// that has the same number in another PID namespace.
 fn this_process() -> u64 {
     u64::from(generation()) << 32 | u64::from(std::process::id())
 }

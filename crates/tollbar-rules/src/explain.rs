@@ -5,7 +5,8 @@ use crate::rule::{Missing, Role, Rule, RuleFile};
 use crate::set::{Part, Set};
 use std::fmt::Write;
 
-/// Says line by line which rules take part in a request, with their keys, costs and limits, and why the others do not.
+/// Says line by line which rules take part in a request, with their keys, costs and limits, and why
+/// the others do not.
 pub fn explain(file: &RuleFile, request: &[Field<'_>]) -> String {
     let set = Set::new(file.clone(), vec![Vec::new(); file.rules.len()], Vec::new(), 1);
     let seen = set.see(request);
@@ -33,13 +34,23 @@ pub fn explain(file: &RuleFile, request: &[Field<'_>]) -> String {
         let part = set.part(n, &seen, &mut key);
         let cost = set.cost(n, matching.route);
         let _ = match part {
-            Part::NoLimit => writeln!(out, "yes, without a limit of its own{}", cost_of_route(rule)),
+            Part::NoLimit => {
+                writeln!(out, "yes, without a limit of its own{}", cost_of_route(rule))
+            }
             Part::Exempt => writeln!(out, "exempt, and not charged"),
-            Part::MissingAllowed => writeln!(out, "no key ({}), so it does not limit the request", rule.key),
-            Part::Ambiguous => writeln!(out, "several values of the key ({}), so it refuses the request", rule.key),
+            Part::MissingAllowed => {
+                writeln!(out, "no key ({}), so it does not limit the request", rule.key)
+            }
+            Part::Ambiguous => {
+                writeln!(out, "several values of the key ({}), so it refuses the request", rule.key)
+            }
             Part::MissingDenied => match &rule.missing {
                 Missing::Deny(refusal) => {
-                    writeln!(out, "no key ({}): answers {} {:?}", rule.key, refusal.status, refusal.body)
+                    writeln!(
+                        out,
+                        "no key ({}): answers {} {:?}",
+                        rule.key, refusal.status, refusal.body
+                    )
                 }
                 Missing::Allow => writeln!(out),
             },
@@ -56,7 +67,10 @@ pub fn explain(file: &RuleFile, request: &[Field<'_>]) -> String {
 fn limits(rule: &Rule, key: &[u8], cost: u64) -> String {
     let own = rule.keys.iter().find(|(own, _)| own == key).map(|(_, policies)| policies);
     let policies: Vec<String> = match own {
-        Some(policies) => policies.iter().map(|policy| format!("{policy:?}", policy = policy.to_string())).collect(),
+        Some(policies) => policies
+            .iter()
+            .map(|policy| format!("{policy:?}", policy = policy.to_string()))
+            .collect(),
         None => rule.limits.iter().map(|limit| format!("{:?}", limit.policy.to_string())).collect(),
     };
     let whose = if own.is_some() { " (the key's own)" } else { "" };
@@ -72,9 +86,14 @@ fn class(rule: &Rule, key: &[u8], asked: &[u8]) -> String {
     let of_limit = |n| Some((rule.class.as_ref()?, rule.class(n, key, asked)?));
     match (0..rule.limits.len()).find_map(of_limit) {
         None => String::new(),
-        Some((class, name)) if name.as_bytes() == asked => format!("; of class {name} ({})", class.source),
+        Some((class, name)) if name.as_bytes() == asked => {
+            format!("; of class {name} ({})", class.source)
+        }
         Some((class, name)) if asked.is_empty() => {
-            format!("; of class {name}, which has the greatest reserve, because it names none ({})", class.source)
+            format!(
+                "; of class {name}, which has the greatest reserve, because it names none ({})",
+                class.source
+            )
         }
         Some((class, name)) => {
             let asked = plain(asked);
@@ -87,7 +106,13 @@ fn cost_of_route(rule: &Rule) -> String {
     rule.cost.map_or(String::new(), |cost| format!("; the request costs {cost}"))
 }
 
-fn reason(set: &Set, number: usize, rule: &Rule, seen: &crate::request::Seen<'_>, route: Option<usize>) -> String {
+fn reason(
+    set: &Set,
+    number: usize,
+    rule: &Rule,
+    seen: &crate::request::Seen<'_>,
+    route: Option<usize>,
+) -> String {
     if let Role::Shadow(of) = rule.role {
         return format!("{} takes no part", set.rules()[of].name);
     }
@@ -98,7 +123,9 @@ fn reason(set: &Set, number: usize, rule: &Rule, seen: &crate::request::Seen<'_>
         return format!("its method is {}", rule.methods.join(", "));
     }
     match route.map(|route| &set.rules()[route]) {
-        Some(route) if route.replaces.contains(&number) => format!("route {} replaces it", route.name),
+        Some(route) if route.replaces.contains(&number) => {
+            format!("route {} replaces it", route.name)
+        }
         Some(route) => format!("route {} is nearer", route.name),
         None => "another route is nearer".to_owned(),
     }

@@ -7,7 +7,8 @@ use std::net::IpAddr;
 use tollbar::address;
 use tollbar::prefix::Prefix;
 
-/// A key: one part, or several that are joined. A part is the first of its sources that the request has.
+/// A key: one part, or several that are joined. A part is the first of its sources that the request
+/// has.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Key {
     parts: Vec<Vec<Source>>,
@@ -27,8 +28,8 @@ pub(crate) enum Written {
 pub enum Source {
     /// All requests have one key.
     All,
-    /// An empty part of a key of several parts, for a request without the sources before it. A key of nothing but
-    /// such parts is none.
+    /// An empty part of a key of several parts, for a request without the sources before it. A key
+    /// of nothing but such parts is none.
     Nothing,
     /// The first bits of the client's address: of IPv4, and of IPv6.
     Address(u8, u8),
@@ -42,8 +43,8 @@ pub enum Source {
     Field(String),
 }
 
-/// The prefix lengths of `address` without numbers: a whole IPv4 address, and of IPv6 the /64 that a host usually has
-/// for itself.
+/// The prefix lengths of `address` without numbers: a whole IPv4 address, and of IPv6 the /64 that
+/// a host usually has for itself.
 const PREFIXES: (u8, u8) = (32, 64);
 const EXPECTED: &str =
     "address, address/32/64, header NAME, cookie NAME, path NAME, field NAME or all; two with | between them for the first that is there; nothing as the last of a part";
@@ -60,7 +61,8 @@ impl Key {
             for text in text.split('|') {
                 let begin = at + text.len() - text.trim_start().len();
                 at += text.len() + 1;
-                let source = Source::parse(text.trim(), pattern).map_err(|expected| (n, begin, expected))?;
+                let source =
+                    Source::parse(text.trim(), pattern).map_err(|expected| (n, begin, expected))?;
                 if sources.last() == Some(&Source::Nothing)
                     || source == Source::Nothing && (sources.is_empty() || texts.len() == 1)
                 {
@@ -82,7 +84,8 @@ impl Key {
         self.parts.iter().flatten()
     }
 
-    /// Whether a client can have another key with every request, because it chooses some part of the key.
+    /// Whether a client can have another key with every request, because it chooses some part of
+    /// the key.
     pub fn is_chosen_by_client(&self) -> bool {
         self.parts.iter().any(|part| part.iter().any(Source::is_chosen_by_client))
     }
@@ -103,14 +106,16 @@ impl Key {
         for part in &self.parts {
             let begin = out.len();
             if joined {
-                // Room for the part's length. With the lengths, two different lists of parts never have the same bytes.
+                // Room for the part's length. With the lengths, two different lists of parts never
+                // have the same bytes.
                 out.extend_from_slice(&[0; 4]);
             }
             let mut written = Written::Missing;
             for (n, source) in (0u8..).zip(part) {
                 let before = out.len();
                 if part.len() > 1 {
-                    // The source's number, so that a cookie with the bytes of an address is not the address's key.
+                    // The source's number, so that a cookie with the bytes of an address is not the
+                    // address's key.
                     out.push(n);
                 }
                 written = source.write(request, out);
@@ -135,7 +140,8 @@ impl Key {
         }
     }
 
-    /// Writes the value of the first source that the request has behind the bytes in `out`, and nothing if it has none.
+    /// Writes the value of the first source that the request has behind the bytes in `out`, and
+    /// nothing if it has none.
     pub(crate) fn write_value(&self, request: &Seen<'_>, out: &mut Vec<u8>) {
         let _ = self.sources().any(|source| source.write(request, out) == Written::Key);
     }
@@ -150,12 +156,12 @@ impl Key {
         matches!(self.only(), Some(Source::Path(..)))
     }
 
-    /// The bytes of a key that the rules file names: of one source only. `None` for a text that is no address.
+    /// The bytes of a key that the rules file names: of one source only. `None` for a text that is
+    /// no address.
     pub(crate) fn named(&self, text: &str) -> Option<Vec<u8>> {
         match self.only()? {
-            Source::Address(v4, v6) => {
-                address_key(address::parse(text.as_bytes())?, *v4, *v6).map(|key| key.as_bytes().to_vec())
-            }
+            Source::Address(v4, v6) => address_key(address::parse(text.as_bytes())?, *v4, *v6)
+                .map(|key| key.as_bytes().to_vec()),
             Source::All => None,
             _ => (!text.is_empty()).then(|| text.as_bytes().to_vec()),
         }
@@ -164,8 +170,10 @@ impl Key {
 
 impl Source {
     fn parse(text: &str, pattern: &Pattern) -> Result<Source, &'static str> {
-        let (word, name) = text.split_once([' ', '\t']).map_or((text, ""), |(word, name)| (word, name.trim()));
-        let is_name = !name.is_empty() && name.bytes().all(|b| b.is_ascii_graphic() && !b"=;:,|".contains(&b));
+        let (word, name) =
+            text.split_once([' ', '\t']).map_or((text, ""), |(word, name)| (word, name.trim()));
+        let is_name = !name.is_empty()
+            && name.bytes().all(|b| b.is_ascii_graphic() && !b"=;:,|".contains(&b));
         match word {
             "all" if name.is_empty() => Ok(Source::All),
             "nothing" if name.is_empty() => Ok(Source::Nothing),
@@ -196,7 +204,8 @@ impl Source {
             Source::All => Said::One(b"*"),
             Source::Nothing => Said::One(b""),
             Source::Address(v4, v6) => {
-                let Some(key) = request.client().and_then(|address| address_key(address, *v4, *v6)) else {
+                let Some(key) = request.client().and_then(|address| address_key(address, *v4, *v6))
+                else {
                     return Written::Missing;
                 };
                 out.extend_from_slice(key.as_bytes());
@@ -205,7 +214,9 @@ impl Source {
             Source::Header(name) | Source::Field(name) => request.field(name),
             Source::Cookie(name) => request.cookie(name),
             Source::Path(_, at) => {
-                let Some(segment) = segments(&request.path).nth(*at) else { return Written::Missing };
+                let Some(segment) = segments(&request.path).nth(*at) else {
+                    return Written::Missing;
+                };
                 out.extend_from_slice(segment);
                 return Written::Key;
             }
@@ -268,10 +279,13 @@ mod tests {
     }
 
     fn of(texts: &[&str], fields: &[(&str, &str)]) -> Option<Vec<u8>> {
-        let fields: Vec<Field<'_>> =
-            fields.iter().map(|(name, value)| Field::new(name.as_bytes(), value.as_bytes())).collect();
+        let fields: Vec<Field<'_>> = fields
+            .iter()
+            .map(|(name, value)| Field::new(name.as_bytes(), value.as_bytes()))
+            .collect();
         let mut out = Vec::new();
-        (key(texts).write(&Seen::new(&fields, &[], Default::default()), &mut out) == Written::Key).then_some(out)
+        (key(texts).write(&Seen::new(&fields, &[], Default::default()), &mut out) == Written::Key)
+            .then_some(out)
     }
 
     #[test]
@@ -312,12 +326,15 @@ mod tests {
         assert_ne!(either(&[("a", "x")]), either(&[("b", "x")]));
     }
 
-    /// B7: which value a server takes is not known, and a client that varies one must not get a key for each.
+    /// B7: which value a server takes is not known, and a client that varies one must not get a key
+    /// for each.
     #[test]
     fn several_values_are_no_key() {
         let written = |text: &str, fields: &[(&str, &str)]| {
-            let fields: Vec<Field<'_>> =
-                fields.iter().map(|(name, value)| Field::new(name.as_bytes(), value.as_bytes())).collect();
+            let fields: Vec<Field<'_>> = fields
+                .iter()
+                .map(|(name, value)| Field::new(name.as_bytes(), value.as_bytes()))
+                .collect();
             key(&[text]).write(&Seen::new(&fields, &[], Default::default()), &mut Vec::new())
         };
         for (text, fields, wanted) in [
@@ -336,9 +353,16 @@ mod tests {
     /// B1: as nginx joins variables, of which some may be empty.
     #[test]
     fn parts_may_be_empty_but_not_all() {
-        let joined = |fields: &[(&str, &str)]| of(&["header a | nothing", "header b | nothing"], fields);
-        let keys = [joined(&[("a", "x")]), joined(&[("b", "x")]), joined(&[("a", "x"), ("b", "x")])];
-        assert!(keys.iter().all(Option::is_some) && keys[0] != keys[1] && keys[1] != keys[2] && keys[0] != keys[2]);
+        let joined =
+            |fields: &[(&str, &str)]| of(&["header a | nothing", "header b | nothing"], fields);
+        let keys =
+            [joined(&[("a", "x")]), joined(&[("b", "x")]), joined(&[("a", "x"), ("b", "x")])];
+        assert!(
+            keys.iter().all(Option::is_some)
+                && keys[0] != keys[1]
+                && keys[1] != keys[2]
+                && keys[0] != keys[2]
+        );
         assert_eq!(joined(&[]), None);
         assert!(of(&["all", "header b | nothing"], &[]).is_some());
         // The two bytes of an empty value are not those of a value that a client could send.
@@ -361,7 +385,11 @@ mod tests {
             (&["all", "nothing"], 1, 0),
             (&["all", "header a | nothing | all"], 1, 21),
         ] {
-            assert_eq!(Key::parse(texts, &pattern).map_err(|(part, at, _)| (part, at)), Err((part, at)), "{texts:?}");
+            assert_eq!(
+                Key::parse(texts, &pattern).map_err(|(part, at, _)| (part, at)),
+                Err((part, at)),
+                "{texts:?}"
+            );
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Rate limits from a file.
 //!
-//! A rules file says which requests are limited, by which key, with which policies, and what a refused request is
-//! answered. [`Rules`] puts a file in force, decides on requests, and reloads the file while requests are decided.
-//! docs/rules.md describes the format.
+//! A rules file says which requests are limited, by which key, with which policies, and what a
+//! refused request is answered. [`Rules`] puts a file in force, decides on requests, and reloads
+//! the file while requests are decided. docs/rules.md describes the format.
 //!
 //! ```text
 //! file (TOML or YAML) ──▶ read (all problems with their places) ──▶ RuleFile ──▶ Set ──▶ ArcSwap ──▶ check
@@ -10,8 +10,8 @@
 //!                                                                      └──▶ store: one table, a policy for each limit
 //! ```
 //!
-//! The core, `tollbar`, knows nothing of rules: all limits of a request are charged by its `take_many`, together or
-//! not at all.
+//! The core, `tollbar`, knows nothing of rules: all limits of a request are charged by its
+//! `take_many`, together or not at all.
 
 mod charge;
 mod engine;

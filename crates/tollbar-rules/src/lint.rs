@@ -135,15 +135,15 @@ impl Lint<'_> {
     /// The routes that share requests with a group.
     fn routes_of<'a>(&'a self, group: &'a Rule) -> impl Iterator<Item = &'a Rule> {
         let rules = &self.file.rules;
-        self.routes
-            .iter()
-            .map(|&n| &rules[n])
-            .filter(move |route| route.overlaps(group) && !route.replaces.iter().any(|&n| rules[n].name == group.name))
+        self.routes.iter().map(|&n| &rules[n]).filter(move |route| {
+            route.overlaps(group) && !route.replaces.iter().any(|&n| rules[n].name == group.name)
+        })
     }
 
     /// Another limit that refuses every request that limit `n` of the rule would refuse.
     fn stricter<'a>(&'a self, rule: &'a Rule, n: usize) -> Option<(&'a Rule, &'a Limit)> {
-        if matches!(rule.role, Role::Shadow(_)) || rule.keys.iter().any(|(_, own)| !own.is_empty()) {
+        if matches!(rule.role, Role::Shadow(_)) || rule.keys.iter().any(|(_, own)| !own.is_empty())
+        {
             return None;
         }
         let always = |other: &&Rule| {
@@ -151,9 +151,12 @@ impl Lint<'_> {
                 return true;
             }
             let replaced = self.file.rules.iter().any(|route| {
-                route.overlaps(rule) && route.replaces.iter().any(|&n| self.file.rules[n].name == other.name)
+                route.overlaps(rule)
+                    && route.replaces.iter().any(|&n| self.file.rules[n].name == other.name)
             });
-            let counts_all = other.exempt.is_empty() && other.exempt_networks.is_empty() && other.keys.is_empty();
+            let counts_all = other.exempt.is_empty()
+                && other.exempt_networks.is_empty()
+                && other.keys.is_empty();
             other.role == Role::Group
                 && other.covers(rule)
                 && other.key == rule.key
@@ -209,7 +212,8 @@ impl Lint<'_> {
     }
 
     fn class(&mut self, rule: &Rule) {
-        if let Some(class) = rule.class.as_ref().filter(|class| class.source.is_chosen_by_client()) {
+        if let Some(class) = rule.class.as_ref().filter(|class| class.source.is_chosen_by_client())
+        {
             let text = format!(
                 "a client can name the class with the least reserve ({}); \"field NAME\" is a word of the server",
                 class.source
@@ -218,10 +222,14 @@ impl Lint<'_> {
         }
     }
 
-    /// Whether the rule is the file's first with an address in its key. Only that rule gets the note about addresses.
+    /// Whether the rule is the file's first with an address in its key. Only that rule gets the
+    /// note about addresses.
     fn first_by_address(&self, rule: &Rule) -> bool {
-        let mut rules =
-            self.file.rules.iter().filter(|rule| !rule.limits.is_empty() && !matches!(rule.role, Role::Shadow(_)));
+        let mut rules = self
+            .file
+            .rules
+            .iter()
+            .filter(|rule| !rule.limits.is_empty() && !matches!(rule.role, Role::Shadow(_)));
         rules
             .find(|rule| rule.key.sources().any(|source| matches!(source, Source::Address(..))))
             .is_some_and(|first| first.name == rule.name)
@@ -233,12 +241,18 @@ impl Lint<'_> {
             return;
         }
         let rules = &self.file.rules;
-        let nearer: Vec<&Rule> =
-            self.routes.iter().map(|&n| &rules[n]).take_while(|route| route.name != rule.name).collect();
+        let nearer: Vec<&Rule> = self
+            .routes
+            .iter()
+            .map(|&n| &rules[n])
+            .take_while(|route| route.name != rule.name)
+            .collect();
         let covers_for = |method: Option<&str>| {
             nearer.iter().find(|route| {
                 route.path.covers(&rule.path)
-                    && method.map_or(route.methods.is_empty(), |method| route.has_method(method.as_bytes()))
+                    && method.map_or(route.methods.is_empty(), |method| {
+                        route.has_method(method.as_bytes())
+                    })
             })
         };
         let covering: Option<Vec<&&Rule>> = match &rule.methods[..] {
@@ -254,8 +268,8 @@ impl Lint<'_> {
         }
     }
 
-    /// Warns of a route that replaces a group of other requests, and of a group that routes replace for all its
-    /// requests.
+    /// Warns of a route that replaces a group of other requests, and of a group that routes replace
+    /// for all its requests.
     fn replaces(&mut self, rule: &Rule) {
         let rules = &self.file.rules;
         let mut found = Vec::new();
@@ -269,9 +283,14 @@ impl Lint<'_> {
             }
         }
         if rule.role == Role::Group {
-            let replaces = |route: &Rule| route.replaces.iter().any(|&n| rules[n].name == rule.name);
-            let routes: Vec<&Rule> =
-                self.routes.iter().map(|&n| &rules[n]).filter(|route| route.overlaps(rule)).collect();
+            let replaces =
+                |route: &Rule| route.replaces.iter().any(|&n| rules[n].name == rule.name);
+            let routes: Vec<&Rule> = self
+                .routes
+                .iter()
+                .map(|&n| &rules[n])
+                .filter(|route| route.overlaps(rule))
+                .collect();
             let end = routes.iter().position(|route| route.covers(rule));
             if end.is_some_and(|end| routes[..=end].iter().all(|route| replaces(route))) {
                 let text = "no request reaches it: routes replace it for all of them".to_owned();
@@ -297,7 +316,8 @@ fn is_stricter(one: &Policy, other: &Policy) -> bool {
     is_plain(one)
         && is_plain(other)
         && one.burst <= other.burst
-        && u128::from(one.limit) * u128::from(other.period) <= u128::from(other.limit) * u128::from(one.period)
+        && u128::from(one.limit) * u128::from(other.period)
+            <= u128::from(other.limit) * u128::from(one.period)
 }
 
 /// The greatest cost that the policy can pay.

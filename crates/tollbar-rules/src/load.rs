@@ -20,7 +20,8 @@ pub enum LoadError {
     Table(PathBuf, TableError),
     /// The rules came from a text, and there is no file to read again.
     NoFile,
-    /// The states are shared, and only the process of this number, which opened the rules, can reload them.
+    /// The states are shared, and only the process of this number, which opened the rules, can
+    /// reload them.
     OtherProcess(u32),
 }
 
@@ -41,7 +42,9 @@ impl fmt::Display for LoadError {
                 Ok(())
             }
             LoadError::Table(path, error) => write!(f, "{}: {error}", path.display()),
-            LoadError::NoFile => f.write_str("the rules came from a text; expected rules from a file"),
+            LoadError::NoFile => {
+                f.write_str("the rules came from a text; expected rules from a file")
+            }
             LoadError::OtherProcess(owner) => {
                 write!(f, "the rules belong to process {owner}; expected a reload in that process, before it forks")
             }
@@ -71,8 +74,8 @@ impl Stamp {
     }
 }
 
-/// The file's text and its stamp. The stamp is read first, so a change between the two reads makes the next stamp
-/// differ.
+/// The file's text and its stamp. The stamp is read first, so a change between the two reads makes
+/// the next stamp differ.
 pub fn text(path: &Path) -> Result<(String, Option<Stamp>), LoadError> {
     let stamp = Stamp::of(path);
     let text = fs::read_to_string(path).map_err(|error| LoadError::Read(path.to_owned(), error))?;
@@ -81,5 +84,6 @@ pub fn text(path: &Path) -> Result<(String, Option<Stamp>), LoadError> {
 
 /// The rules of a text. `name` is for messages.
 pub fn parse(text: &str, format: Format, name: &Path) -> Result<RuleFile, LoadError> {
-    crate::read::read(text, format).map_err(|problems| LoadError::Problems(name.to_owned(), problems))
+    crate::read::read(text, format)
+        .map_err(|problems| LoadError::Problems(name.to_owned(), problems))
 }

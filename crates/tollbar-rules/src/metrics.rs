@@ -4,11 +4,11 @@ use crate::rule::Role;
 use crate::Rules;
 use tollbar::metrics::{Exposition, Format};
 
-/// Writes the metrics of rules and returns the length of the text in bytes. If that is more than `out.len()`, the end
-/// is missing.
+/// Writes the metrics of rules and returns the length of the text in bytes. If that is more than
+/// `out.len()`, the end is missing.
 ///
-/// A source is a name, which is the label `limit` of its series, and rules. The names must be different. No key is
-/// ever a label.
+/// A source is a name, which is the label `limit` of its series, and rules. The names must be
+/// different. No key is ever a label.
 ///
 /// | metric | labels beside `limit` | counts |
 /// |---|---|---|
@@ -31,12 +31,15 @@ use tollbar::metrics::{Exposition, Format};
 /// ```
 pub fn metrics(sources: &[(&str, &Rules)], format: Format, out: &mut [u8]) -> usize {
     let mut text = Exposition::new(out, format);
-    let all: Vec<_> = sources.iter().map(|(name, rules)| (*name, *rules, rules.set(), rules.counts())).collect();
+    let all: Vec<_> =
+        sources.iter().map(|(name, rules)| (*name, *rules, rules.set(), rules.counts())).collect();
     text.counter("tollbar_rule_decisions", "Requests by rule and verdict.");
     for (limit, _, set, counts) in &all {
         for count in counts {
-            let is_shadow =
-                set.rules().iter().any(|rule| rule.name == count.rule && matches!(rule.role, Role::Shadow(_)));
+            let is_shadow = set
+                .rules()
+                .iter()
+                .any(|rule| rule.name == count.rule && matches!(rule.role, Role::Shadow(_)));
             let mode = if is_shadow { "shadow" } else { "enforced" };
             let verdicts = [
                 ("allowed", count.allowed),
@@ -45,29 +48,46 @@ pub fn metrics(sources: &[(&str, &Rules)], format: Format, out: &mut [u8]) -> us
                 ("exempt", count.exempt),
             ];
             for (verdict, value) in verdicts {
-                let labels = [("limit", *limit), ("rule", &count.rule), ("mode", mode), ("verdict", verdict)];
+                let labels = [
+                    ("limit", *limit),
+                    ("rule", &count.rule),
+                    ("mode", mode),
+                    ("verdict", verdict),
+                ];
                 text.sample("tollbar_rule_decisions_total", &labels, value);
             }
         }
     }
-    text.counter("tollbar_shadow_disagreements", "Requests that a shadow would have decided otherwise than its rule.");
+    text.counter(
+        "tollbar_shadow_disagreements",
+        "Requests that a shadow would have decided otherwise than its rule.",
+    );
     for (limit, _, set, counts) in &all {
         for rule in set.rules() {
-            let (Role::Shadow(of), Some(count)) = (rule.role, counts.iter().find(|count| count.rule == rule.name))
+            let (Role::Shadow(of), Some(count)) =
+                (rule.role, counts.iter().find(|count| count.rule == rule.name))
             else {
                 continue;
             };
             let of = set.rules()[of].name.as_str();
             for (would, value) in [("refuse", count.would_refuse), ("allow", count.would_allow)] {
-                let labels = [("limit", *limit), ("rule", &rule.name), ("of", of), ("would", would)];
+                let labels =
+                    [("limit", *limit), ("rule", &rule.name), ("of", of), ("would", would)];
                 text.sample("tollbar_shadow_disagreements_total", &labels, value);
             }
         }
     }
-    text.counter("tollbar_rules_reasons", "Refusals by a ban, or for the reserve of other classes.");
+    text.counter(
+        "tollbar_rules_reasons",
+        "Refusals by a ban, or for the reserve of other classes.",
+    );
     for (limit, rules, ..) in &all {
         for (reason, value) in [("banned", rules.banned()), ("reserve", rules.reserved())] {
-            text.sample("tollbar_rules_reasons_total", &[("limit", limit), ("reason", reason)], value);
+            text.sample(
+                "tollbar_rules_reasons_total",
+                &[("limit", limit), ("reason", reason)],
+                value,
+            );
         }
     }
     text.counter("tollbar_rules_evictions", "Keys with a debt whose slot a new key took.");
@@ -83,7 +103,8 @@ pub fn metrics(sources: &[(&str, &Rules)], format: Format, out: &mut [u8]) -> us
         "1 if the last reload failed, so that the former rules are in force.",
     );
     for (limit, rules, ..) in &all {
-        text.sample("tollbar_rules_last_reload_failed", &[("limit", limit)], u64::from(rules.has_failed_to_reload()));
+        let failed = u64::from(rules.has_failed_to_reload());
+        text.sample("tollbar_rules_last_reload_failed", &[("limit", limit)], failed);
     }
     text.end()
 }

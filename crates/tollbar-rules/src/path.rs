@@ -52,15 +52,21 @@ impl Pattern {
                 _ => match segment.strip_prefix(':') {
                     Some(name)
                         if !name.is_empty()
-                            && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-') =>
+                            && name
+                                .bytes()
+                                .all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-') =>
                     {
                         if pattern.position(name).is_some() {
                             return Err((at, "each name of a segment once"));
                         }
                         pattern.parts.push(Segment::Any(Some(name.to_owned())));
                     }
-                    Some(_) => return Err((at, "a name of letters, digits, _ and - after the colon")),
-                    None if segment.contains('*') => return Err((at, "* or ** as a whole segment")),
+                    Some(_) => {
+                        return Err((at, "a name of letters, digits, _ and - after the colon"))
+                    }
+                    None if segment.contains('*') => {
+                        return Err((at, "* or ** as a whole segment"))
+                    }
                     None => pattern.parts.push(Segment::Literal(segment.to_owned())),
                 },
             }
@@ -89,13 +95,16 @@ impl Pattern {
         self.parts.iter().position(|part| matches!(part, Segment::Any(Some(own)) if own == name))
     }
 
-    /// Whether the pattern matches a path. The path must be decoded, and without query, empty segments, `.` and `..`.
+    /// Whether the pattern matches a path. The path must be decoded, and without query, empty
+    /// segments, `.` and `..`.
     pub fn matches(&self, path: &[u8]) -> bool {
         let mut segments = segments(path);
         for part in &self.parts {
             match (part, segments.next()) {
                 (_, None) => return false,
-                (Segment::Literal(wanted), Some(found)) if wanted.as_bytes() != found => return false,
+                (Segment::Literal(wanted), Some(found)) if wanted.as_bytes() != found => {
+                    return false
+                }
                 _ => {}
             }
         }
@@ -105,7 +114,8 @@ impl Pattern {
     /// How narrow the pattern is. Of several routes the narrowest is the nearest.
     pub fn narrowness(&self) -> Narrowness {
         let of = |part: &Segment| if matches!(part, Segment::Literal(_)) { 3 } else { 2 };
-        // The end of the path is narrower than "anything may follow", and a segment is narrower than both.
+        // The end of the path is narrower than "anything may follow", and a segment is narrower
+        // than both.
         Narrowness(self.parts.iter().map(of).chain([u8::from(!self.open)]).collect())
     }
 
@@ -124,7 +134,8 @@ impl Pattern {
 
     /// Whether every path that `other` matches matches this pattern too.
     pub fn covers(&self, other: &Pattern) -> bool {
-        if self.parts.len() > other.parts.len() || (!self.open && (other.open || self.parts.len() != other.parts.len()))
+        if self.parts.len() > other.parts.len()
+            || (!self.open && (other.open || self.parts.len() != other.parts.len()))
         {
             return false;
         }
@@ -181,21 +192,26 @@ fn without_parameters(target: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The path of a request as rules see it, so that another spelling of a path does not get around a rule: without
-/// scheme, host, query and fragment, with `%XX` decoded once, and without empty segments, `.` and `..`.
+/// The path of a request as rules see it, so that another spelling of a path does not get around a
+/// rule: without scheme, host, query and fragment, with `%XX` decoded once, and without empty
+/// segments, `.` and `..`.
 pub fn normal(target: &[u8]) -> Cow<'_, [u8]> {
     let mut path = target;
     if !path.starts_with(b"/") {
         // "http://host/path", as proxies are asked.
         if let Some(at) = path.windows(3).position(|window| window == b"://") {
             let rest = &path[at + 3..];
-            path = rest.iter().position(|&byte| matches!(byte, b'/' | b'?' | b'#')).map_or(b"/", |at| &rest[at..]);
+            path = rest
+                .iter()
+                .position(|&byte| matches!(byte, b'/' | b'?' | b'#'))
+                .map_or(b"/", |at| &rest[at..]);
         }
     }
     let end = path.iter().position(|&byte| byte == b'?' || byte == b'#').unwrap_or(path.len());
     let path = &path[..end];
-    let is_plain =
-        path.starts_with(b"/") && !path.contains(&b'%') && !path.windows(2).any(|pair| pair == b"//" || pair == b"/.");
+    let is_plain = path.starts_with(b"/")
+        && !path.contains(&b'%')
+        && !path.windows(2).any(|pair| pair == b"//" || pair == b"/.");
     if is_plain {
         return Cow::Borrowed(path);
     }
@@ -247,18 +263,33 @@ mod tests {
         for (text, paths, others) in [
             ("/login", &["/login", "/login/"][..], &["/", "/login/x", "/Login", "/logins"][..]),
             ("/api/**", &["/api", "/api/", "/api/a", "/api/a/b"], &["/apis", "/"]),
-            ("/users/:id/avatar", &["/users/7/avatar"], &["/users/avatar", "/users/7/8/avatar", "/users/7"]),
+            (
+                "/users/:id/avatar",
+                &["/users/7/avatar"],
+                &["/users/avatar", "/users/7/8/avatar", "/users/7"],
+            ),
             ("/static/*", &["/static/x"], &["/static", "/static/x/y"]),
             ("/**", &["/", "/x", "/x/y"], &[]),
             ("/", &["/"], &["/x"]),
         ] {
             let pattern = pattern(text);
-            paths.iter().for_each(|path| assert!(pattern.matches(&normal(path.as_bytes())), "{text} {path}"));
-            others.iter().for_each(|path| assert!(!pattern.matches(&normal(path.as_bytes())), "{text} {path}"));
+            paths.iter().for_each(|path| {
+                assert!(pattern.matches(&normal(path.as_bytes())), "{text} {path}")
+            });
+            others.iter().for_each(|path| {
+                assert!(!pattern.matches(&normal(path.as_bytes())), "{text} {path}")
+            });
         }
-        for (text, at) in
-            [("login", 0), ("/a//b", 3), ("/a/**/b", 6), ("/a*", 1), ("/:", 1), ("/:a/:a", 4), ("/a?b", 2), ("/%61", 1)]
-        {
+        for (text, at) in [
+            ("login", 0),
+            ("/a//b", 3),
+            ("/a/**/b", 6),
+            ("/a*", 1),
+            ("/:", 1),
+            ("/:a/:a", 4),
+            ("/a?b", 2),
+            ("/%61", 1),
+        ] {
             assert_eq!(Pattern::parse(text).map_err(|(at, _)| at), Err(at), "{text}");
         }
     }
@@ -310,7 +341,11 @@ mod tests {
             ("/%4CogIn;X", of(true, true), "/login"),
             ("http://host/A;b", of(true, true), "/a"),
         ] {
-            assert_eq!(spelling.normal(target.as_bytes()), path.as_bytes(), "{target} {spelling:?}");
+            assert_eq!(
+                spelling.normal(target.as_bytes()),
+                path.as_bytes(),
+                "{target} {spelling:?}"
+            );
         }
         assert!(pattern("/Users/:Id/**").in_lower_case().matches(b"/users/7"));
     }
@@ -322,7 +357,9 @@ mod tests {
         let mut texts = vec!["/".to_owned(), "/**".to_owned()];
         for one in parts {
             texts.extend([format!("/{one}"), format!("/{one}/**")]);
-            texts.extend(parts.iter().flat_map(|two| [format!("/{one}/{two}"), format!("/{one}/{two}/**")]));
+            texts.extend(
+                parts.iter().flat_map(|two| [format!("/{one}/{two}"), format!("/{one}/{two}/**")]),
+            );
         }
         let words = ["a", "b", "c"];
         let mut paths = vec!["/".to_owned()];
@@ -341,7 +378,13 @@ mod tests {
                     both |= a && b;
                     covered &= a || !b;
                 }
-                assert_eq!((one.overlaps(&two), one.covers(&two)), (both, covered), "{} {}", one.text, two.text);
+                assert_eq!(
+                    (one.overlaps(&two), one.covers(&two)),
+                    (both, covered),
+                    "{} {}",
+                    one.text,
+                    two.text
+                );
             }
         }
     }

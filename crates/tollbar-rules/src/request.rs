@@ -6,8 +6,8 @@ use std::cell::OnceCell;
 use std::net::IpAddr;
 use tollbar::address::{self, Network, Peer};
 
-/// A field of a request. Names that begin with a colon are the server's own words, which no client can send as a
-/// header:
+/// A field of a request. Names that begin with a colon are the server's own words, which no client
+/// can send as a header:
 ///
 /// | name | value |
 /// |---|---|
@@ -43,8 +43,8 @@ impl<'a, N: AsRef<[u8]> + ?Sized, V: AsRef<[u8]> + ?Sized> From<(&'a N, &'a V)> 
 pub(crate) enum Said<'a> {
     Nothing,
     One(&'a [u8]),
-    /// Several values. A client that varies one of them must not have a key of its own for each, and which one the
-    /// server takes nobody knows.
+    /// Several values. A client that varies one of them must not have a key of its own for each,
+    /// and which one the server takes nobody knows.
     Several,
 }
 
@@ -70,7 +70,9 @@ pub(crate) struct Seen<'a> {
 
 impl<'a> Seen<'a> {
     pub fn new(fields: &'a [Field<'a>], trusted: &'a [Network], spelling: Spelling) -> Seen<'a> {
-        let find = |name: &[u8]| fields.iter().find(|field| field.name == name).map_or(&b""[..], |field| field.value);
+        let find = |name: &[u8]| {
+            fields.iter().find(|field| field.name == name).map_or(&b""[..], |field| field.value)
+        };
         let path = spelling.normal(find(b":path"));
         Seen { fields, trusted, method: find(b":method"), path, client: OnceCell::new() }
     }
@@ -82,14 +84,17 @@ impl<'a> Seen<'a> {
 
     /// The values of a header that are not empty, in their order.
     fn all<'n>(&self, name: &'n str) -> impl DoubleEndedIterator<Item = &'a [u8]> + use<'a, 'n> {
-        let is = move |field: &&Field<'_>| field.name.eq_ignore_ascii_case(name.as_bytes()) && !field.value.is_empty();
+        let is = move |field: &&Field<'_>| {
+            field.name.eq_ignore_ascii_case(name.as_bytes()) && !field.value.is_empty()
+        };
         self.fields.iter().filter(is).map(|field| field.value)
     }
 
     /// The value of a cookie. Empty values do not count.
     pub fn cookie(&self, name: &str) -> Said<'a> {
         let pairs = self.all("cookie").flat_map(|value| value.split(|&byte| byte == b';'));
-        let values = pairs.filter_map(|pair| pair.trim_ascii().strip_prefix(name.as_bytes())?.strip_prefix(b"="));
+        let values = pairs
+            .filter_map(|pair| pair.trim_ascii().strip_prefix(name.as_bytes())?.strip_prefix(b"="));
         Said::of(values.filter(|value| !value.is_empty()))
     }
 

@@ -12,10 +12,11 @@ pub enum ResetError {
     NoSuchRule(String),
     /// The rule's key is the client's address, and the text is none.
     NotAnAddress(String),
-    /// The keys of the rule have no text: they come from several sources, or are one for all requests.
+    /// The keys of the rule have no text: they come from several sources, or are one for all
+    /// requests.
     NoText,
-    /// The states are shared, and only the process of this number, which opened the rules, can reset all keys of a
-    /// rule.
+    /// The states are shared, and only the process of this number, which opened the rules, can
+    /// reset all keys of a rule.
     OtherProcess(u32),
     /// The table's error.
     Table(TableError),
@@ -24,11 +25,15 @@ pub enum ResetError {
 impl fmt::Display for ResetError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ResetError::NoSuchRule(name) => write!(f, "no rule \"{name}\"; expected the name of a rule in force"),
-            ResetError::NotAnAddress(text) => write!(f, "\"{text}\"; expected an address, which the rule's key is"),
-            ResetError::NoText => {
-                f.write_str("a key of a rule whose keys have no text; expected no key, for all of them")
+            ResetError::NoSuchRule(name) => {
+                write!(f, "no rule \"{name}\"; expected the name of a rule in force")
             }
+            ResetError::NotAnAddress(text) => {
+                write!(f, "\"{text}\"; expected an address, which the rule's key is")
+            }
+            ResetError::NoText => f.write_str(
+                "a key of a rule whose keys have no text; expected no key, for all of them",
+            ),
             ResetError::OtherProcess(owner) => {
                 write!(f, "the rules belong to process {owner}; expected a reset in that process")
             }
@@ -52,12 +57,13 @@ impl From<TableError> for ResetError {
 }
 
 impl Rules {
-    /// Lets the keys of a rule begin anew: the one with this text, as `keys` and `exempt` of the file write it, or
-    /// all. Returns whether they do: one key keeps its debt if the table has no other slot for it
-    /// ([`Table::reset`](tollbar::table::Table::reset)). Requests go on meanwhile.
+    /// Lets the keys of a rule begin anew: the one with this text, as `keys` and `exempt` of the
+    /// file write it, or all. Returns whether they do: one key keeps its debt if the table has no
+    /// other slot for it ([`Table::reset`](tollbar::table::Table::reset)). Requests go on
+    /// meanwhile.
     ///
-    /// A reset of all keys reads every slot of the table. Sliding windows and logs get a new table, which processes
-    /// that were forked before do not see.
+    /// A reset of all keys reads every slot of the table. Sliding windows and logs get a new table,
+    /// which processes that were forked before do not see.
     ///
     /// # Errors
     /// [`ResetError`].
@@ -65,8 +71,11 @@ impl Rules {
         let Some(text) = key else { return self.reset_all(rule) };
         let set = self.set();
         let (n, of) = numbered(set.rules(), rule)?;
-        let text =
-            if set.file.spelling.any_case && of.key.is_of_path() { text.to_ascii_lowercase() } else { text.to_owned() };
+        let text = if set.file.spelling.any_case && of.key.is_of_path() {
+            text.to_ascii_lowercase()
+        } else {
+            text.to_owned()
+        };
         let bytes = of.key.named(&text).ok_or_else(|| match of.key.is_address() {
             true => ResetError::NotAnAddress(text.clone()),
             false => ResetError::NoText,

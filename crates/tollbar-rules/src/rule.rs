@@ -33,8 +33,8 @@ pub struct Rule {
     pub methods: Vec<String>,
     /// The key.
     pub key: Key,
-    /// The policies: a request takes its cost of each, or of none. Empty for a route that only sets a cost or
-    /// replaces groups.
+    /// The policies: a request takes its cost of each, or of none. Empty for a route that only sets
+    /// a cost or replaces groups.
     pub limits: Vec<Limit>,
     /// Where a request's class comes from. `None` if no limit has classes.
     pub class: Option<Class>,
@@ -46,9 +46,11 @@ pub struct Rule {
     pub exempt: HashSet<Vec<u8>>,
     /// Client networks that are not limited.
     pub exempt_networks: Vec<Network>,
-    /// Policies of keys of their own: for each key one for each limit. In the order of the keys' bytes.
+    /// Policies of keys of their own: for each key one for each limit. In the order of the keys'
+    /// bytes.
     pub keys: Vec<(Vec<u8>, Vec<Policy>)>,
-    /// A word of the operator. A reload that finds another one lets all keys of the rule begin anew.
+    /// A word of the operator. A reload that finds another one lets all keys of the rule begin
+    /// anew.
     pub reset: String,
     /// The answer to a refused request.
     pub refusal: Refusal,
@@ -120,16 +122,20 @@ impl Rule {
 
     /// The policy of the limit `n` for a key.
     pub fn policy(&self, n: usize, key: &[u8]) -> Option<&Policy> {
-        let own = self.keys.binary_search_by(|(own, _)| own.as_slice().cmp(key)).ok().and_then(|at| self.keys.get(at));
+        let own = self
+            .keys
+            .binary_search_by(|(own, _)| own.as_slice().cmp(key))
+            .ok()
+            .and_then(|at| self.keys.get(at));
         match own.and_then(|(_, policies)| policies.get(n)) {
             Some(own) => Some(own),
             None => Some(&self.limits.get(n)?.policy),
         }
     }
 
-    /// The class of a request under the limit `n`, if the limit has classes. `asked` is what the request says. A
-    /// request that says nothing, or that names no class of the limit, has the class with the greatest reserve, so no
-    /// client gets more by another word.
+    /// The class of a request under the limit `n`, if the limit has classes. `asked` is what the
+    /// request says. A request that says nothing, or that names no class of the limit, has the
+    /// class with the greatest reserve, so no client gets more by another word.
     pub fn class(&self, n: usize, key: &[u8], asked: &[u8]) -> Option<&str> {
         self.class.as_ref()?;
         let classes = &self.policy(n, key)?.classes;
@@ -148,7 +154,8 @@ impl Rule {
     /// Whether every request that `other` matches matches this rule too.
     pub fn covers(&self, other: &Rule) -> bool {
         let methods = self.methods.is_empty()
-            || (!other.methods.is_empty() && other.methods.iter().all(|method| self.methods.contains(method)));
+            || (!other.methods.is_empty()
+                && other.methods.iter().all(|method| self.methods.contains(method)));
         methods && self.path.covers(&other.path)
     }
 }

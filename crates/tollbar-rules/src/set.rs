@@ -1,5 +1,5 @@
-//! An immutable set of rules. It finds the rules that take part in a request, and knows which table has the states of
-//! each limit.
+//! An immutable set of rules. It finds the rules that take part in a request, and knows which table
+//! has the states of each limit.
 
 use crate::key::Written;
 use crate::request::{Field, Seen};
@@ -53,7 +53,12 @@ pub struct Set {
 }
 
 impl Set {
-    pub(crate) fn new(file: RuleFile, homes: Vec<Vec<Home>>, tallies: Vec<Arc<Tally>>, generation: u64) -> Set {
+    pub(crate) fn new(
+        file: RuleFile,
+        homes: Vec<Vec<Home>>,
+        tallies: Vec<Arc<Tally>>,
+        generation: u64,
+    ) -> Set {
         let routes = routes_by_nearness(&file.rules);
         let mut shadows = vec![Vec::new(); file.rules.len()];
         for (n, rule) in file.rules.iter().enumerate() {
@@ -69,7 +74,8 @@ impl Set {
         &self.file.rules
     }
 
-    /// The number of the set: 1 when the rules are opened, and one more after each successful reload.
+    /// The number of the set: 1 when the rules are opened, and one more after each successful
+    /// reload.
     pub fn generation(&self) -> u64 {
         self.generation
     }
@@ -81,7 +87,8 @@ impl Set {
     /// The rules that take part in a request.
     pub(crate) fn matching(&self, request: &Seen<'_>) -> Matching {
         let rules = self.rules();
-        let is_for = |rule: &Rule| rule.has_method(request.method) && rule.path.matches(&request.path);
+        let is_for =
+            |rule: &Rule| rule.has_method(request.method) && rule.path.matches(&request.path);
         let route = self.routes.iter().copied().find(|&n| is_for(&rules[n]));
         let mut matching = Matching { route, count: 0, rules: [0; RULES_OF_REQUEST_MOST] };
         let replaced = route.map_or(&[][..], |route| &rules[route].replaces[..]);
@@ -106,8 +113,8 @@ impl Set {
         route.and_then(|route| self.rules()[route].cost).or(self.rules()[rule].cost).unwrap_or(1)
     }
 
-    /// How a rule takes part in a request. If the rule limits the request, the call appends the request's key to
-    /// `keys`.
+    /// How a rule takes part in a request. If the rule limits the request, the call appends the
+    /// request's key to `keys`.
     pub(crate) fn part(&self, rule: usize, request: &Seen<'_>, keys: &mut Vec<u8>) -> Part {
         let of = &self.rules()[rule];
         if of.limits.is_empty() {
@@ -137,8 +144,14 @@ impl Set {
         Part::Limited(begin..keys.len())
     }
 
-    /// Appends what the request says of its class under a rule, and returns the place of these bytes.
-    pub(crate) fn class(&self, rule: usize, request: &Seen<'_>, keys: &mut Vec<u8>) -> std::ops::Range<usize> {
+    /// Appends what the request says of its class under a rule, and returns the place of these
+    /// bytes.
+    pub(crate) fn class(
+        &self,
+        rule: usize,
+        request: &Seen<'_>,
+        keys: &mut Vec<u8>,
+    ) -> std::ops::Range<usize> {
         let begin = keys.len();
         if let Some(class) = &self.rules()[rule].class {
             class.source.write_value(request, keys);
@@ -146,10 +159,16 @@ impl Set {
         begin..keys.len()
     }
 
-    /// Counts whether the shadow of `rule` decides otherwise. `refusing` is the rule that refuses the request. If
-    /// that is another one than `rule`, nobody knows whether `rule` alone would have refused it, so the shadow's
-    /// decision is no disagreement.
-    pub(crate) fn compare(&self, refusing: Option<usize>, rule: usize, shadow: usize, would_allow: bool) {
+    /// Counts whether the shadow of `rule` decides otherwise. `refusing` is the rule that refuses
+    /// the request. If that is another one than `rule`, nobody knows whether `rule` alone would
+    /// have refused it, so the shadow's decision is no disagreement.
+    pub(crate) fn compare(
+        &self,
+        refusing: Option<usize>,
+        rule: usize,
+        shadow: usize,
+        would_allow: bool,
+    ) {
         let disagrees = match refusing {
             None => !would_allow,
             Some(refusing) => would_allow && refusing == rule,
@@ -162,7 +181,9 @@ impl Set {
     pub(crate) fn tally(&self, rule: usize, part: &Part) {
         match part {
             Part::Exempt => self.tallies[rule].add_exempt(),
-            Part::MissingAllowed | Part::MissingDenied | Part::Ambiguous => self.tallies[rule].add_missing(),
+            Part::MissingAllowed | Part::MissingDenied | Part::Ambiguous => {
+                self.tallies[rule].add_missing()
+            }
             Part::NoLimit | Part::Limited(_) => {}
         }
     }
@@ -197,7 +218,8 @@ pub(crate) struct Matching {
 
 impl Matching {
     fn push(&mut self, rule: usize) {
-        // There is room for all, because the reader refuses a file with more rules for one request (`check_counts`).
+        // There is room for all, because the reader refuses a file with more rules for one request
+        // (`check_counts`).
         if let Some(place) = self.rules.get_mut(self.count) {
             *place = rule;
             self.count += 1;
@@ -209,10 +231,13 @@ impl Matching {
     }
 }
 
-/// The routes in the order in which a request tries them: narrow paths first, then routes for certain methods, then
-/// the order of the file.
+/// The routes in the order in which a request tries them: narrow paths first, then routes for
+/// certain methods, then the order of the file.
 pub(crate) fn routes_by_nearness(rules: &[Rule]) -> Vec<usize> {
-    let mut routes: Vec<usize> = (0..rules.len()).filter(|&n| rules[n].role == Role::Route).collect();
-    routes.sort_by_key(|&n| (std::cmp::Reverse(rules[n].path.narrowness()), rules[n].methods.is_empty(), n));
+    let mut routes: Vec<usize> =
+        (0..rules.len()).filter(|&n| rules[n].role == Role::Route).collect();
+    routes.sort_by_key(|&n| {
+        (std::cmp::Reverse(rules[n].path.narrowness()), rules[n].methods.is_empty(), n)
+    });
     routes
 }

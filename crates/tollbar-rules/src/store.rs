@@ -23,8 +23,8 @@ pub struct Store {
     options: Options,
     shared: bool,
     limits: HashMap<Name, (Home, Policy)>,
-    /// The policies of removed rules, each with the generations whose sets used it. A new limit may get such a policy
-    /// when no request uses a set of these generations.
+    /// The policies of removed rules, each with the generations whose sets used it. A new limit may
+    /// get such a policy when no request uses a set of these generations.
     free: VecDeque<(RangeInclusive<u64>, PolicyId)>,
     /// The first generation that uses a policy.
     since: HashMap<u32, u64>,
@@ -35,8 +35,8 @@ pub struct Store {
     tallies: HashMap<String, Arc<Tally>>,
     /// The words `reset` of the rules.
     resets: HashMap<String, String>,
-    /// The counts of a policy at the time at which its rule got it. [`Rules::counts`](crate::Rules::counts) subtracts
-    /// them.
+    /// The counts of a policy at the time at which its rule got it.
+    /// [`Rules::counts`](crate::Rules::counts) subtracts them.
     pub(crate) counted: HashMap<u32, Counts>,
 }
 
@@ -49,8 +49,8 @@ pub struct Reloaded {
     pub removed: Vec<String>,
     /// Rules with other policies, whose keys keep the permits that they have left.
     pub changed: Vec<String>,
-    /// Rules whose keys begin anew: those with another word `reset`, sliding windows and logs with another policy,
-    /// and limits that become a calendar or were one.
+    /// Rules whose keys begin anew: those with another word `reset`, sliding windows and logs with
+    /// another policy, and limits that become a calendar or were one.
     pub anew: Vec<String>,
 }
 
@@ -89,9 +89,13 @@ impl Store {
         self.options.overrides as usize
     }
 
-    /// Makes the set of the file's rules. `old` is the set in force. After an error every table has its former
-    /// policies and overrides.
-    pub fn change(&mut self, file: RuleFile, old: Option<&Arc<Set>>) -> Result<(Set, Reloaded), TableError> {
+    /// Makes the set of the file's rules. `old` is the set in force. After an error every table has
+    /// its former policies and overrides.
+    pub fn change(
+        &mut self,
+        file: RuleFile,
+        old: Option<&Arc<Set>>,
+    ) -> Result<(Set, Reloaded), TableError> {
         let generation = old.map_or(0, |old| old.generation());
         self.former.retain(|(_, set)| set.strong_count() > 0);
         let mut undo = Vec::new();
@@ -99,8 +103,8 @@ impl Store {
         match self.prepare(&file, &mut undo, &mut added) {
             Ok((limits, overrides, reloaded)) => {
                 let homes = file.rules.iter().map(|rule| {
-                    let homes =
-                        (0..rule.limits.len()).filter_map(|n| Some(limits.get(&(rule.name.clone(), n))?.0.clone()));
+                    let homes = (0..rule.limits.len())
+                        .filter_map(|n| Some(limits.get(&(rule.name.clone(), n))?.0.clone()));
                     homes.collect()
                 });
                 let homes: Vec<Vec<Home>> = homes.collect();
@@ -114,7 +118,8 @@ impl Store {
                 self.former.extend(old.map(|old| (generation, Arc::downgrade(old))));
                 self.since.extend(added.into_iter().map(|id| (id.number(), generation + 1)));
                 (self.limits, self.overrides) = (limits, overrides);
-                self.resets = file.rules.iter().map(|rule| (rule.name.clone(), rule.reset.clone())).collect();
+                self.resets =
+                    file.rules.iter().map(|rule| (rule.name.clone(), rule.reset.clone())).collect();
                 let tallies = self.tally(&file);
                 Ok((Set::new(file, homes, tallies, generation + 1), reloaded))
             }
@@ -133,18 +138,22 @@ impl Store {
     fn tally(&mut self, file: &RuleFile) -> Vec<Arc<Tally>> {
         let mut known = std::mem::take(&mut self.tallies);
         let stays = |name: &String| file.rules.iter().any(|rule| rule.name == *name);
-        known.iter().filter(|(name, _)| !stays(name)).for_each(|(_, tally)| self.ledger.give_back(tally));
+        known
+            .iter()
+            .filter(|(name, _)| !stays(name))
+            .for_each(|(_, tally)| self.ledger.give_back(tally));
         let tallies: Vec<Arc<Tally>> = file
             .rules
             .iter()
             .map(|rule| known.remove(&rule.name).unwrap_or_else(|| Arc::new(self.ledger.take())))
             .collect();
-        self.tallies = file.rules.iter().map(|rule| rule.name.clone()).zip(tallies.iter().cloned()).collect();
+        self.tallies =
+            file.rules.iter().map(|rule| rule.name.clone()).zip(tallies.iter().cloned()).collect();
         tallies
     }
 
-    /// Undoes a step of a reload. That needs no more room than the step freed or used, so it fails only if the memory
-    /// is damaged. Then all calls fail, and this one ignores the error.
+    /// Undoes a step of a reload. That needs no more room than the step freed or used, so it fails
+    /// only if the memory is damaged. Then all calls fail, and this one ignores the error.
     fn take_back(&self, step: Undo) {
         let _ = match step {
             Undo::Policy(home, policy) => {
@@ -168,7 +177,10 @@ impl Store {
         file: &RuleFile,
         undo: &mut Vec<Undo>,
         added: &mut Vec<PolicyId>,
-    ) -> Result<(HashMap<Name, (Home, Policy)>, HashMap<Name, Vec<(Vec<u8>, Policy)>>, Reloaded), TableError> {
+    ) -> Result<
+        (HashMap<Name, (Home, Policy)>, HashMap<Name, Vec<(Vec<u8>, Policy)>>, Reloaded),
+        TableError,
+    > {
         let mut limits = HashMap::new();
         let mut overrides = HashMap::new();
         let mut reloaded = Reloaded::default();
@@ -181,8 +193,8 @@ impl Store {
                 let name = (rule.name.clone(), n);
                 let policy = limit.policy;
                 let home = match self.limits.get(&name).cloned() {
-                    // A table of a sliding window or log cannot change its policy, so the keys begin anew in a new
-                    // table.
+                    // A table of a sliding window or log cannot change its policy, so the keys
+                    // begin anew in a new table.
                     Some((Home::Own(_), _)) if is_reset => self.add(&policy, added)?,
                     Some((home, old)) if old == policy => home,
                     Some((home, old)) if can_change(&home, &policy) => {
@@ -196,7 +208,8 @@ impl Store {
                     }
                 };
                 if !matches!(home, Home::Own(_)) {
-                    let keys = rule.keys.iter().filter_map(|(key, own)| Some((key.clone(), *own.get(n)?)));
+                    let keys =
+                        rule.keys.iter().filter_map(|(key, own)| Some((key.clone(), *own.get(n)?)));
                     overrides.insert(name.clone(), keys.collect::<Vec<_>>());
                 }
                 limits.insert(name, (home, policy));
@@ -223,8 +236,9 @@ impl Store {
         // The last step, because nothing takes it back.
         for rule in resets {
             for n in 0..rule.limits.len() {
-                if let Some((home, _)) =
-                    limits.get(&(rule.name.clone(), n)).filter(|(home, _)| !matches!(home, Home::Own(_)))
+                if let Some((home, _)) = limits
+                    .get(&(rule.name.clone(), n))
+                    .filter(|(home, _)| !matches!(home, Home::Own(_)))
                 {
                     begin_anew(rule, n, home, &self.table)?;
                 }
@@ -233,8 +247,8 @@ impl Store {
         Ok((limits, overrides, reloaded))
     }
 
-    /// Lets all keys of a rule begin anew. Returns the set to put in force, which has new tables for the rule's
-    /// sliding windows and logs.
+    /// Lets all keys of a rule begin anew. Returns the set to put in force, which has new tables
+    /// for the rule's sliding windows and logs.
     pub fn begin_anew(&mut self, old: &Arc<Set>, number: usize) -> Result<Set, TableError> {
         let mut homes = old.homes.clone();
         let Some((rule, own)) = old.rules().get(number).zip(homes.get_mut(number)) else {
@@ -262,9 +276,11 @@ impl Store {
             let options = Options { clock: Source::Wall, ..self.options };
             return Ok(Home::Calendar(Arc::new(make(&options, self.shared, policy)?)));
         }
-        // Other processes that share the table may still use an old set. So in shared memory a policy of a removed
-        // rule is used again only if the table has no new policy.
-        let is_unused = |of: &RangeInclusive<u64>| !self.former.iter().any(|(generation, _)| of.contains(generation));
+        // Other processes that share the table may still use an old set. So in shared memory a
+        // policy of a removed rule is used again only if the table has no new policy.
+        let is_unused = |of: &RangeInclusive<u64>| {
+            !self.former.iter().any(|(generation, _)| of.contains(generation))
+        };
         let reusable = || self.free.iter().position(|(of, _)| is_unused(of));
         let reused = if self.shared { None } else { reusable() };
         let id = match reused {
@@ -288,7 +304,10 @@ impl Store {
         self.table.set_policy_keeping(id, policy, Keep::Reset)?;
         let of_id: Vec<(PolicyId, u64)> =
             self.table.overrides().filter(|o| o.policy == id).map(|o| (o.policy, o.hash)).collect();
-        debug_assert!(of_id.is_empty(), "the reload that removed the rule has cleared its overrides");
+        debug_assert!(
+            of_id.is_empty(),
+            "the reload that removed the rule has cleared its overrides"
+        );
         self.free.remove(at);
         Ok(id)
     }
@@ -299,13 +318,15 @@ impl Store {
         overrides: &HashMap<Name, Vec<(Vec<u8>, Policy)>>,
         undo: &mut Vec<Undo>,
     ) -> Result<(), TableError> {
-        // Clears old overrides before it sets new ones, because a table has room for a limited number.
+        // Clears old overrides before it sets new ones, because a table has room for a limited
+        // number.
         for (name, keys) in &self.overrides {
             let Some((home, _)) = self.limits.get(name) else { continue };
             let (table, id) = home.table(&self.table);
             let stays = limits.get(name).is_some_and(|(new, _)| is_same(new, home));
             let new = overrides.get(name).filter(|_| stays);
-            let new: HashSet<&[u8]> = new.into_iter().flatten().map(|(key, _)| key.as_slice()).collect();
+            let new: HashSet<&[u8]> =
+                new.into_iter().flatten().map(|(key, _)| key.as_slice()).collect();
             for (key, policy) in keys {
                 if !new.contains(key.as_slice()) {
                     table.clear_override(id, key)?;
@@ -320,13 +341,15 @@ impl Store {
             let old = self.overrides.get(name).filter(|_| stays);
             for (key, policy) in keys {
                 // In the order of the keys' bytes.
-                let before = old.and_then(|old| Some(old[old.binary_search_by(|(other, _)| other.cmp(key)).ok()?].1));
+                let before = old.and_then(|old| {
+                    Some(old[old.binary_search_by(|(other, _)| other.cmp(key)).ok()?].1)
+                });
                 if before != Some(*policy) {
                     table.set_override(id, key, policy, Keep::Count)?;
                     undo.push(Undo::Override(home.clone(), key.clone(), before));
                     if old.is_none() {
-                        // The key may have a debt from a removed rule that used this policy. An override that equals
-                        // a former one would keep that debt.
+                        // The key may have a debt from a removed rule that used this policy. An
+                        // override that equals a former one would keep that debt.
                         table.reset(id, key)?;
                     }
                 }
@@ -352,7 +375,9 @@ fn begin_anew(rule: &Rule, limit: usize, home: &Home, shared: &Table) -> Result<
 fn is_same(one: &Home, two: &Home) -> bool {
     match (one, two) {
         (Home::Shared(one), Home::Shared(two)) => one == two,
-        (Home::Own(one), Home::Own(two)) | (Home::Calendar(one), Home::Calendar(two)) => Arc::ptr_eq(one, two),
+        (Home::Own(one), Home::Own(two)) | (Home::Calendar(one), Home::Calendar(two)) => {
+            Arc::ptr_eq(one, two)
+        }
         _ => false,
     }
 }
@@ -387,12 +412,14 @@ mod tests {
         }
     }
 
-    /// The reload has changed a policy and some keys when the table has no room for another key's policy.
+    /// The reload has changed a policy and some keys when the table has no room for another key's
+    /// policy.
     #[test]
     fn a_reload_that_fails_half_way_is_taken_back() {
         let file = |text: &str| crate::read::read(text, Format::Toml).unwrap();
         let before = "version = 1\n[group.a]\nlimit = '5/h'\n[group.a.keys]\n'2.2.2.2' = '7/h'\n'3.3.3.3' = '8/h'\n";
-        let keys: String = (0..1100).map(|n| format!("'1.2.{}.{}' = '6/h'\n", n / 250, n % 250)).collect();
+        let keys: String =
+            (0..1100).map(|n| format!("'1.2.{}.{}' = '6/h'\n", n / 250, n % 250)).collect();
         let after = format!(
             "version = 1\n[group.b]\nlimit = '1/h'\n[group.a]\nlimit = '50/h'\n[group.a.keys]\n'2.2.2.2' = '9/h'\n{keys}"
         );
@@ -402,7 +429,8 @@ mod tests {
         let set = Arc::new(store.change(file(before), None).unwrap().0);
         let id = policy(&set);
         let state = |store: &Store| {
-            let mut all: Vec<_> = store.table.overrides().map(|own| (own.hash, own.of.to_string())).collect();
+            let mut all: Vec<_> =
+                store.table.overrides().map(|own| (own.hash, own.of.to_string())).collect();
             all.sort();
             (store.table.policy(id).unwrap().to_string(), all)
         };

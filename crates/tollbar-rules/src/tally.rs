@@ -1,15 +1,16 @@
-//! What rules count beside the states of keys: requests without a key, exempt requests, and shadows that decide
-//! otherwise than their rules.
+//! What rules count beside the states of keys: requests without a key, exempt requests, and shadows
+//! that decide otherwise than their rules.
 //!
-//! The counters are those of two tables without keys, in which each rule has a policy's number. So the counters are
-//! in shared memory if the rules are, and a table counts without a lock.
+//! The counters are those of two tables without keys, in which each rule has a policy's number. So
+//! the counters are in shared memory if the rules are, and a table counts without a lock.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 use tollbar::table::{Options, PolicyId, Table, TableError};
 use tollbar::{Counts, Policy, Reason, Verdict};
 
-/// The numbers of each table: more than a file has rules, so that a rule gets a number that no recent rule had.
+/// The numbers of each table: more than a file has rules, so that a rule gets a number that no
+/// recent rule had.
 const NUMBERS: u32 = 128;
 const _: () = assert!(crate::RULES_MOST < NUMBERS as usize);
 
@@ -52,13 +53,14 @@ impl Ledger {
     pub fn take(&mut self) -> Tally {
         // There is always one, because a reload gives the numbers of removed rules back first.
         let number = PolicyId::new(self.free.pop_front().unwrap_or(0));
-        let mut tally = Tally { tables: self.tables.clone(), number, before: [Counts::default(); 2] };
+        let mut tally =
+            Tally { tables: self.tables.clone(), number, before: [Counts::default(); 2] };
         tally.before = tally.now();
         tally
     }
 
-    /// Gives the number of a removed rule back. A request under an old set may still count by it, but many rules come
-    /// before it is used again.
+    /// Gives the number of a removed rule back. A request under an old set may still count by it,
+    /// but many rules come before it is used again.
     pub fn give_back(&mut self, tally: &Tally) {
         self.free.push_back(tally.number.number());
     }
@@ -75,7 +77,10 @@ impl Tally {
 
     /// A shadow decides otherwise than the rules: `would_allow` says how.
     pub fn add_disagreement(&self, would_allow: bool) {
-        self.add(&self.tables.disagreements, if would_allow { Verdict::Allowed } else { Verdict::Denied });
+        self.add(
+            &self.tables.disagreements,
+            if would_allow { Verdict::Allowed } else { Verdict::Denied },
+        );
     }
 
     /// Requests without a key, and exempt ones.
@@ -96,7 +101,8 @@ impl Tally {
     }
 
     fn now(&self) -> [Counts; 2] {
-        [&self.tables.unlimited, &self.tables.disagreements].map(|table| table.counts(self.number).unwrap_or_default())
+        [&self.tables.unlimited, &self.tables.disagreements]
+            .map(|table| table.counts(self.number).unwrap_or_default())
     }
 }
 

@@ -58,7 +58,9 @@ impl Layers {
     pub fn give_back(&self) {
         self.with(|all| {
             for asked in all {
-                let Some(Charged { table, policy, key, receipt }) = asked.charged.take() else { continue };
+                let Some(Charged { table, policy, key, receipt }) = asked.charged.take() else {
+                    continue;
+                };
                 // A receipt that the table no longer knows stays charged. The answer is a refusal
                 // in any case.
                 let _ = table.settle(&receipt, 0, Refund::Safe);
@@ -100,7 +102,8 @@ impl Layers {
 
 /// Writes one kind of fields, with the limits of the layers that want it.
 fn append(headers: &mut HeaderMap, all: &[Asked], kind: &Fields, wants: impl Fn(&Fields) -> bool) {
-    let wanted: Vec<Limit<'_>> = all.iter().filter(|asked| wants(&asked.fields)).map(limit).collect();
+    let wanted: Vec<Limit<'_>> =
+        all.iter().filter(|asked| wants(&asked.fields)).map(limit).collect();
     // More limits than this have no room in a field. The last one asked refuses, if one does.
     let limits = wanted.get(wanted.len().saturating_sub(LIMITS_MOST)..).unwrap_or_default();
     if limits.is_empty() {
@@ -114,13 +117,18 @@ fn append(headers: &mut HeaderMap, all: &[Asked], kind: &Fields, wants: impl Fn(
 }
 
 fn limit(asked: &Asked) -> Limit<'_> {
-    Limit::new(asked.name.as_bytes(), &asked.policy, &asked.decision).with_more_after(asked.more_after)
+    Limit::new(asked.name.as_bytes(), &asked.policy, &asked.decision)
+        .with_more_after(asked.more_after)
 }
 
 /// The fields that belong together.
 fn family(name: &HeaderName) -> String {
     let families = ["x-ratelimit", "ratelimit"];
-    families.into_iter().find(|family| name.as_str().starts_with(family)).unwrap_or(name.as_str()).to_owned()
+    families
+        .into_iter()
+        .find(|family| name.as_str().starts_with(family))
+        .unwrap_or(name.as_str())
+        .to_owned()
 }
 
 /// Adds the lines `NAME: VALUE\r\n` that the core has written.
@@ -129,7 +137,9 @@ fn append_lines(headers: &mut HeaderMap, lines: &[u8]) {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         let Some(colon) = line.iter().position(|byte| *byte == b':') else { continue };
         let value = line[colon + 1..].trim_ascii();
-        if let (Ok(name), Ok(value)) = (HeaderName::from_bytes(&line[..colon]), HeaderValue::from_bytes(value)) {
+        if let (Ok(name), Ok(value)) =
+            (HeaderName::from_bytes(&line[..colon]), HeaderValue::from_bytes(value))
+        {
             headers.append(name, value);
         }
     }

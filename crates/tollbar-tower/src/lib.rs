@@ -1,4 +1,5 @@
-//! Rate limits as [tower](https://docs.rs/tower) layers, for axum, tonic, hyper and other services of `http` requests.
+//! Rate limits as [tower](https://docs.rs/tower) layers, for axum, tonic, hyper and other services
+//! of `http` requests.
 //!
 //! ```no_run
 //! use axum::{extract::Request, routing::get, Router};
@@ -16,17 +17,20 @@
 //! # }
 //! ```
 //!
-//! A table in a file ([`Table::file`](tollbar::table::Table::file)) is shared by all processes of the machine.
+//! A table in a file ([`Table::file`](tollbar::table::Table::file)) is shared by all processes of
+//! the machine.
 //!
-//! The module `pacing` (feature `pacing`, on by default, for tokio) has the layer for HTTP clients that call limited
-//! servers.
+//! The module `pacing` (feature `pacing`, on by default, for tokio) has the layer for HTTP clients
+//! that call limited servers.
 
 mod layers;
 mod limit;
 #[cfg(feature = "pacing")]
 pub mod pacing;
 
-pub use limit::{address, client, header, Limit, LimitLayer, Problem, Refusal, Refuse, ResponseFuture};
+pub use limit::{
+    address, client, header, Limit, LimitLayer, Problem, Refusal, Refuse, ResponseFuture,
+};
 
 // The README's program compiles.
 #[cfg(doctest)]

@@ -20,22 +20,23 @@ use tower_service::Service;
 /// The most bytes of one limit's header fields, beside four for each byte of its name.
 const FIELDS_MOST: usize = 600;
 /// The problem of a request without a key.
-const MISSING: &str =
-    r#"{"title":"Forbidden","status":403,"detail":"the request has no key that it could be counted by"}"#;
+const MISSING: &str = r#"{"title":"Forbidden","status":403,"detail":"the request has no key that it could be counted by"}"#;
 
 /// Limits the requests of each key, before they reach the service.
 ///
-/// A refused request gets status 429 and a problem in JSON as body, or the answer of [`LimitLayer::with_refusal`].
-/// All answers get the header fields `RateLimit` and `RateLimit-Policy` (draft 11), and refusals `Retry-After`, or
-/// the fields of [`LimitLayer::with_fields`]. A request without a key gets status 403 and none of these fields,
+/// A refused request gets status 429 and a problem in JSON as body, or the answer of
+/// [`LimitLayer::with_refusal`]. All answers get the header fields `RateLimit` and
+/// `RateLimit-Policy` (draft 11), and refusals `Retry-After`, or the fields of
+/// [`LimitLayer::with_fields`]. A request without a key gets status 403 and none of these fields,
 /// because it could not be counted.
 ///
-/// Several layers of one request give one answer: the fields describe the limits of all that were asked, in whatever
-/// order they stand, and a layer that refuses gives back what the layers around it were charged, as far as their
-/// policies take permits back. Fields that the service itself has set stay as they are.
+/// Several layers of one request give one answer: the fields describe the limits of all that were
+/// asked, in whatever order they stand, and a layer that refuses gives back what the layers around
+/// it were charged, as far as their policies take permits back. Fields that the service itself has
+/// set stay as they are.
 ///
-/// The services of a layer share its table. A decision takes less than a microsecond and waits for nobody, so a
-/// service is ready whenever the inner one is.
+/// The services of a layer share its table. A decision takes less than a microsecond and waits for
+/// nobody, so a service is ready whenever the inner one is.
 #[derive(Debug)]
 pub struct LimitLayer<K, R = Problem> {
     limits: Arc<Limits<K, R>>,
@@ -54,8 +55,9 @@ struct Limits<K, R> {
 impl<K> LimitLayer<K> {
     /// Limits requests by `key`, under the table's first policy.
     ///
-    /// `key` returns the bytes of a request's key ([`header`], [`address`], [`client`]). If it returns `None`, the
-    /// table's option for missing keys decides: by default the request is refused.
+    /// `key` returns the bytes of a request's key ([`header`], [`address`], [`client`]). If it
+    /// returns `None`, the table's option for missing keys decides: by default the request is
+    /// refused.
     pub fn new<B, T>(table: impl Into<Arc<Table>>, key: K) -> LimitLayer<K>
     where
         K: Fn(&Request<B>) -> Option<T>,
@@ -75,8 +77,8 @@ impl<K> LimitLayer<K> {
 }
 
 impl<K: Clone, R: Clone> LimitLayer<K, R> {
-    /// Decides under another policy of the table. `name` is the limit's name in the header fields; otherwise it is
-    /// `default`.
+    /// Decides under another policy of the table. `name` is the limit's name in the header fields;
+    /// otherwise it is `default`.
     pub fn with_policy(mut self, policy: PolicyId, name: impl Into<String>) -> LimitLayer<K, R> {
         let limits = Arc::make_mut(&mut self.limits);
         limits.policy = policy;
@@ -90,8 +92,8 @@ impl<K: Clone, R: Clone> LimitLayer<K, R> {
         self
     }
 
-    /// Answers refused requests by `refusal`, a function of a [`Refusal`] that returns a response. The layer adds the
-    /// header fields.
+    /// Answers refused requests by `refusal`, a function of a [`Refusal`] that returns a response.
+    /// The layer adds the header fields.
     pub fn with_refusal<N>(self, refusal: N) -> LimitLayer<K, N> {
         let Limits { table, policy, name, fields, key, .. } = Arc::unwrap_or_clone(self.limits);
         LimitLayer { limits: Arc::new(Limits { table, policy, name, fields, key, refusal }) }
@@ -116,16 +118,17 @@ impl<S, K, R> Layer<S> for LimitLayer<K, R> {
 /// A refused request, for [`LimitLayer::with_refusal`].
 #[derive(Clone, Debug)]
 pub struct Refusal {
-    /// Why the table refused, and how long to wait. Its reason is [`Reason::Fault`] if the table could not decide.
+    /// Why the table refused, and how long to wait. Its reason is [`Reason::Fault`] if the table
+    /// could not decide.
     pub decision: Decision,
-    /// The usual body: a problem in JSON (RFC 9457), of the type `application/problem+json`. That of a request
-    /// without a key says so.
+    /// The usual body: a problem in JSON (RFC 9457), of the type `application/problem+json`. That
+    /// of a request without a key says so.
     pub problem: String,
 }
 
 impl Refusal {
-    /// The usual status: 429; 403 for a request without a key, for which waiting does not help; 500 if the table
-    /// could not decide.
+    /// The usual status: 429; 403 for a request without a key, for which waiting does not help; 500
+    /// if the table could not decide.
     pub fn status(&self) -> StatusCode {
         match self.decision.reason {
             Reason::Fault => StatusCode::INTERNAL_SERVER_ERROR,
@@ -150,7 +153,9 @@ impl<B: From<String>> Refuse<B> for Problem {
         let status = refusal.status();
         let mut response = Response::new(B::from(refusal.problem));
         *response.status_mut() = status;
-        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        response
+            .headers_mut()
+            .insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         response
     }
 }
@@ -208,18 +213,23 @@ where
 }
 
 impl<K, R> Limits<K, R> {
-    /// Decides about a request of one permit, and adds the limit to those of the request's other layers.
+    /// Decides about a request of one permit, and adds the limit to those of the request's other
+    /// layers.
     fn decide(&self, layers: &Layers, key: &[u8]) -> Decision {
-        // A receipt, by which a layer further in can give the charge back. An error has charged nothing; a check
-        // makes a decision of it.
+        // A receipt, by which a layer further in can give the charge back. An error has charged
+        // nothing; a check makes a decision of it.
         let taken = if key.is_empty() { None } else { self.table.take(self.policy, key, 1).ok() };
-        let (decision, receipt) = taken.unwrap_or_else(|| (self.table.check(self.policy, key, 1), None));
+        let (decision, receipt) =
+            taken.unwrap_or_else(|| (self.table.check(self.policy, key, 1), None));
         if !decision.is_allowed() {
             layers.give_back();
         }
         // A policy that the table does not have is the decision's fault.
-        let Some(policy) =
-            self.table.policy_of(self.policy, key).ok().filter(|_| decision.reason != Reason::MissingKey)
+        let Some(policy) = self
+            .table
+            .policy_of(self.policy, key)
+            .ok()
+            .filter(|_| decision.reason != Reason::MissingKey)
         else {
             return decision;
         };
@@ -234,7 +244,14 @@ impl<K, R> Limits<K, R> {
             key: key.to_vec(),
             receipt,
         });
-        layers.add(Asked { name: self.name.clone(), fields: self.fields, policy, decision, more_after, charged });
+        layers.add(Asked {
+            name: self.name.clone(),
+            fields: self.fields,
+            policy,
+            decision,
+            more_after,
+            charged,
+        });
         decision
     }
 
@@ -281,15 +298,15 @@ where
                 }
                 response
             }),
-            Projection::Refused { response } => {
-                Poll::Ready(Ok(response.take().expect("a future that has returned is not polled again")))
-            }
+            Projection::Refused { response } => Poll::Ready(Ok(response
+                .take()
+                .expect("a future that has returned is not polled again"))),
         }
     }
 }
 
-/// A request's header field as a key. `None` if the request does not have the field, or has several: a client could
-/// vary the others.
+/// A request's header field as a key. `None` if the request does not have the field, or has
+/// several: a client could vary the others.
 pub fn header<B>(request: &Request<B>, name: &str) -> Option<Vec<u8>> {
     let mut values = request.headers().get_all(name).iter();
     match (values.next(), values.next()) {
@@ -300,10 +317,11 @@ pub fn header<B>(request: &Request<B>, name: &str) -> Option<Vec<u8>> {
 
 /// The key of a client behind trusted proxies.
 ///
-/// `peer` is the address at the other end of the connection: what axum's `ConnectInfo` holds, or `None` for a Unix
-/// socket. `proxies` are the networks of the trusted proxies. If the peer is in one of them, the function reads
-/// X-Forwarded-For from the right and takes the first address outside these networks. Otherwise the peer is the
-/// client. Returns `None` if neither gives an address.
+/// `peer` is the address at the other end of the connection: what axum's `ConnectInfo` holds, or
+/// `None` for a Unix socket. `proxies` are the networks of the trusted proxies. If the peer is in
+/// one of them, the function reads X-Forwarded-For from the right and takes the first address
+/// outside these networks. Otherwise the peer is the client. Returns `None` if neither gives an
+/// address.
 ///
 /// ```
 /// use tollbar::address::Network;
@@ -312,7 +330,11 @@ pub fn header<B>(request: &Request<B>, name: &str) -> Option<Vec<u8>> {
 /// let peer = "10.0.0.7".parse().unwrap();
 /// assert_eq!(tollbar_tower::client(&request, Some(peer), &proxies), tollbar_tower::address("192.0.2.1".parse().unwrap()));
 /// ```
-pub fn client<B>(request: &Request<B>, peer: Option<IpAddr>, proxies: &[Network]) -> Option<Vec<u8>> {
+pub fn client<B>(
+    request: &Request<B>,
+    peer: Option<IpAddr>,
+    proxies: &[Network],
+) -> Option<Vec<u8>> {
     let peer = peer.map_or(Peer::Unix, Peer::Address);
     // A header map's values go in one direction only.
     let forwarded: Vec<&[u8]> =
@@ -320,7 +342,8 @@ pub fn client<B>(request: &Request<B>, peer: Option<IpAddr>, proxies: &[Network]
     address(address::client(peer, proxies.iter().copied(), forwarded.into_iter().rev())?)
 }
 
-/// An address as a key: an IPv4 address, or the /64 of an IPv6 address, because a client has all addresses of its /64.
+/// An address as a key: an IPv4 address, or the /64 of an IPv6 address, because a client has all
+/// addresses of its /64.
 pub fn address(address: IpAddr) -> Option<Vec<u8>> {
     Prefix::of(address, 32, 64).map(|prefix| prefix.as_bytes().to_vec())
 }

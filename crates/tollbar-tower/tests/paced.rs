@@ -41,10 +41,14 @@ impl Service<Request<()>> for Function {
 }
 
 fn pacing(most: u64) -> Pacing {
-    Pacing::new(&Options { most: most * PER_SECOND, ..Options::new() }, 4).expect("options that fit together")
+    Pacing::new(&Options { most: most * PER_SECOND, ..Options::new() }, 4)
+        .expect("options that fit together")
 }
 
-fn paced(pacing: &Pacing, answer: impl Fn(Request<()>) -> Answer + Send + Sync + 'static) -> Paced<Function> {
+fn paced(
+    pacing: &Pacing,
+    answer: impl Fn(Request<()>) -> Answer + Send + Sync + 'static,
+) -> Paced<Function> {
     PacingLayer::new(pacing.clone()).layer(Function(Arc::new(answer)))
 }
 
@@ -99,7 +103,8 @@ async fn a_retry_after_stops_all_clones() {
     assert!(least.is_some_and(|least| *least >= pause && *least <= pause + TICK), "{times:?}");
 }
 
-/// A dropped future gives its turn to the request behind it. A future that is never polled does so, too.
+/// A dropped future gives its turn to the request behind it. A future that is never polled does so,
+/// too.
 #[tokio::test(start_paused = true)]
 async fn a_dropped_future_gives_its_turn_back() {
     let pacing = pacing(10);
@@ -111,10 +116,14 @@ async fn a_dropped_future_gives_its_turn_back() {
     drop(service.call(request(URL)));
     assert_eq!(send(&mut service, URL).await, 200);
     let took = begin.elapsed();
-    assert!(took >= Duration::from_millis(100) && took <= Duration::from_millis(100) + TICK, "{took:?}");
+    assert!(
+        took >= Duration::from_millis(100) && took <= Duration::from_millis(100) + TICK,
+        "{took:?}"
+    );
 }
 
-/// A request that fails says nothing about limits, and one that is dropped after it was sent keeps its turn.
+/// A request that fails says nothing about limits, and one that is dropped after it was sent keeps
+/// its turn.
 #[tokio::test(start_paused = true)]
 async fn a_request_without_an_answer_changes_no_rate() {
     let pacing = pacing(10);
@@ -128,7 +137,10 @@ async fn a_request_without_an_answer_changes_no_rate() {
     assert!(service.call(request(URL)).await.is_err());
     assert!(timeout(Duration::from_secs(1), service.call(request(URL))).await.is_err());
     // The second request was sent at 100 ms, and the third would be sent at 1 s.
-    assert_eq!(pacing.state(HOST).map(|state| (state.rate, state.waiting)), Some((10 * PER_SECOND, 0)));
+    assert_eq!(
+        pacing.state(HOST).map(|state| (state.rate, state.waiting)),
+        Some((10 * PER_SECOND, 0))
+    );
     assert_eq!(begin.elapsed(), Duration::from_secs(1));
 }
 
@@ -168,11 +180,12 @@ async fn the_service_that_was_ready_is_called() {
     assert_eq!(send(&mut service, URL).await, 200);
 }
 
-/// Sixteen workers with a ceiling of 100/s against a server of 50/s: after 10 seconds they send and it accepts 50/s,
-/// within 5 %.
+/// Sixteen workers with a ceiling of 100/s against a server of 50/s: after 10 seconds they send and
+/// it accepts 50/s, within 5 %.
 #[tokio::test(start_paused = true)]
 async fn the_rate_settles_at_the_servers() {
-    let server = Arc::new(State::new(&"50/s burst 10".parse().expect("a policy")).expect("a state"));
+    let server =
+        Arc::new(State::new(&"50/s burst 10".parse().expect("a policy")).expect("a state"));
     let begin = Instant::now();
     let counts = Arc::new(Mutex::new((0, 0)));
     let counted = counts.clone();
@@ -198,7 +211,10 @@ async fn the_rate_settles_at_the_servers() {
     }
     sleep(Duration::from_secs(110)).await;
     let (sent, accepted) = *counts.lock().unwrap();
-    assert!((4750..=5250).contains(&sent) && (4750..=5250).contains(&accepted), "{sent} {accepted}");
+    assert!(
+        (4750..=5250).contains(&sent) && (4750..=5250).contains(&accepted),
+        "{sent} {accepted}"
+    );
 }
 
 /// Answers each connection's request: the first with 429 and a Retry-After of a second.
@@ -209,9 +225,12 @@ fn server() -> SocketAddr {
         for (number, stream) in listener.incoming().flatten().enumerate() {
             let lines = BufReader::new(&stream).lines().map_while(Result::ok);
             assert!(lines.take_while(|line| !line.is_empty()).count() > 0);
-            let status = if number == 0 { "429 Too Many Requests\r\nRetry-After: 1" } else { "200 OK" };
-            let _ = (&stream)
-                .write_all(format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n").as_bytes());
+            let status =
+                if number == 0 { "429 Too Many Requests\r\nRetry-After: 1" } else { "200 OK" };
+            let _ = (&stream).write_all(
+                format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+                    .as_bytes(),
+            );
         }
     });
     address
@@ -220,7 +239,11 @@ fn server() -> SocketAddr {
 async fn ask(request: Request<()>) -> Result<Response<()>, std::io::Error> {
     let address = request.uri().authority().expect("an authority").as_str();
     let mut stream = tokio::net::TcpStream::connect(address).await?;
-    stream.write_all(format!("GET {} HTTP/1.1\r\nHost: {address}\r\n\r\n", request.uri().path()).as_bytes()).await?;
+    stream
+        .write_all(
+            format!("GET {} HTTP/1.1\r\nHost: {address}\r\n\r\n", request.uri().path()).as_bytes(),
+        )
+        .await?;
     let mut text = String::new();
     stream.read_to_string(&mut text).await?;
     let status = text.split(' ').nth(1).unwrap_or_default();
@@ -235,8 +258,9 @@ async fn ask(request: Request<()>) -> Result<Response<()>, std::io::Error> {
 #[tokio::test]
 async fn a_server_on_this_machine_is_paced() {
     let url = format!("http://{}/a", server());
-    let mut service =
-        paced(&pacing(1000), |request| Box::pin(async { ask(request).await.map_err(|error| error.to_string()) }));
+    let mut service = paced(&pacing(1000), |request| {
+        Box::pin(async { ask(request).await.map_err(|error| error.to_string()) })
+    });
     let begin = Instant::now();
     assert_eq!(send(&mut service, &url).await, 429);
     assert_eq!(send(&mut service, &url).await, 200);

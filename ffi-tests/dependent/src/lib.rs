@@ -1,4 +1,5 @@
-//! Calls that work on every target: algorithms, policies, states and a clock of the dependent's own.
+//! Calls that work on every target: algorithms, policies, states and a clock of the dependent's
+//! own.
 
 #![no_std]
 
@@ -7,7 +8,8 @@ use tollbar::limiter::State;
 use tollbar::prefix::Prefix;
 use tollbar::{Limiter, Policy, Shared};
 
-/// How many of `requests` pass at one instant. `None` if all of them do, or if the policy is invalid.
+/// How many of `requests` pass at one instant. `None` if all of them do, or if the policy is
+/// invalid.
 pub fn passes(policy: &str, requests: u64) -> Option<u64> {
     let policy: Policy = policy.parse().ok()?;
     let limiter = Limiter::with(State::new(&policy).ok()?, Manual::new(1_000_000_000));

@@ -1,4 +1,5 @@
-//! Calls that need an operating system: the system's clock and a table. With `redis`, also the parser of a store's URL.
+//! Calls that need an operating system: the system's clock and a table. With `redis`, also the
+//! parser of a store's URL.
 
 use tollbar::table::{Options, PolicyId, Table};
 use tollbar::{Limiter, Policy, Verdict};

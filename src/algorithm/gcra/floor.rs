@@ -1,11 +1,12 @@
 //! Words of buckets that got permits back, or whose policy has changed.
 //!
-//! A table may give a slot to another key once the slot's word has expired. So that time must never fall, although
-//! the TAT of a bucket falls when permits are given back. A word whose TAT was lowered therefore also holds the time
-//! until which the slot stays taken: its *floor*. It has two forms. In the near one the floor is a multiple of a
-//! *quantum* of units, the smallest power of two that is at least the burst's length, so that one bit can hold it. In
-//! the wide one it is a multiple of a *step* of nanoseconds. Steps are the same for all policies, so a floor stays
-//! the same in however many changes of the policy:
+//! A table may give a slot to another key once the slot's word has expired. So that time must never
+//! fall, although the TAT of a bucket falls when permits are given back. A word whose TAT was
+//! lowered therefore also holds the time until which the slot stays taken: its *floor*. It has two
+//! forms. In the near one the floor is a multiple of a *quantum* of units, the smallest power of
+//! two that is at least the burst's length, so that one bit can hold it. In the wide one it is a
+//! multiple of a *step* of nanoseconds. Steps are the same for all policies, so a floor stays the
+//! same in however many changes of the policy:
 //!
 //! ```text
 //! bit 63        1: the TAT was lowered. All other words of a bucket are below 2^63, and are the TAT itself
@@ -18,15 +19,16 @@
 //!   bits 5..0   the floor is (time of the TAT / step + 1 + these bits) steps. The time is that at which a plain word of this TAT expires
 //! ```
 //!
-//! `fine` is 0 if 61 bits hold every clock reading of the policy, as for all rates whose unit is a nanosecond;
-//! otherwise 1 or 2. The word is the plain TAT again as soon as charges bring the TAT to the floor. Policies whose
-//! TATs need all 64 bits never lower one.
+//! `fine` is 0 if 61 bits hold every clock reading of the policy, as for all rates whose unit is a
+//! nanosecond; otherwise 1 or 2. The word is the plain TAT again as soon as charges bring the TAT
+//! to the floor. Policies whose TATs need all 64 bits never lower one.
 
 use crate::units::NEVER;
 
 /// The bits of a TAT that leave room for a floor.
 pub(super) const TAT_BITS: u32 = 63;
-/// The highest TAT that leaves room for a floor. Under a policy that gives back, every higher word was lowered.
+/// The highest TAT that leaves room for a floor. Under a policy that gives back, every higher word
+/// was lowered.
 pub(crate) const TAT_MOST: u64 = u64::MAX >> 1;
 const LOWERED: u64 = 1 << 63;
 const SECOND: u64 = 1 << 62;
@@ -35,7 +37,8 @@ const WIDE: u64 = 1 << 61;
 const GIVEN: u32 = 10;
 /// The bits that count steps.
 const COUNT: u32 = 6;
-/// The shortest step is 2^25 ns. The longest is 2^55 ns, so 64 of them reach every time that a word can hold.
+/// The shortest step is 2^25 ns. The longest is 2^55 ns, so 64 of them reach every time that a word
+/// can hold.
 const SHORTEST_STEP: u32 = 25;
 
 /// How the words of one policy hold their floors.
@@ -52,8 +55,8 @@ impl Floors {
     /// The floors of a policy that lowers no word.
     pub(super) const NONE: Floors = Floors { mark: 0, quantum: 0, fine: 0 };
 
-    /// The floors of a policy with a burst of `tolerance` units, at most 2^62, and clock readings up to `most`, less
-    /// than 2^63.
+    /// The floors of a policy with a burst of `tolerance` units, at most 2^62, and clock readings
+    /// up to `most`, less than 2^63.
     pub(super) const fn new(tolerance: u64, most: u64) -> Floors {
         // The power of two that is at least `tolerance`.
         let quantum = 64 - tolerance.saturating_sub(1).leading_zeros();
@@ -109,8 +112,9 @@ impl Floors {
         quanta << self.quantum
     }
 
-    /// Makes a word of the near form. It holds the TAT `tat` and a floor of `floor` units, rounded up to a quantum.
-    /// `None` if the floor is more than two quanta after the TAT, or if the TAT needs more than 61 bits.
+    /// Makes a word of the near form. It holds the TAT `tat` and a floor of `floor` units, rounded
+    /// up to a quantum. `None` if the floor is more than two quanta after the TAT, or if the TAT
+    /// needs more than 61 bits.
     pub(super) const fn near(&self, tat: u64, floor: u64) -> Option<u64> {
         let floor = self.in_quanta(floor);
         let rounded = tat.saturating_add((1 << self.fine) - 1) >> self.fine;
@@ -136,20 +140,22 @@ impl Floors {
         quanta << self.quantum
     }
 
-    /// Reads the floor, in nanoseconds, of a word of the wide form. `expires` is when a plain word of the same TAT
-    /// expires, because the word counts its steps from there.
+    /// Reads the floor, in nanoseconds, of a word of the wide form. `expires` is when a plain word
+    /// of the same TAT expires, because the word counts its steps from there.
     pub(super) const fn wide_floor(word: u64, expires: u64) -> u64 {
         if expires == NEVER {
             return NEVER;
         }
-        // Does not overflow. Times before [`NEVER`] are below 2^61 ns, so the sum is at most 128 steps of 2^55 ns.
+        // Does not overflow. Times before [`NEVER`] are below 2^61 ns, so the sum is at most 128
+        // steps of 2^55 ns.
         let step = step(word >> COUNT & 15);
         ((expires >> step) + 1 + (word & ((1 << COUNT) - 1))) << step
     }
 
-    /// Makes a word of the wide form. It holds the TAT `tat`, which [`Floors::wide_tat`] has rounded, and a floor of
-    /// `floor` nanoseconds, rounded up to a step. `expires` is when a plain word of this TAT expires. `None` if the
-    /// floor is not after that, or if the TAT needs more than 61 bits.
+    /// Makes a word of the wide form. It holds the TAT `tat`, which [`Floors::wide_tat`] has
+    /// rounded, and a floor of `floor` nanoseconds, rounded up to a step. `expires` is when a plain
+    /// word of this TAT expires. `None` if the floor is not after that, or if the TAT needs more
+    /// than 61 bits.
     pub(super) const fn wide(&self, tat: u64, expires: u64, floor: u64) -> Option<u64> {
         if expires >= floor || tat >= WIDE << self.fine {
             return None;
@@ -172,7 +178,8 @@ impl Floors {
         tat >> fine << fine
     }
 
-    /// Rounds `tat` up to the next TAT that a word of the wide form can hold. That form has no room for its last bits.
+    /// Rounds `tat` up to the next TAT that a word of the wide form can hold. That form has no room
+    /// for its last bits.
     pub(super) const fn wide_tat(&self, tat: u64) -> u64 {
         let fine = GIVEN + self.fine;
         tat.saturating_add((1 << fine) - 1) >> fine << fine

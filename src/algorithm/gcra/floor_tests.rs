@@ -11,16 +11,24 @@ use proptest::strategy::ValueTree;
 use std::string::ToString;
 use std::vec::Vec;
 
-/// Buckets of whole units in a nanosecond and of rounded ones, with steps shorter and longer than a burst.
+/// Buckets of whole units in a nanosecond and of rounded ones, with steps shorter and longer than a
+/// burst.
 fn policies() -> impl Strategy<Value = Policy> {
     const SECOND: u64 = 1_000_000_000;
-    let periods =
-        prop_oneof![Just(SECOND), Just(60 * SECOND), Just(3_600 * SECOND), Just(86_400 * SECOND), 1..HORIZON >> 16];
+    let periods = prop_oneof![
+        Just(SECOND),
+        Just(60 * SECOND),
+        Just(3_600 * SECOND),
+        Just(86_400 * SECOND),
+        1..HORIZON >> 16
+    ];
     let numbers = || prop_oneof![1..20u64, 1..2_000u64, (0..20u32).prop_map(|n| 1 << n)];
-    (numbers(), periods, numbers(), any::<bool>()).prop_map(|(limit, period, burst, starts_full)| Policy {
-        init: if starts_full { burst } else { burst / 2 },
-        ..Policy::new(limit, period).with_burst(burst)
-    })
+    (numbers(), periods, numbers(), any::<bool>()).prop_map(
+        |(limit, period, burst, starts_full)| Policy {
+            init: if starts_full { burst } else { burst / 2 },
+            ..Policy::new(limit, period).with_burst(burst)
+        },
+    )
 }
 
 fn buckets() -> impl Strategy<Value = Gcra> {
@@ -37,8 +45,8 @@ const SLACK: u64 = 1 << 12;
 proptest! {
     #![proptest_config(ProptestConfig { cases: rounds(20_000) as u32, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Each change of any word, also of a damaged one, leaves a word whose TAT is not before the wanted
-    /// one and whose slot stays taken at least as long as before.
+    /// Each change of any word, also of a damaged one, leaves a word whose TAT is not before the
+    /// wanted one and whose slot stays taken at least as long as before.
     #[test]
     fn a_floor_never_falls(
         bucket in buckets(),
@@ -66,8 +74,9 @@ proptest! {
         }
     }
 
-    /// A word keeps two times: its TAT, at most four microseconds (or four units) later than wanted,
-    /// and its slot's time, at most a fifteenth of the time until then (or two quanta) later.
+    /// A word keeps two times: its TAT, at most four microseconds (or four units) later than
+    /// wanted, and its slot's time, at most a fifteenth of the time until then (or two quanta)
+    /// later.
     #[test]
     fn a_held_word_keeps_both_times(
         bucket in buckets(),
@@ -94,8 +103,9 @@ proptest! {
     }
 }
 
-/// Converts a key's word from the policy `old` to `new`, as `migrate` does for a key that stays in its slot: the
-/// new word expires no earlier than the old one. `None` if the new policy has no such word.
+/// Converts a key's word from the policy `old` to `new`, as `migrate` does for a key that stays in
+/// its slot: the new word expires no earlier than the old one. `None` if the new policy has no such
+/// word.
 fn changed(new: &Rule, old: &Rule, word: u64, now: u64) -> Option<u64> {
     let until = old.expires_at(word);
     let is_full = old.full_before_floor(word).is_some_and(|full| full <= now);
@@ -106,17 +116,23 @@ fn changed(new: &Rule, old: &Rule, word: u64, now: u64) -> Option<u64> {
     [true, false].into_iter().find_map(|exact| new.hold(converted, until, now, exact))
 }
 
-/// A key's policy changes 600 times, at one instant or as time passes. The key's slot comes free as late as the
-/// longest debt of the key ends. It may be later by a fifteenth of that time, or by two quanta.
+/// A key's policy changes 600 times, at one instant or as time passes. The key's slot comes free as
+/// late as the longest debt of the key ends. It may be later by a fifteenth of that time, or by two
+/// quanta.
 #[test]
 fn changes_of_policy_do_not_move_a_slots_time_away() {
     let mut runner = proptest::test_runner::TestRunner::new_with_rng(
         ProptestConfig { failure_persistence: None, ..ProptestConfig::default() },
-        proptest::test_runner::TestRng::deterministic_rng(proptest::test_runner::RngAlgorithm::ChaCha),
+        proptest::test_runner::TestRng::deterministic_rng(
+            proptest::test_runner::RngAlgorithm::ChaCha,
+        ),
     );
     let (mut longest, mut changes, mut none) = (0.0f64, 0, 0);
     for round in 0..rounds(2_000) as usize {
-        let drawn = proptest::collection::vec(policies(), 2..4).new_tree(&mut runner).expect("policies").current();
+        let drawn = proptest::collection::vec(policies(), 2..4)
+            .new_tree(&mut runner)
+            .expect("policies")
+            .current();
         let compiled: Vec<Rule> =
             drawn.iter().filter_map(|policy| Rule::new(policy).ok().map(Rule::in_slots)).collect();
         let burst = |n: usize| drawn[n].burst;
@@ -125,8 +141,13 @@ fn changes_of_policy_do_not_move_a_slots_time_away() {
         {
             continue;
         }
-        let quantum =
-            |rule: &Rule| if let Rule::Gcra(gcra) = rule { gcra.grid.nanos(2 << gcra.floors.quantum()) } else { 0 };
+        let quantum = |rule: &Rule| {
+            if let Rule::Gcra(gcra) = rule {
+                gcra.grid.nanos(2 << gcra.floors.quantum())
+            } else {
+                0
+            }
+        };
         let quantum = compiled.iter().map(quantum);
         let quanta = quantum.max().unwrap_or(0).saturating_mul(2);
         let mut now = 1_u64 << 59;

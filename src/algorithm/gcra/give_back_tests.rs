@@ -42,7 +42,8 @@ fn calls(burst: u64, permit: u64) -> impl Strategy<Value = Vec<Call>> {
     proptest::collection::vec(call, 1..40)
 }
 
-/// How close the permits of a trace came to the bound of a window, in units, and the number that was given back.
+/// How close the permits of a trace came to the bound of a window, in units, and the number that
+/// was given back.
 #[derive(Default)]
 struct Run {
     given: u64,
@@ -51,7 +52,12 @@ struct Run {
 }
 
 /// Makes the calls. `back` is the rule that decides how many permits go back.
-fn run(bucket: &Gcra, calls: &[Call], books: bool, back: impl Fn(u64, u64, &GiveBack) -> Option<u64>) -> Run {
+fn run(
+    bucket: &Gcra,
+    calls: &[Call],
+    books: bool,
+    back: impl Fn(u64, u64, &GiveBack) -> Option<u64>,
+) -> Run {
     let (mut state, mut now) = (0, 1_u64 << 40);
     let mut charges: Vec<Charged> = Vec::new();
     let mut run = Run::default();
@@ -61,13 +67,23 @@ fn run(bucket: &Gcra, calls: &[Call], books: bool, back: impl Fn(u64, u64, &Give
             Call::Take(cost) => {
                 let Step { verdict, next } = bucket.step(state, now, cost);
                 if let (Verdict::Allowed, Some(next)) = (verdict, next) {
-                    charges.push(Charged { at: now, cost, net: cost * bucket.grid.per_permit().get(), given: false });
+                    charges.push(Charged {
+                        at: now,
+                        cost,
+                        net: cost * bucket.grid.per_permit().get(),
+                        given: false,
+                    });
                     state = next;
                 }
             }
             Call::Book(cost) if books => {
                 if let Some(Reservation { next, at }) = bucket.reserve(state, now, cost) {
-                    charges.push(Charged { at, cost, net: cost * bucket.grid.per_permit().get(), given: false });
+                    charges.push(Charged {
+                        at,
+                        cost,
+                        net: cost * bucket.grid.per_permit().get(),
+                        given: false,
+                    });
                     state = next;
                 }
             }
@@ -97,7 +113,10 @@ fn run(bucket: &Gcra, calls: &[Call], books: bool, back: impl Fn(u64, u64, &Give
         }
         let expires = bucket.expires_at(state);
         assert!(expires >= floor, "the expiry fell from {floor} to {expires}: {calls:?}");
-        assert!(state == 0 || expires >= bucket.fresh_at(state, 0), "{state:x} expires at {expires}");
+        assert!(
+            state == 0 || expires >= bucket.fresh_at(state, 0),
+            "{state:x} expires at {expires}"
+        );
         floor = expires;
     }
     charges.sort_by_key(|charge| charge.at);
@@ -107,10 +126,14 @@ fn run(bucket: &Gcra, calls: &[Call], books: bool, back: impl Fn(u64, u64, &Give
             sum += last.net;
             // The instant of a booking is rounded up to a nanosecond.
             let nanosecond = if books { bucket.grid.units_up(1) - 1 } else { 0 };
-            let bound = bucket.tolerance + bucket.grid.units(last.at) - bucket.grid.units(first.at) + nanosecond;
+            let bound = bucket.tolerance + bucket.grid.units(last.at) - bucket.grid.units(first.at)
+                + nanosecond;
             run.fullest = run.fullest.max(sum * 100 / bound);
             if sum > bound {
-                run.over = Some(format!("{sum} of {bound} units from {} to {}: {calls:?}", first.at, last.at));
+                run.over = Some(format!(
+                    "{sum} of {bound} units from {} to {}: {calls:?}",
+                    first.at, last.at
+                ));
             }
         }
     }
@@ -121,8 +144,14 @@ fn by_rule(bucket: &Gcra) -> impl Fn(u64, u64, &GiveBack) -> Option<u64> + '_ {
     |state, now, back| bucket.give_back(state, now, back).map(|returned| returned.next)
 }
 
-const POLICIES: [&str; 6] =
-    ["1/s burst 10", "1/s burst 1", "3/s burst 4", "11/s burst 7", "1000/s burst 32", "13/min burst 5"];
+const POLICIES: [&str; 6] = [
+    "1/s burst 10",
+    "1/s burst 1",
+    "3/s burst 4",
+    "11/s burst 7",
+    "1000/s burst 32",
+    "13/min burst 5",
+];
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: rounds(20_000) as u32, failure_persistence: None, ..ProptestConfig::default() })]
@@ -142,7 +171,10 @@ proptest! {
 }
 
 /// Generated traces. The searches below count the violations in them.
-fn searched(back: impl Fn(&Gcra, u64, u64, &GiveBack) -> Option<u64>, books: bool) -> (u32, u64, u64) {
+fn searched(
+    back: impl Fn(&Gcra, u64, u64, &GiveBack) -> Option<u64>,
+    books: bool,
+) -> (u32, u64, u64) {
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     let bucket = gcra("1/s burst 6");
     let (mut over, mut given, mut fullest) = (0, 0, 0);
@@ -158,8 +190,8 @@ fn searched(back: impl Fn(&Gcra, u64, u64, &GiveBack) -> Option<u64>, books: boo
 
 use proptest::strategy::ValueTree;
 
-/// The search finds the faults of simpler rules, and the rule gives back most of the permits that the unsafe rules
-/// would.
+/// The search finds the faults of simpler rules, and the rule gives back most of the permits that
+/// the unsafe rules would.
 #[test]
 fn the_search_finds_what_is_wrong_with_simpler_rules() {
     let lowered = |bucket: &Gcra, state: u64, now: u64, units: u64| {
@@ -167,15 +199,20 @@ fn the_search_finds_what_is_wrong_with_simpler_rules() {
         let next = bucket.lower(state, tat - units.min(tat.saturating_sub(bucket.grid.units(now))));
         (next != state).then_some(next)
     };
-    let all =
-        |bucket: &Gcra, state, now, how: &GiveBack| lowered(bucket, state, now, how.permits * bucket.plain.permit);
+    let all = |bucket: &Gcra, state, now, how: &GiveBack| {
+        lowered(bucket, state, now, how.permits * bucket.plain.permit)
+    };
     let by_time = |bucket: &Gcra, state, now: u64, how: &GiveBack| {
-        let kept = (how.charge.cost * bucket.plain.permit).saturating_sub(now.saturating_sub(how.charge.at));
+        let kept = (how.charge.cost * bucket.plain.permit)
+            .saturating_sub(now.saturating_sub(how.charge.at));
         lowered(bucket, state, now, kept.min(how.permits * bucket.plain.permit))
     };
     let rule = |bucket: &Gcra, state, now, how: &GiveBack| by_rule(bucket)(state, now, how);
     let (over, most, _) = searched(all, false);
-    assert!(u64::from(over) > rounds(20_000) / 200, "a full refund broke the bound in {over} traces only");
+    assert!(
+        u64::from(over) > rounds(20_000) / 200,
+        "a full refund broke the bound in {over} traces only"
+    );
     let (over, given, fullest) = searched(rule, false);
     assert_eq!((over, fullest), (0, 100));
     assert!(given > most / 3, "{given} of {most}");
@@ -203,21 +240,32 @@ fn a_full_word_gives_nothing_back() {
         let bucket = gcra(text);
         let now = 1 << 40;
         let taken = bucket.step(0, now, 3).next.expect("three");
-        let back =
-            GiveBack { charge: Charge { at: now, cost: 3 }, permits: 3, booked: false, highest: 0, keeps_slot: true };
+        let back = GiveBack {
+            charge: Charge { at: now, cost: 3 },
+            permits: 3,
+            booked: false,
+            highest: 0,
+            keeps_slot: true,
+        };
         assert_eq!(bucket.give_back(taken, now, &back).is_some(), gives, "{text}");
     }
 }
 
-/// Ten permits, five of them taken at 0 s and seven at 2 s: of the five, three can come back at 2 s.
+/// Ten permits, five of them taken at 0 s and seven at 2 s: of the five, three can come back at 2
+/// s.
 #[test]
 fn a_refund_leaves_out_what_time_has_brought_back() {
     const SECOND: u64 = 1_000_000_000;
     let bucket = gcra("1/s burst 10");
     let taken = bucket.step(0, SECOND, 5).next.expect("five");
     let taken = bucket.step(taken, 3 * SECOND, 7).next.expect("seven");
-    let back =
-        GiveBack { charge: Charge { at: SECOND, cost: 5 }, permits: 5, booked: false, highest: 0, keeps_slot: true };
+    let back = GiveBack {
+        charge: Charge { at: SECOND, cost: 5 },
+        permits: 5,
+        booked: false,
+        highest: 0,
+        keeps_slot: true,
+    };
     let returned = bucket.give_back(taken, 3 * SECOND, &back).expect("permits");
     assert_eq!(returned.permits, 3);
     assert_eq!(bucket.available(returned.next, 3 * SECOND), 3);
@@ -229,13 +277,23 @@ fn a_refund_leaves_out_what_time_has_brought_back() {
     );
     // A charge that has just been made comes back whole, to the unit.
     let now = 3 * SECOND;
-    let back =
-        GiveBack { charge: Charge { at: now, cost: 7 }, permits: 7, booked: false, highest: 0, keeps_slot: true };
+    let back = GiveBack {
+        charge: Charge { at: now, cost: 7 },
+        permits: 7,
+        booked: false,
+        highest: 0,
+        keeps_slot: true,
+    };
     let returned = bucket.give_back(taken, now, &back).expect("permits");
     assert_eq!(bucket.floors.tat(returned.next), bucket.floors.tat(taken) - 7 * SECOND);
     // Permits that the limit has refilled are not given back.
-    let back =
-        GiveBack { charge: Charge { at: SECOND, cost: 5 }, permits: 5, booked: false, highest: 0, keeps_slot: true };
+    let back = GiveBack {
+        charge: Charge { at: SECOND, cost: 5 },
+        permits: 5,
+        booked: false,
+        highest: 0,
+        keeps_slot: true,
+    };
     assert_eq!(bucket.give_back(taken, 6 * SECOND, &back), None);
     assert_eq!(bucket.give_back(0, now, &back), None);
 }
@@ -245,7 +303,13 @@ fn a_refund_leaves_out_what_time_has_brought_back() {
 fn a_charge_keeps_the_floor() {
     let bucket = in_slots(gcra("1/s burst 10"));
     let taken = bucket.step(0, 0, 10).next.expect("permits");
-    let back = GiveBack { charge: Charge { at: 0, cost: 10 }, permits: 8, booked: false, highest: 0, keeps_slot: true };
+    let back = GiveBack {
+        charge: Charge { at: 0, cost: 10 },
+        permits: 8,
+        booked: false,
+        highest: 0,
+        keeps_slot: true,
+    };
     let mut state = bucket.give_back(taken, 0, &back).expect("permits").next;
     for owed in 3..=20 {
         let charged = bucket.charge(state, 0, 1);

@@ -33,9 +33,10 @@ impl Facts for Gcra {
         None
     }
 
-    /// Converts a key's word from the policy `old` to this one at the time `now`. The key keeps the permits that it
-    /// has left, and the fraction of the next permit that has come back, but never more than a fresh bucket has. A key
-    /// in debt keeps its debt, but never more than one burst. The result is 0 if the key is as good as fresh.
+    /// Converts a key's word from the policy `old` to this one at the time `now`. The key keeps the
+    /// permits that it has left, and the fraction of the next permit that has come back, but never
+    /// more than a fresh bucket has. A key in debt keeps its debt, but never more than one burst.
+    /// The result is 0 if the key is as good as fresh.
     fn convert(&self, old: &Gcra, state: u64, now: u64) -> Option<u64> {
         if now > self.last {
             return Some(0);
@@ -73,7 +74,8 @@ impl Facts for Gcra {
         }
         let clock = self.grid.units_in_time(now);
         let tat = match self.base(state, clock) {
-            // The bucket is full, and so it is with any earlier TAT. Rounded up, its last permit would come late.
+            // The bucket is full, and so it is with any earlier TAT. Rounded up, its last permit
+            // would come late.
             tat if tat == clock => self.floors.rounded_down(tat),
             tat => tat,
         };
@@ -81,9 +83,11 @@ impl Facts for Gcra {
         if !exact {
             return self.wide(tat, until).filter(held);
         }
-        // `until` was computed by `expires_at`, which is up to 8 ns late. If a floor is at that time already, a word
-        // for 8 ns earlier finds that floor again. A word for `until` would take the next one.
-        let near = |from: u64| self.floors.near(tat, self.grid.units_up(from).checked_add(self.lacking)?);
+        // `until` was computed by `expires_at`, which is up to 8 ns late. If a floor is at that
+        // time already, a word for 8 ns earlier finds that floor again. A word for `until` would
+        // take the next one.
+        let near =
+            |from: u64| self.floors.near(tat, self.grid.units_up(from).checked_add(self.lacking)?);
         [until.saturating_sub(8), until].into_iter().filter_map(near).find(held)
     }
 
@@ -105,9 +109,10 @@ impl Gcra {
         self.floors.near(tat, floor).unwrap_or(tat.max(floor))
     }
 
-    /// Lowers the TAT (theoretical arrival time) of `word` to `tat` and keeps its floor, the time until which the slot
-    /// stays taken. A word cannot hold every pair of the two. Then it gets the earliest TAT after `tat` that it can
-    /// hold beside the floor. Returns `word` itself if its TAT would not become lower.
+    /// Lowers the TAT (theoretical arrival time) of `word` to `tat` and keeps its floor, the time
+    /// until which the slot stays taken. A word cannot hold every pair of the two. Then it gets the
+    /// earliest TAT after `tat` that it can hold beside the floor. Returns `word` itself if its TAT
+    /// would not become lower.
     pub(super) fn lower(&self, word: u64, tat: u64) -> u64 {
         let lowered = if self.floors.is_wide(word) {
             self.wide(tat, self.expires_at(word))
@@ -140,7 +145,8 @@ impl Gcra {
         }
     }
 
-    /// Makes a word for the TAT `tat` and a floor in nanoseconds. It is a plain word if that expires no earlier.
+    /// Makes a word for the TAT `tat` and a floor in nanoseconds. It is a plain word if that
+    /// expires no earlier.
     fn wide(&self, tat: u64, floor: u64) -> Option<u64> {
         if self.expires_plain(tat) >= floor {
             return Some(tat);
@@ -163,19 +169,24 @@ impl Gcra {
         Some(Reservation { at: self.grid.nanos(due), next: tat.checked_sub(units)?.max(1) })
     }
 
-    /// Whether no other booking departs in the nanosecond in which a booking for `due` does: it would depart a permit
-    /// later or earlier, and that is a nanosecond or more, or `due` is the nanosecond's last unit.
+    /// Whether no other booking departs in the nanosecond in which a booking for `due` does: it
+    /// would depart a permit later or earlier, and that is a nanosecond or more, or `due` is the
+    /// nanosecond's last unit.
     pub(super) fn is_distinct(&self, due: u64) -> bool {
         self.grid.nanos(self.grid.per_permit().get()) > 1
             || self.grid.whole().is_some_and(|units| due.checked_rem(units) == Some(0))
     }
 
-    /// The units that the limit has refilled from the charge to `newest`, the latest instant for which a request has
-    /// been admitted.
+    /// The units that the limit has refilled from the charge to `newest`, the latest instant for
+    /// which a request has been admitted.
     pub(super) fn passed(&self, back: &GiveBack, clock: u64, newest: u64) -> u64 {
         let at = back.charge.at;
         // The last booking departs at `newest` itself.
-        if back.booked && newest > clock && self.is_distinct(newest) && self.grid.nanos(newest) == at {
+        if back.booked
+            && newest > clock
+            && self.is_distinct(newest)
+            && self.grid.nanos(newest) == at
+        {
             return 0;
         }
         match newest.saturating_sub(self.grid.units(at)) {

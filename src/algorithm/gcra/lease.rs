@@ -38,7 +38,11 @@ impl Gcra {
     /// Why the bound of the policy holds with credit: `table::decide::hot_keys`.
     pub(crate) fn lease(&self, state: u64, now: u64, cost: u64, most: u64) -> Option<Lease> {
         // No sum below can wrap: see `Plain::step`.
-        if cost > self.burst || self.burst < Self::LEAST_LEASED || now > self.last || self.floors.is_lowered(state) {
+        if cost > self.burst
+            || self.burst < Self::LEAST_LEASED
+            || now > self.last
+            || self.floors.is_lowered(state)
+        {
             return None;
         }
         let (permit, clock) = (self.grid.per_permit(), self.grid.units_in_time(now));

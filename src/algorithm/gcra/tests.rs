@@ -41,8 +41,8 @@ fn a_lease_is_an_eighth_of_the_burst_or_134_ms() {
     let now = 1 << 40;
     let small = gcra("1000/s burst 800");
     let word = |owed: u64| small.grid().units(now) + owed * small.grid().per_permit().get();
-    // The bucket's debt and the cost. Then: the debt after the charge, credit included; the credit; the time until
-    // which it is valid.
+    // The bucket's debt and the cost. Then: the debt after the charge, credit included; the credit;
+    // the time until which it is valid.
     for (state, cost, owed, credit, until) in [
         (0, 1, 143, 43, 100 * MS),
         (word(0), 1, 143, 43, 100 * MS),
@@ -71,13 +71,15 @@ fn policies() -> impl Strategy<Value = Policy> {
         Just((7, 3)),
         (1..1u64 << 40, 1..1u64 << 50)
     ];
-    (rates, prop_oneof![1..10u64, 1..1u64 << 40], 0..4u32).prop_map(|((limit, period), burst, short)| {
-        let mut policy = Policy::new(limit, period).with_burst(burst);
-        if short == 0 {
-            policy.init = burst / 2;
-        }
-        policy
-    })
+    (rates, prop_oneof![1..10u64, 1..1u64 << 40], 0..4u32).prop_map(
+        |((limit, period), burst, short)| {
+            let mut policy = Policy::new(limit, period).with_burst(burst);
+            if short == 0 {
+                policy.init = burst / 2;
+            }
+            policy
+        },
+    )
 }
 
 /// Times around the last one, the zero and any other.
@@ -85,33 +87,36 @@ fn times(last: u64) -> impl Strategy<Value = u64> {
     prop_oneof![2 => 0..=last, 1 => last.saturating_sub(2)..=last.saturating_add(2), 1 => 0..3u64, 1 => Just(u64::MAX)]
 }
 
-/// A bucket, its word, a time and a cost. Most words have a debt of up to the burst at that time, and some are of
-/// other times.
+/// A bucket, its word, a time and a cost. Most words have a debt of up to the burst at that time,
+/// and some are of other times.
 fn cases() -> impl Strategy<Value = (Gcra, u64, u64, u64)> {
-    let buckets = policies().prop_filter_map("a policy that compiles", |policy| Gcra::new(&policy).ok());
+    let buckets =
+        policies().prop_filter_map("a policy that compiles", |policy| Gcra::new(&policy).ok());
     buckets.prop_flat_map(|bucket| {
         let burst = bucket.burst;
         let costs = prop_oneof![0..=burst + 1, 0..3u64, Just(u64::MAX)];
         let words = (any::<bool>(), 0..=burst, any::<u64>(), 0..8u32);
-        (Just(bucket), words, times(bucket.last), costs).prop_map(|(bucket, (whole, owed, any, other), now, cost)| {
-            let permit = bucket.grid.per_permit().get();
-            let owed = if whole { owed * permit } else { any % (bucket.tolerance + 2) };
-            let word = match other {
-                0 => 0,
-                1 => any,
-                _ => bucket.grid.units(now).saturating_add(owed),
-            };
-            (bucket, word, now, cost)
-        })
+        (Just(bucket), words, times(bucket.last), costs).prop_map(
+            |(bucket, (whole, owed, any, other), now, cost)| {
+                let permit = bucket.grid.per_permit().get();
+                let owed = if whole { owed * permit } else { any % (bucket.tolerance + 2) };
+                let word = match other {
+                    0 => 0,
+                    1 => any,
+                    _ => bucket.grid.units(now).saturating_add(owed),
+                };
+                (bucket, word, now, cost)
+            },
+        )
     })
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2_000, max_global_rejects: 100_000, ..ProptestConfig::default() })]
 
-    /// `step`, `Plain::step` and `describe` have fast paths. These decide as the general code does. `Plain::step`
-    /// decides exactly for whole-unit buckets that start full, words below 2^63, times up to the last one, and costs
-    /// from 1 to the burst.
+    /// `step`, `Plain::step` and `describe` have fast paths. These decide as the general code does.
+    /// `Plain::step` decides exactly for whole-unit buckets that start full, words below 2^63,
+    /// times up to the last one, and costs from 1 to the burst.
     #[test]
     fn short_ways_are_right((bucket, state, now, cost) in cases()) {
         let step = bucket.step_of_all(state, now, cost);
@@ -129,8 +134,8 @@ proptest! {
         prop_assert_eq!(bucket.describe(step.verdict, next, now, cost), describe(&bucket, step.verdict, next, now, cost));
     }
 
-    /// Twice the burst can be added to the clock up to the last time, and the last time is the latest for which that
-    /// is so.
+    /// Twice the burst can be added to the clock up to the last time, and the last time is the
+    /// latest for which that is so.
     #[test]
     fn the_last_time_leaves_room((bucket, _, _, _) in cases()) {
         let Gcra { grid, tolerance, last, .. } = bucket;

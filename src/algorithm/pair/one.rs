@@ -1,4 +1,5 @@
-//! The usual request to a pair, of one permit, in fewer instructions than [`Pair::step_any`](super::Pair).
+//! The usual request to a pair, of one permit, in fewer instructions than
+//! [`Pair::step_any`](super::Pair).
 
 use super::bucket::Bucket;
 use super::start::Start;
@@ -22,8 +23,8 @@ pub(super) struct One {
     room: u64,
     /// The steps by which `room` is above that of the fast bucket.
     gap: u64,
-    /// The fast bucket is sure to owe if its TAT is at most so many steps before the latest that admits a permit.
-    /// Negative: never.
+    /// The fast bucket is sure to owe if its TAT is at most so many steps before the latest that
+    /// admits a permit. Negative: never.
     owing: i64,
     /// The number that a charge adds to the word.
     charge: u64,
@@ -46,8 +47,15 @@ pub(crate) enum Usual {
 }
 
 impl One {
-    /// `None` if the reciprocal alone does not convert the clock exactly ([`Steps::exact_reciprocal`]).
-    pub(super) fn new(steps: &Steps, fast: &Bucket, slow: &Bucket, low: u32, start: Start) -> Option<One> {
+    /// `None` if the reciprocal alone does not convert the clock exactly
+    /// ([`Steps::exact_reciprocal`]).
+    pub(super) fn new(
+        steps: &Steps,
+        fast: &Bucket,
+        slow: &Bucket,
+        low: u32,
+        start: Start,
+    ) -> Option<One> {
         let reciprocal = steps.exact_reciprocal()?;
         let room = |bucket: &Bucket| bucket.tolerance.saturating_sub(bucket.permit.get());
         let (fast_permit, slow_permit) = (fast.permit.get(), slow.permit.get());
@@ -61,7 +69,9 @@ impl One {
             room: room(slow),
             gap: room(slow).saturating_sub(room(fast)),
             owing: i64::try_from(room(fast).min(room(slow))).ok()?.saturating_sub(2),
-            charge: slow_permit.checked_shl(low)?.checked_add(slow_permit.checked_sub(fast_permit)?)?,
+            charge: slow_permit
+                .checked_shl(low)?
+                .checked_add(slow_permit.checked_sub(fast_permit)?)?,
             first: if start.grid() == 1 { 0 } else { 1_u64.checked_shl(low)? },
             permit: fast_permit,
             shift: steps.shift,
@@ -69,11 +79,13 @@ impl One {
         })
     }
 
-    /// The step of one permit at a clock reading below `end`, if both buckets owe and the word has no count.
+    /// The step of one permit at a clock reading below `end`, if both buckets owe and the word has
+    /// no count.
     ///
-    /// With s the slow TAT, d the difference of the TATs and c the clock, the slow bucket admits the permit if
-    /// `s <= c + room`. The fast TAT is `s - d`, so the fast bucket admits it if `c + room - s + d >= gap`. If the
-    /// fast TAT is two steps after the clock or more, both buckets owe, and the charge moves both TATs.
+    /// With s the slow TAT, d the difference of the TATs and c the clock, the slow bucket admits
+    /// the permit if `s <= c + room`. The fast TAT is `s - d`, so the fast bucket admits it if
+    /// `c + room - s + d >= gap`. If the fast TAT is two steps after the clock or more, both
+    /// buckets owe, and the charge moves both TATs.
     #[inline(always)]
     pub(super) fn step(&self, state: u64, now: u64) -> Usual {
         let Read { high, slow, above, fast_above, .. } = self.read(state, now);
@@ -88,9 +100,10 @@ impl One {
         }
     }
 
-    /// The step of one permit where [`One::step`] does not decide. The fast bucket starts from the clock rounded up,
-    /// or the word has a count ([`super::start`]). The general step decides in the other cases: the clock, rounded
-    /// down, is a step before the instant at which a bucket admits the permit or is full.
+    /// The step of one permit where [`One::step`] does not decide. The fast bucket starts from the
+    /// clock rounded up, or the word has a count ([`super::start`]). The general step decides in
+    /// the other cases: the clock, rounded down, is a step before the instant at which a bucket
+    /// admits the permit or is full.
     #[inline(always)]
     pub(super) fn start(&self, state: u64, now: u64) -> Usual {
         let Read { clock, high, slow, difference, above, fast_above } = self.read(state, now);
@@ -103,13 +116,16 @@ impl One {
         if fast_above <= self.owing {
             // The next count in the step in which the fast bucket started, and otherwise none.
             let count = high.wrapping_sub(slow);
-            let here = slow.wrapping_sub(difference).wrapping_sub(count.wrapping_mul(self.permit)) == up;
+            let here =
+                slow.wrapping_sub(difference).wrapping_sub(count.wrapping_mul(self.permit)) == up;
             let next = if here { count.wrapping_add(1) & self.counted } else { 0 };
             let counted = (slow.wrapping_add(next) << (self.low & 63)).wrapping_add(difference);
             return Usual::Admitted(counted.wrapping_add(self.charge));
         }
         let slow_is_full = slow <= clock;
-        if fast_above == self.owing.wrapping_add(1) || (!slow_is_full && slow <= clock.wrapping_add(1)) {
+        if fast_above == self.owing.wrapping_add(1)
+            || (!slow_is_full && slow <= clock.wrapping_add(1))
+        {
             return Usual::Other;
         }
         let start = if slow_is_full { up.wrapping_add(self.counted) & !self.counted } else { slow };
@@ -119,7 +135,8 @@ impl One {
 
     #[inline(always)]
     fn read(&self, state: u64, now: u64) -> Read {
-        let clock = ((u128::from(now) * u128::from(self.reciprocal)) >> 64) as u64 >> (self.shift & 63);
+        let clock =
+            ((u128::from(now) * u128::from(self.reciprocal)) >> 64) as u64 >> (self.shift & 63);
         let (high, difference) = (state >> (self.low & 63), state & self.mask);
         let slow = high & !self.counted;
         // Each term is below 2^63, so a difference is negative if its highest bit is set.

@@ -1,37 +1,39 @@
 //! The step in which a full bucket starts to be charged.
 //!
-//! A bucket that has been full is charged from the clock rounded up, and a request is admitted by the clock rounded
-//! down. Between two steps these differ, so the last permit of a burst that is taken bit by bit would wait for the
-//! end of the step. The permit has been there all the time. So a word also says whether every charge of a bucket was
-//! made in the running step. Then the bucket was full at an instant of this step, and it admits what is left of its
-//! burst.
+//! A bucket that has been full is charged from the clock rounded up, and a request is admitted by
+//! the clock rounded down. Between two steps these differ, so the last permit of a burst that is
+//! taken bit by bit would wait for the end of the step. The permit has been there all the time. So
+//! a word also says whether every charge of a bucket was made in the running step. Then the bucket
+//! was full at an instant of this step, and it admits what is left of its burst.
 //!
 //! A word says so in one of two ways:
 //!
-//! - [`Start::Counts`]: the slow bucket starts at a multiple of `counts` steps, and a permit of it takes a multiple
-//!   of `counts` steps. So its TAT is such a multiple, too, and its lowest bits are free. They hold the number of
-//!   permits that have been charged in the step in which the *fast* bucket started. 0: unknown. A charge in a later
-//!   step stores 0.
-//! - [`Start::Spaced`]: if both buckets started in the step that ends at `u`, `c` charged permits have moved one TAT
-//!   to `u + c·fast` and the other to `u + c·slow`. So the difference of the TATs gives `c`, and either TAT gives
-//!   `u`.
+//! - [`Start::Counts`]: the slow bucket starts at a multiple of `counts` steps, and a permit of it
+//!   takes a multiple of `counts` steps. So its TAT is such a multiple, too, and its lowest bits
+//!   are free. They hold the number of permits that have been charged in the step in which the
+//!   *fast* bucket started. 0: unknown. A charge in a later step stores 0.
+//! - [`Start::Spaced`]: if both buckets started in the step that ends at `u`, `c` charged permits
+//!   have moved one TAT to `u + c·fast` and the other to `u + c·slow`. So the difference of the
+//!   TATs gives `c`, and either TAT gives `u`.
 //!
 //! # Why no other word looks like a start
 //!
-//! *Counts*: each charge of a start is counted, and a charge in a later step clears the count. So `TAT − count·fast`
-//! is the step of the start.
+//! *Counts*: each charge of a start is counted, and a charge in a later step clears the count. So
+//! `TAT − count·fast` is the step of the start.
 //!
-//! *Spaced*: if the slow bucket had a TAT `s > u` when the fast one started at `u`, the same equations give an
-//! instant before `u`, because `s − u` is above 0 in `c·(slow − fast) = s − u + k·(slow − fast)`, and so `c > k`. The
-//! case `s = u` would look like a start, though the slow bucket may be full only at the end of the step. So that
-//! charge makes the slow bucket's TAT one step later ([`Pair::charged`]).
+//! *Spaced*: if the slow bucket had a TAT `s > u` when the fast one started at `u`, the same
+//! equations give an instant before `u`, because `s − u` is above 0 in
+//! `c·(slow − fast) = s − u + k·(slow − fast)`, and so `c > k`. The case `s = u` would look like a
+//! start, though the slow bucket may be full only at the end of the step. So that charge makes the
+//! slow bucket's TAT one step later ([`Pair::charged`]).
 //!
 //! # What is left
 //!
-//! The slow bucket needs no counts: its burst is larger than all permits that the fast one admits within `counts`
-//! steps. If its burst is not larger, it is full only when the fast bucket is full as well, and then `Spaced` tells
-//! both starts. `Spaced` does not tell the start of the fast bucket while the slow one owes. There the last permit of
-//! the fast bucket's burst waits for the end of the step, if the slow bucket has the larger burst.
+//! The slow bucket needs no counts: its burst is larger than all permits that the fast one admits
+//! within `counts` steps. If its burst is not larger, it is full only when the fast bucket is full
+//! as well, and then `Spaced` tells both starts. `Spaced` does not tell the start of the fast
+//! bucket while the slow one owes. There the last permit of the fast bucket's burst waits for the
+//! end of the step, if the slow bucket has the larger burst.
 
 use super::steps::Clock;
 use super::{Pair, Tats};
@@ -42,8 +44,8 @@ use crate::units::LAST;
 pub(super) enum Start {
     /// The lowest bits of the slow TAT hold a count below this power of two.
     Counts(u64),
-    /// The steps by which a permit of the slow bucket takes longer than one of the fast bucket: at least 2, or 0 if
-    /// the words tell nothing.
+    /// The steps by which a permit of the slow bucket takes longer than one of the fast bucket: at
+    /// least 2, or 0 if the words tell nothing.
     Spaced(u64),
 }
 
@@ -87,7 +89,8 @@ impl Pair {
         tats.slow << self.low | tats.slow.wrapping_sub(tats.fast)
     }
 
-    /// [`Pair::pack`] with a count of permits charged in the fast bucket's step. A count that has no room is 0.
+    /// [`Pair::pack`] with a count of permits charged in the fast bucket's step. A count that has
+    /// no room is 0.
     #[inline(always)]
     pub(super) const fn pack_counted(&self, tats: Tats, count: u64) -> u64 {
         let count = if count > self.counted() { 0 } else { count };
@@ -100,8 +103,8 @@ impl Pair {
         steps.saturating_add(self.counted()) & !self.counted()
     }
 
-    /// The word of these TATs, or of the earliest later ones that a word holds. It does not look like a start in the
-    /// step that ends at `since` or a later one.
+    /// The word of these TATs, or of the earliest later ones that a word holds. It does not look
+    /// like a start in the step that ends at `since` or a later one.
     pub(super) fn pack_later(&self, fast: u64, slow: u64, since: u64) -> u64 {
         // No `clamp`, which can panic.
         let slow = self.on_grid(slow.max(fast).max(1)).min(self.most);
@@ -116,11 +119,18 @@ impl Pair {
         }
     }
 
-    /// The word after a charge of so many permits: `tats` and `count` are those of [`Pair::charged`]. It is later if
-    /// a word does not hold the TATs.
-    pub(super) fn pack_charged(&self, tats: Tats, count: u64, (fast, slow): (u64, u64), clock: Clock) -> u64 {
-        let fits =
-            tats.slow <= self.most && tats.fast <= tats.slow && tats.slow.wrapping_sub(tats.fast) >> self.low == 0;
+    /// The word after a charge of so many permits: `tats` and `count` are those of
+    /// [`Pair::charged`]. It is later if a word does not hold the TATs.
+    pub(super) fn pack_charged(
+        &self,
+        tats: Tats,
+        count: u64,
+        (fast, slow): (u64, u64),
+        clock: Clock,
+    ) -> u64 {
+        let fits = tats.slow <= self.most
+            && tats.fast <= tats.slow
+            && tats.slow.wrapping_sub(tats.fast) >> self.low == 0;
         match self.start {
             Start::Spaced(_) if fast != slow => self.pack_later(tats.fast, tats.slow, clock.up),
             _ if fits => self.pack_counted(tats, count),
@@ -128,13 +138,14 @@ impl Pair {
         }
     }
 
-    /// [`Start::Spaced`]: the permits of a start, and the end of its step. Without permits, the same charges to both
-    /// buckets would make a start of it.
+    /// [`Start::Spaced`]: the permits of a start, and the end of its step. Without permits, the
+    /// same charges to both buckets would make a start of it.
     fn start_of(&self, tats: Tats) -> Option<(u64, u64)> {
         let Start::Spaced(spacing @ 1..) = self.start else { return None };
         let difference = tats.slow.wrapping_sub(tats.fast);
         let count = difference / spacing;
-        (count.wrapping_mul(spacing) == difference).then(|| (count, tats.fast.wrapping_sub(self.fast.charge(count))))
+        (count.wrapping_mul(spacing) == difference)
+            .then(|| (count, tats.fast.wrapping_sub(self.fast.charge(count))))
     }
 
     /// The first nanosecond of the step in which the buckets started, if the word tells it.
@@ -160,7 +171,9 @@ impl Pair {
         let here = match self.start {
             Start::Counts(_) => match (state >> self.low) & self.counted() {
                 0 => None,
-                count => (tats.fast.wrapping_sub(self.fast.charge(count)) == clock.up).then_some(count),
+                count => {
+                    (tats.fast.wrapping_sub(self.fast.charge(count)) == clock.up).then_some(count)
+                }
             },
             Start::Spaced(_) => match self.start_of(tats) {
                 Some((count @ 1.., start)) if start == clock.up => Some(count),
@@ -170,8 +183,9 @@ impl Pair {
         Held { tats, here }
     }
 
-    /// The TATs as a request at this clock reading must see them. A bucket that started in the running step has been
-    /// full at an instant of the step, and the beginning of the step is no later.
+    /// The TATs as a request at this clock reading must see them. A bucket that started in the
+    /// running step has been full at an instant of the step, and the beginning of the step is no
+    /// later.
     #[inline(always)]
     pub(super) fn seen(&self, held: Held, clock: Clock) -> Tats {
         let early = match held.here {
@@ -182,12 +196,21 @@ impl Pair {
             Start::Counts(_) => 0,
             Start::Spaced(_) => early,
         };
-        Tats { fast: held.tats.fast.wrapping_sub(early), slow: held.tats.slow.wrapping_sub(slow_early) }
+        Tats {
+            fast: held.tats.fast.wrapping_sub(early),
+            slow: held.tats.slow.wrapping_sub(slow_early),
+        }
     }
 
     /// The TATs after a charge of so many permits at this clock reading, and the count of the word.
     #[inline(always)]
-    pub(super) fn charge_both(&self, held: Held, clock: Clock, fast: u64, slow: u64) -> (Tats, u64) {
+    pub(super) fn charge_both(
+        &self,
+        held: Held,
+        clock: Clock,
+        fast: u64,
+        slow: u64,
+    ) -> (Tats, u64) {
         let tats = held.tats;
         let (fast_from, count) = match (tats.fast <= clock.down, held.here) {
             (true, _) => (clock.up, fast),

@@ -5,7 +5,8 @@ fn quota(limit: u64) -> Quota {
     Quota::new(&Policy::forever(limit)).expect("a quota")
 }
 
-/// A returned permit can be taken once more, and a state that got all of them back still never expires.
+/// A returned permit can be taken once more, and a state that got all of them back still never
+/// expires.
 #[test]
 fn a_return_keeps_the_slot() {
     let (quota, charge) = (quota(5), Charge { at: 7, cost: 3 });

@@ -7,7 +7,8 @@ fn policy(text: &str) -> Policy {
     text.parse().expect("a policy")
 }
 
-/// Enters 3,000 permits by the rule, and checks after each which of the last 40 are the newest of their places.
+/// Enters 3,000 permits by the rule, and checks after each which of the last 40 are the newest of
+/// their places.
 fn run(packing: &impl Packing, mut seen: impl FnMut(u64, u64)) {
     let log = *packing.log();
     let (mut word, mut count, mut now) = (0, 0u64, 5 * log.period);
@@ -37,7 +38,10 @@ fn run(packing: &impl Packing, mut seen: impl FnMut(u64, u64)) {
             if packing.newest(word, k, at) {
                 assert!(newest, "{count} permits, number {number} as {k}");
             } else {
-                assert!(!newest || now > at + log.period, "{count} permits at {now}, number {number} as {k} at {at}");
+                assert!(
+                    !newest || now > at + log.period,
+                    "{count} permits at {now}, number {number} as {k} at {at}"
+                );
             }
         }
     }
@@ -59,11 +63,12 @@ fn a_permit_is_the_newest_of_its_place_until_the_limit() {
     }
 }
 
-/// With `count rejected`, any number of refused requests can enter the log in a period. So a straggler gives up in
-/// the second grain after its own (limiter/log.rs).
+/// With `count rejected`, any number of refused requests can enter the log in a period. So a
+/// straggler gives up in the second grain after its own (limiter/log.rs).
 #[test]
 fn a_straggler_among_refused_requests_is_late_after_a_grain() {
-    let keyed = KeyedLog::new(&policy("9/s algo sliding-log count rejected")).expect("a log of a key");
+    let keyed =
+        KeyedLog::new(&policy("9/s algo sliding-log count rejected")).expect("a log of a key");
     let (grain, at) = (1u64 << keyed.grain, 1 << 40);
     let first = keyed.next(0, 1, at);
     assert!(keyed.newest(first, 0, at));
@@ -73,14 +78,23 @@ fn a_straggler_among_refused_requests_is_late_after_a_grain() {
 
 #[test]
 fn the_word_is_used_up() {
-    for (limit, period) in [(1, 1 << 40), (9, 1_000_000_000), (4095, 8_200), (7, 8), (1, 2), (3, 60_000_000_000)] {
-        let keyed = KeyedLog::new(&Policy::new(limit, period).with_kind(Kind::SlidingLog)).expect("a log of a key");
+    for (limit, period) in
+        [(1, 1 << 40), (9, 1_000_000_000), (4095, 8_200), (7, 8), (1, 2), (3, 60_000_000_000)]
+    {
+        let keyed = KeyedLog::new(&Policy::new(limit, period).with_kind(Kind::SlidingLog))
+            .expect("a log of a key");
         let (grain, lap) = (keyed.grain, 8 * limit);
         let heads = 1u64 << (grain + 3);
-        assert!(keyed.turn % lap == 0 && keyed.turn < heads && keyed.turn + lap >= heads, "{limit} in {period}");
+        assert!(
+            keyed.turn % lap == 0 && keyed.turn < heads && keyed.turn + lap >= heads,
+            "{limit} in {period}"
+        );
         assert!(1 << grain <= period && 1 << grain > limit, "{limit} in {period}");
         let sixteenth = (period / 16) >> grain;
-        assert!(sixteenth == 1 || (sixteenth == 0 && 1 << grain <= 2 * limit), "{limit} in {period}");
+        assert!(
+            sixteenth == 1 || (sixteenth == 0 && 1 << grain <= 2 * limit),
+            "{limit} in {period}"
+        );
         assert!(LAST >> grain < 1 << (64 - (grain + 3)), "{limit} in {period}");
         assert_eq!((keyed.side_words(), keyed.patience), (limit + 1, period));
     }
@@ -88,9 +102,17 @@ fn the_word_is_used_up() {
 
 #[test]
 fn a_key_has_the_entries_that_the_period_has_room_for() {
-    for (period, most) in
-        [(0, 0), (1, 0), (2, 1), (3, 1), (4, 3), (8, 7), (15, 7), (8_192, 8_191), (u64::MAX, (1 << 63) - 1)]
-    {
+    for (period, most) in [
+        (0, 0),
+        (1, 0),
+        (2, 1),
+        (3, 1),
+        (4, 3),
+        (8, 7),
+        (15, 7),
+        (8_192, 8_191),
+        (u64::MAX, (1 << 63) - 1),
+    ] {
         assert_eq!(KeyedLog::most(period), most, "{period}");
     }
     let log = |limit| KeyedLog::new(&Policy::new(limit, 100).with_kind(Kind::SlidingLog));

@@ -1,5 +1,5 @@
-//! Simulated machines measure by how many nanoseconds the line from the processor's counter to the system's clock is
-//! off, at one speed, under drift and slewing, and after a suspension.
+//! Simulated machines measure by how many nanoseconds the line from the processor's counter to the
+//! system's clock is off, at one speed, under drift and slewing, and after a suspension.
 
 use super::*;
 
@@ -26,7 +26,17 @@ impl Machine {
         let (tsc, ns) = (1 << 40, 1 << 50);
         let second = (tsc + 3 * CALIBRATION, ns + CALIBRATION);
         let line = ClockLine::first((tsc, ns), second).expect("a slope");
-        Machine { speed: TICKS, tsc: second.0, ns: second.1, line, random: 1, off: 0, back: 0, last: 0, drawn: 0 }
+        Machine {
+            speed: TICKS,
+            tsc: second.0,
+            ns: second.1,
+            line,
+            random: 1,
+            off: 0,
+            back: 0,
+            last: 0,
+            drawn: 0,
+        }
     }
 
     /// Lets `ns` nanoseconds pass, and then reads the clock in the same steps as `Tsc::now`.
@@ -82,7 +92,8 @@ fn an_hour_at_one_speed() {
     assert!(machine.drawn < 3_700, "{} times", machine.drawn);
 }
 
-/// The counter's quartz warms up and cools down: its speed changes by at most 5 ppm a minute and 50 ppm in all.
+/// The counter's quartz warms up and cools down: its speed changes by at most 5 ppm a minute and 50
+/// ppm in all.
 #[test]
 fn an_hour_of_drift() {
     let mut machine = Machine::new();
@@ -94,8 +105,8 @@ fn an_hour_of_drift() {
         }
         machine.pass(MILLISECOND);
     }
-    // The slope is the mean since the first comparison. The speed differs from it by at most 100 ppm, which are
-    // 100,000 ns in the second between two comparisons.
+    // The slope is the mean since the first comparison. The speed differs from it by at most 100
+    // ppm, which are 100,000 ns in the second between two comparisons.
     assert!(machine.off < 100_000 + 1_000, "{} ns off", machine.off);
 }
 
@@ -110,14 +121,14 @@ fn an_hour_of_slewing() {
         }
         machine.pass(MILLISECOND);
     }
-    // In the worst case the speed changes from one end of the range to the other, by 1,000 ppm, just after a
-    // comparison. The next one is a second later.
+    // In the worst case the speed changes from one end of the range to the other, by 1,000 ppm,
+    // just after a comparison. The next one is a second later.
     assert!(machine.off < 1_000_000 + 1_000, "{} ns off", machine.off);
 }
 
-/// While a machine is suspended, its counter stops or restarts, and its system's clock may leap. A virtual machine
-/// that is moved gets another counter with another speed. 1.14 s after either, the line is off by less than 20 us
-/// again.
+/// While a machine is suspended, its counter stops or restarts, and its system's clock may leap. A
+/// virtual machine that is moved gets another counter with another speed. 1.14 s after either, the
+/// line is off by less than 20 us again.
 #[test]
 fn suspended_and_moved() {
     let mut machine = Machine::new();
@@ -138,8 +149,8 @@ fn suspended_and_moved() {
                 machine.speed = (TICKS / 2) + machine.random() % TICKS;
             }
         }
-        // Only a comparison with the system's clock shows that this clock leapt alone. Comparisons are at most a
-        // second apart.
+        // Only a comparison with the system's clock shows that this clock leapt alone. Comparisons
+        // are at most a second apart.
         for _ in 0..1_100 {
             machine.pass(MILLISECOND);
         }
@@ -154,8 +165,8 @@ fn suspended_and_moved() {
     }
 }
 
-/// A line that has just begun anew keeps its slope at the next comparison, because the two are too close for a
-/// measurement.
+/// A line that has just begun anew keeps its slope at the next comparison, because the two are too
+/// close for a measurement.
 #[test]
 fn two_close_comparisons_give_no_new_slope() {
     let line = ClockLine::first((0, 0), (3 * CALIBRATION, CALIBRATION)).expect("a slope");

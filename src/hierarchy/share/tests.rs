@@ -2,7 +2,8 @@ use super::*;
 
 const FREE: Intervals = Intervals { guaranteed: NO_GUARANTEE, ceiling: 1 };
 
-/// `interval · 2^h · (1 + rest/step)` in numbers of 128 bits, where the fraction is rounded down to 16 bits.
+/// `interval · 2^h · (1 + rest/step)` in numbers of 128 bits, where the fraction is rounded down to
+/// 16 bits.
 fn exact(interval: u64, debt: u64, burst: u64) -> u64 {
     let step = u128::from(burst) * 4 / 16;
     let (halvings, rest) = (u128::from(debt) / step, u128::from(debt) % step);

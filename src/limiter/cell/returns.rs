@@ -27,12 +27,19 @@ impl Lowered {
 
 impl<A: Algorithm> Cell<A> {
     /// [`Shared::give_back`](crate::limiter::Shared::give_back).
-    pub(super) fn return_permits(&self, charge: Charge, permits: u64, now: &impl Fn() -> u64) -> u64 {
+    pub(super) fn return_permits(
+        &self,
+        charge: Charge,
+        permits: u64,
+        now: &impl Fn() -> u64,
+    ) -> u64 {
         let returned = match self.lower_for(charge, permits, now, true) {
             Lowered::Undone => charge.cost,
             Lowered::By(permits) => return permits,
             Lowered::Followed if self.gaps.keep(charge, now()) => 0,
-            Lowered::Followed => return self.lower_for(charge, permits, now, false).permits(charge),
+            Lowered::Followed => {
+                return self.lower_for(charge, permits, now, false).permits(charge)
+            }
         };
         self.close_gaps(now);
         returned
@@ -40,12 +47,13 @@ impl<A: Algorithm> Cell<A> {
 
     /// The highest word that a give-back has lowered; 0 if there was none.
     pub(in crate::limiter) fn highest(&self) -> u64 {
-        // Relaxed: a caller that has called `Cell::word` before sees what was lowered before that word.
+        // Relaxed: a caller that has called `Cell::word` before sees what was lowered before that
+        // word.
         self.line.highest.load(Ordering::Relaxed)
     }
 
-    /// Puts the state of another cell in place of this one, which no other call uses: its word, whether it was booked
-    /// ahead, and its highest word.
+    /// Puts the state of another cell in place of this one, which no other call uses: its word,
+    /// whether it was booked ahead, and its highest word.
     pub(in crate::limiter) fn go_on(&self, word: u64, booked: bool, highest: u64) {
         // Relaxed: the swap of the word publishes both.
         self.line.booked.store(u32::from(booked), Ordering::Relaxed);
@@ -53,14 +61,16 @@ impl<A: Algorithm> Cell<A> {
         self.set_word(word);
     }
 
-    /// Stores the word that `lower` makes of the current one, and returns what `lower` returns beside it. `None`, and
-    /// nothing changes: `lower` refuses, or the processor has no swap of two words.
+    /// Stores the word that `lower` makes of the current one, and returns what `lower` returns
+    /// beside it. `None`, and nothing changes: `lower` refuses, or the processor has no swap of two
+    /// words.
     ///
-    /// The new word may hold fewer charges, so the word may come back to a value that it had. A swap that compared
-    /// the word alone would not notice that another call had lowered the word, and requests at a later time had
-    /// raised it to the same value: what `lower` computed would be out of date. The swap also compares the number of
-    /// lowered words. All calls but this one only add charges. So if the number and the word are the same, no request
-    /// has been admitted since `lower` began.
+    /// The new word may hold fewer charges, so the word may come back to a value that it had. A
+    /// swap that compared the word alone would not notice that another call had lowered the word,
+    /// and requests at a later time had raised it to the same value: what `lower` computed would be
+    /// out of date. The swap also compares the number of lowered words. All calls but this one only
+    /// add charges. So if the number and the word are the same, no request has been admitted since
+    /// `lower` began.
     pub(super) fn lower<T>(&self, lower: impl Fn(u64) -> Option<(u64, T)>) -> Option<T> {
         if !TwoWords::swaps() {
             return None;
@@ -78,16 +88,29 @@ impl<A: Algorithm> Cell<A> {
         }
     }
 
-    /// Gives permits of `charge` back to the state. With `spares` it gives back nothing of a booking that others
-    /// follow.
-    fn lower_for(&self, charge: Charge, permits: u64, now: &impl Fn() -> u64, spares: bool) -> Lowered {
+    /// Gives permits of `charge` back to the state. With `spares` it gives back nothing of a
+    /// booking that others follow.
+    fn lower_for(
+        &self,
+        charge: Charge,
+        permits: u64,
+        now: &impl Fn() -> u64,
+        spares: bool,
+    ) -> Lowered {
         let highest = &self.line.highest;
         let followed = Local::new(false);
         // The time and the flags are read after each word: see `GiveBack`.
         let lowered = self.lower(|state| {
-            // Relaxed: the thread that lowered this word had raised `highest` before, and its swap publishes both.
+            // Relaxed: the thread that lowered this word had raised `highest` before, and its swap
+            // publishes both.
             let seen = highest.load(Ordering::Relaxed);
-            let back = GiveBack { charge, permits, booked: self.has_booked(), highest: seen, keeps_slot: false };
+            let back = GiveBack {
+                charge,
+                permits,
+                booked: self.has_booked(),
+                highest: seen,
+                keeps_slot: false,
+            };
             let now = now();
             let place = place(&self.algorithm, state, now, &back);
             followed.set(spares && place == Place::Before);
@@ -117,9 +140,16 @@ impl<A: Algorithm> Cell<A> {
                 self.lower_for(gap, gap.cost, now, false);
                 return;
             }
-            // While this call held the gap, those after it may have left, and their calls have not seen it.
+            // While this call held the gap, those after it may have left, and their calls have not
+            // seen it.
             fence(Ordering::SeqCst);
-            let back = GiveBack { charge: gap, permits: gap.cost, booked: true, highest: 0, keeps_slot: false };
+            let back = GiveBack {
+                charge: gap,
+                permits: gap.cost,
+                booked: true,
+                highest: 0,
+                keeps_slot: false,
+            };
             if place(&self.algorithm, self.word(), now(), &back) == Place::Before {
                 return;
             }

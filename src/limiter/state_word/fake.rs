@@ -11,8 +11,9 @@ use crate::policy::{Policy, Words};
 use crate::sync::{zeroed, AtomicU64, Ordering};
 use alloc::boxed::Box;
 
-/// The 16 bytes of a slot. In loom's models they are one word, because loom has no wider compare-and-swap: the
-/// upper 8 bits are the key, the others the state, which fits them at small times.
+/// The 16 bytes of a slot. In loom's models they are one word, because loom has no wider
+/// compare-and-swap: the upper 8 bits are the key, the others the state, which fits them at small
+/// times.
 #[cfg(loom)]
 pub(super) struct Pair(AtomicU64);
 
@@ -48,7 +49,10 @@ impl Slot for Pair {
 
     fn swap(&self, from: (u64, u64), to: (u64, u64)) -> Result<(), (u64, u64)> {
         let (from, to) = (Pair::join(from), Pair::join(to));
-        self.0.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).map(drop).map_err(Pair::split)
+        self.0
+            .compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed)
+            .map(drop)
+            .map_err(Pair::split)
     }
 }
 

@@ -1,4 +1,5 @@
-//! A slot that changes hands, under every interleaving that loom finds within a bound of preemptions.
+//! A slot that changes hands, under every interleaving that loom finds within a bound of
+//! preemptions.
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test --profile models --target-dir target/loom --lib state_word::models`
 
@@ -25,7 +26,8 @@ const THIRD: u64 = 3;
 /// By this time all permits that were taken before 20 have left the window.
 const LATER: u64 = 65;
 
-/// An owner that reads the key before the word and not again after it: the weakest order that a table may use.
+/// An owner that reads the key before the word and not again after it: the weakest order that a
+/// table may use.
 struct Torn<'a>(Owner<'a, Pair>);
 
 impl StateWord for Torn<'_> {
@@ -52,8 +54,8 @@ fn taken(verdict: Option<Verdict>) -> bool {
     verdict == Some(Verdict::Allowed)
 }
 
-/// Asserts that `key` has the permits of a state that gave one permit at `LATER` and none before, at that time and
-/// later.
+/// Asserts that `key` has the permits of a state that gave one permit at `LATER` and none before,
+/// at that time and later.
 fn as_if_fresh(place: &Place, key: u64) {
     let head = place.owner(key);
     assert_eq!(place.take_up_to(&head, LATER, 9), Some(LIMIT - 1));
@@ -61,8 +63,8 @@ fn as_if_fresh(place: &Place, key: u64) {
     assert_eq!(place.take_up_to(&head, LATER + 40, 9), Some(LIMIT));
 }
 
-/// Runs `one` and `two` on two threads, each once as the thread that runs first. The slot holds one permit of
-/// the old key, taken long before. `check` gets what the two returned.
+/// Runs `one` and `two` on two threads, each once as the thread that runs first. The slot holds one
+/// permit of the old key, taken long before. `check` gets what the two returned.
 fn race<T>(name: &str, one: fn(&Place) -> T, two: fn(&Place) -> T, check: fn(&Place, T, T))
 where
     T: Send + 'static,
@@ -97,7 +99,8 @@ fn move_in(place: &Place, key: u64) -> Option<()> {
     Some(())
 }
 
-/// The old key's caller asks again when the new key asks: one of the two is admitted, and the other has no slot.
+/// The old key's caller asks again when the new key asks: one of the two is admitted, and the other
+/// has no slot.
 #[test]
 fn revival() {
     race(
@@ -115,8 +118,8 @@ fn revival() {
     );
 }
 
-/// The old key's caller decides by an old time, and may be at any step of its admission when another key takes the
-/// slot.
+/// The old key's caller decides by an old time, and may be at any step of its admission when
+/// another key takes the slot.
 #[test]
 fn straggler() {
     race(
@@ -125,11 +128,13 @@ fn straggler() {
             let old = place.admit(&Torn(place.owner(OLD)), 15, 1);
             old.map(|_| ())
         },
-        // The new key tries again if the old key's admission came between: by 65 a permit of 15 has left, too.
+        // The new key tries again if the old key's admission came between: by 65 a permit of 15 has
+        // left, too.
         |place| move_in(place, NEW).or_else(|| move_in(place, NEW)),
         |place, old, new| match new {
             Some(()) => as_if_fresh(place, NEW),
-            // What the new key had written by then made the straggler's request one of a later segment.
+            // What the new key had written by then made the straggler's request one of a later
+            // segment.
             None => {
                 assert!(old.is_some());
                 assert_eq!(place.take_up_to(&place.owner(OLD), LATER, 9), Some(LIMIT - 1));
@@ -160,7 +165,8 @@ fn twins() {
         |place| place.take_up_to(&place.new_owner(NEW, LATER)?, LATER, 1),
         |place| place.take_up_to(&place.new_owner(NEW, LATER)?, LATER, 1),
         |place, one, two| {
-            // A caller that chooses too late finds the slot in use. In a table it would find its own key there.
+            // A caller that chooses too late finds the slot in use. In a table it would find its
+            // own key there.
             let given = one.unwrap_or(0) + two.unwrap_or(0);
             assert!(given >= 1);
             assert_eq!(place.take_up_to(&place.owner(NEW), LATER, 9), Some(LIMIT - given));

@@ -1,4 +1,5 @@
-//! A slot that changes hands: the answers to each key are compared with a state that only that key uses.
+//! A slot that changes hands: the answers to each key are compared with a state that only that key
+//! uses.
 
 use super::fake::{Pair, Place, Rule};
 use super::{Owner, StateWord};
@@ -40,7 +41,8 @@ struct Rng(u64);
 
 impl Rng {
     fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         ((u128::from(self.0) * u128::from(n)) >> 64) as u64
     }
 }
@@ -55,8 +57,8 @@ fn both(place: &Place, head: &impl StateWord, own: &State, rng: &mut Rng, now: u
     }
 }
 
-/// Asserts that the state is as good as fresh at the slot's time of expiry, and is not an instant before (for a
-/// log, a grain before).
+/// Asserts that the state is as good as fresh at the slot's time of expiry, and is not an instant
+/// before (for a log, a grain before).
 fn expiry(place: &Place, policy: &str) {
     let (key, word) = place.pair.both();
     let expires = place.rule.expires_at(word);
@@ -69,7 +71,8 @@ fn expiry(place: &Place, policy: &str) {
     assert_eq!(peek(expires).reset_after, 0);
     let grain = match &place.rule {
         Rule::Window(_) => 1,
-        // A sixteenth of the period, or all of it in logs with more entries than a sixteenth allows.
+        // A sixteenth of the period, or all of it in logs with more entries than a sixteenth
+        // allows.
         Rule::Log(_) if period(policy) < 100 => period(policy),
         Rule::Log(_) => period(policy) / 16,
     };
@@ -113,7 +116,8 @@ fn answers_are_those_of_a_state_of_its_own() {
     }
 }
 
-/// An owner that is stopped before or after its `n`th read or swap of the slot, while another call runs.
+/// An owner that is stopped before or after its `n`th read or swap of the slot, while another call
+/// runs.
 struct Stopped<'a> {
     owner: Owner<'a, Pair>,
     steps: Cell<u32>,
@@ -159,9 +163,9 @@ const STEPS: u32 = 40;
 const OLD: u64 = 1;
 const NEW: u64 = 2;
 
-/// An old key's admission is stopped between any two of its steps, and the slot goes to a new key. The
-/// admission goes on when the new key has made `laps` admissions, or is killed. The new key gets the answers
-/// of a state of its own.
+/// An old key's admission is stopped between any two of its steps, and the slot goes to a new key.
+/// The admission goes on when the new key has made `laps` admissions, or is killed. The new key
+/// gets the answers of a state of its own.
 #[test]
 fn stragglers_of_an_old_key_are_harmless() {
     for policy in POLICIES {
@@ -169,11 +173,12 @@ fn stragglers_of_an_old_key_are_harmless() {
             let text = format!("{policy}, {steps} steps, {laps} laps, killed: {killed}");
             let (place, own, period) = (Place::new(policy, OLD), fresh(policy), period(policy));
             let limit = policy.parse::<Policy>().unwrap().limit;
-            // The old key takes all permits long ago. The stopped admission comes late enough for them to have
-            // left, and early enough for the slot to expire before the new key.
+            // The old key takes all permits long ago. The stopped admission comes late enough for
+            // them to have left, and early enough for the slot to expire before the new key.
             assert_eq!(place.admit(&place.owner(OLD), 3 * period, limit), Some(Verdict::Allowed));
             let (late, mut now) = (7 * period + 3, 10 * period);
-            let (before, stopped, charged) = (place.pair.both(), Cell::new(false), Cell::new(false));
+            let (before, stopped, charged) =
+                (place.pair.both(), Cell::new(false), Cell::new(false));
             let old = Stopped::new(place.owner(OLD), steps, || {
                 stopped.set(true);
                 charged.set(place.pair.both() != before);
@@ -196,7 +201,8 @@ fn stragglers_of_an_old_key_are_harmless() {
                 assert_eq!(given.unwrap().unwrap().verdict, Verdict::Allowed);
                 continue;
             }
-            // The old key's caller was admitted before it lost the slot, or was told that it had lost it.
+            // The old key's caller was admitted before it lost the slot, or was told that it had
+            // lost it.
             if !killed {
                 let expected = if charged.get() { Some(Verdict::Allowed) } else { None };
                 assert_eq!(given.unwrap().map(|decision| decision.verdict), expected, "{text}");
@@ -208,25 +214,36 @@ fn stragglers_of_an_old_key_are_harmless() {
                 let at = now + quarter * period / 4 + quarter % 3;
                 let head = place.owner(NEW);
                 for cost in [1, limit] {
-                    assert_eq!(place.peek(&head, at, cost), Some(own.peek_at(at, cost)), "{text}, {quarter}");
+                    assert_eq!(
+                        place.peek(&head, at, cost),
+                        Some(own.peek_at(at, cost)),
+                        "{text}, {quarter}"
+                    );
                 }
-                assert_eq!(place.admit(&head, at, 1), Some(own.admit_at(at, 1)), "{text}, {quarter}");
+                assert_eq!(
+                    place.admit(&head, at, 1),
+                    Some(own.admit_at(at, 1)),
+                    "{text}, {quarter}"
+                );
             }
         }
     }
 }
 
 fn product() -> impl Iterator<Item = (u32, u64, bool)> {
-    (0..STEPS).flat_map(|steps| (1..20).flat_map(move |laps| [(steps, laps, false), (steps, laps, true)]))
+    (0..STEPS)
+        .flat_map(|steps| (1..20).flat_map(move |laps| [(steps, laps, false), (steps, laps, true)]))
 }
 
-/// Two admissions are both stopped before their entries are written, the second for ever. Their permits differ
-/// by a whole turn of the head, so they have one place and one lap. The first must not write its time into the
-/// second's entry.
+/// Two admissions are both stopped before their entries are written, the second for ever. Their
+/// permits differ by a whole turn of the head, so they have one place and one lap. The first must
+/// not write its time into the second's entry.
 #[test]
 fn a_turn_of_the_head_is_noticed() {
     let mut seen = 0;
-    for (asleep, killed) in (0..STEPS).flat_map(|asleep| (0..STEPS).map(move |killed| (asleep, killed))) {
+    for (asleep, killed) in
+        (0..STEPS).flat_map(|asleep| (0..STEPS).map(move |killed| (asleep, killed)))
+    {
         // A turn is 8 permits.
         let place = Place::new("1/10ns algo sliding-log", OLD);
         let first = Stopped::new(place.owner(OLD), asleep, || {
@@ -246,7 +263,8 @@ fn a_turn_of_the_head_is_noticed() {
     assert!(seen > 0);
 }
 
-/// An admission that is killed between any two of its steps has taken its permits for a period, or none.
+/// An admission that is killed between any two of its steps has taken its permits for a period, or
+/// none.
 #[test]
 fn what_a_killed_admission_took_is_taken() {
     for policy in POLICIES {
@@ -265,11 +283,19 @@ fn what_a_killed_admission_took_is_taken() {
             }
             // In mode n a window is up to a segment short.
             let short = if policy.contains("log") { 1 } else { period / 2 + 1 };
-            let short = if policy.contains("segments 1") && !policy.contains("mode") { period } else { short };
+            let short = if policy.contains("segments 1") && !policy.contains("mode") {
+                period
+            } else {
+                short
+            };
             for now in [at, at + (period - short) / 2, at + period - short] {
                 assert_eq!(verdict(now), Verdict::Denied, "{policy}, {steps} steps, {at}, {now}");
             }
-            assert_eq!(verdict(place.rule.expires_at(word)), Verdict::Allowed, "{policy}, {steps} steps, {at}");
+            assert_eq!(
+                verdict(place.rule.expires_at(word)),
+                Verdict::Allowed,
+                "{policy}, {steps} steps, {at}"
+            );
         }
     }
 }

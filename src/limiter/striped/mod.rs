@@ -1,45 +1,51 @@
-//! A token bucket for one hot key: threads take permits in advance and spend them without the clock and
-//! without the line that they share.
+//! A token bucket for one hot key: threads take permits in advance and spend them without the clock
+//! and without the line that they share.
 //!
 //! # How threads take credit
 //!
-//! A thread that has been admitted charges the shared word for up to [`Striped::credit_each`] permits more,
-//! with the same compare-and-swap, and keeps them as *credit* in a stripe of its own. While it has credit, a
-//! request is three loads, a few comparisons, and a store to a line that no other thread writes.
+//! A thread that has been admitted charges the shared word for up to [`Striped::credit_each`]
+//! permits more, with the same compare-and-swap, and keeps them as *credit* in a stripe of its own.
+//! While it has credit, a request is three loads, a few comparisons, and a store to a line that no
+//! other thread writes.
 //!
 //! # Guarantees
 //!
-//! *At most `burst + rate · t` in every interval of length t*, the bound of a limiter without credit, however old
-//! credit is when it is spent. The word's bucket has only `burst − C` permits, where C = [`Striped::credit`] bounds
-//! all credit at any instant. Each permit that passes in an interval was credit when the interval began, at most C
-//! permits, or is charged to the word in it, at most `burst − C + rate · t` permits. C is at most an eighth of the
-//! burst and at most 65,536 permits. It is 0 for bursts below 32.
+//! *At most `burst + rate · t` in every interval of length t*, the bound of a limiter without
+//! credit, however old credit is when it is spent. The word's bucket has only `burst − C` permits,
+//! where C = [`Striped::credit`] bounds all credit at any instant. Each permit that passes in an
+//! interval was credit when the interval began, at most C permits, or is charged to the word in it,
+//! at most `burst − C + rate · t` permits. C is at most an eighth of the burst and at most 65,536
+//! permits. It is 0 for bursts below 32.
 //!
-//! *A small limit is not starved.* A thread keeps at most a sixteenth of the permits that remain, so it keeps none of
-//! the last sixteen. Near the limit each request is decided as by a limiter of `burst − C` without credit. If C is 0,
-//! all requests are.
+//! *A small limit is not starved.* A thread keeps at most a sixteenth of the permits that remain,
+//! so it keeps none of the last sixteen. Near the limit each request is decided as by a limiter of
+//! `burst − C` without credit. If C is 0, all requests are.
 //!
-//! *Unspent credit is bounded, and it expires.* At most C permits of credit can lie idle. They expire when any thread
-//! takes credit in a later slice of time. A slice is the smallest power of two of nanoseconds that is at least a
-//! second and at least 16 refills of the bucket. Credit that expires is lost: fewer than one permit in a hundred, and
-//! none while the bucket is nearly empty. A thread that ends leaves its credit to expire, and no code runs when it
-//! ends.
+//! *Unspent credit is bounded, and it expires.* At most C permits of credit can lie idle. They
+//! expire when any thread takes credit in a later slice of time. A slice is the smallest power of
+//! two of nanoseconds that is at least a second and at least 16 refills of the bucket. Credit that
+//! expires is lost: fewer than one permit in a hundred, and none while the bucket is nearly empty.
+//! A thread that ends leaves its credit to expire, and no code runs when it ends.
 //!
-//! *Any number of threads and limiters.* All state is in the limiter. It has up to 64 stripes. Threads without a
-//! stripe charge the word each time, and all threads compete for stripes again in the next slice.
+//! *Any number of threads and limiters.* All state is in the limiter. It has up to 64 stripes.
+//! Threads without a stripe charge the word each time, and all threads compete for stripes again in
+//! the next slice.
 //!
-//! *Each decision is counted once*, by the verdict that the call returns ([`super::Limiter::counts`]). A stripe
-//! counts the requests that its threads pay with credit, and the limiter's counts have all others.
+//! *Each decision is counted once*, by the verdict that the call returns
+//! ([`super::Limiter::counts`]). A stripe counts the requests that its threads pay with credit, and
+//! the limiter's counts have all others.
 //!
-//! *Calls that take no credit.* [`Shared::take_up_to_at`] takes the thread's own credit first. [`Shared::reserve_at`]
-//! books on the shared word, unless the thread's credit pays for the request at once. [`Shared::reset`] makes the
-//! word fresh and leaves credit as it is, which is within the bound.
+//! *Calls that take no credit.* [`Shared::take_up_to_at`] takes the thread's own credit first.
+//! [`Shared::reserve_at`] books on the shared word, unless the thread's credit pays for the request
+//! at once. [`Shared::reset`] makes the word fresh and leaves credit as it is, which is within the
+//! bound.
 //!
-//! *Fork.* A child has a copy of the limiter, the credit of its thread included, as it has a copy of any limiter's
-//! state. A limiter must not lie in memory that processes share: their threads may have the same number.
+//! *Fork.* A child has a copy of the limiter, the credit of its thread included, as it has a copy
+//! of any limiter's state. A limiter must not lie in memory that processes share: their threads may
+//! have the same number.
 //!
-//! *Signals.* A signal handler must not use a limiter if it may have interrupted a call with it on the same thread: a
-//! permit could be spent twice.
+//! *Signals.* A signal handler must not use a limiter if it may have interrupted a call with it on
+//! the same thread: a permit could be spent twice.
 
 #[cfg(test)]
 mod counted;
@@ -65,15 +71,15 @@ const PART_OF_BURST: u64 = 8;
 const PART_OF_REST: u64 = 16;
 const MOST_STRIPES: u64 = 64;
 
-/// A token bucket whose threads take permits in advance. The module has its guarantees. [`super::State::with_credit`]
-/// makes one.
+/// A token bucket whose threads take permits in advance. The module has its guarantees.
+/// [`super::State::with_credit`] makes one.
 ///
 /// Policies of kind [`crate::Kind::Gcra`] without `borrow` and with a limit above 0.
 #[derive(Debug)]
 pub struct Striped {
     line: CachePadded<Line>,
-    // From here on threads only read, except that `slice` in the stripes rarely changes. So all processors keep these
-    // lines in their caches.
+    // From here on threads only read, except that `slice` in the stripes rarely changes. So all
+    // processors keep these lines in their caches.
     stripes: Stripes,
     gcra: Gcra,
     burst: u64,
@@ -119,11 +125,14 @@ impl Shape {
 fn slice(policy: &Policy) -> u32 {
     // The product may saturate: one of more than 128 bits is longer than the longest slice.
     let refills = (u128::from(policy.burst) * 16).saturating_mul(u128::from(policy.period));
-    let nanos = refills / core::num::NonZeroU128::new(u128::from(policy.limit)).unwrap_or(core::num::NonZeroU128::MIN);
+    let nanos = refills
+        / core::num::NonZeroU128::new(u128::from(policy.limit))
+            .unwrap_or(core::num::NonZeroU128::MIN);
     (128 - nanos.leading_zeros()).clamp(Stripes::LEAST_SLICE, Stripes::MOST_SLICE)
 }
 
-/// Compiles the word's bucket. Its burst is smaller than the policy's, and its last time is the policy's.
+/// Compiles the word's bucket. Its burst is smaller than the policy's, and its last time is the
+/// policy's.
 fn compiled(policy: &Policy, shape: &Shape) -> Result<Gcra, PolicyError> {
     policy.validate()?;
     let last = Gcra::new(policy)?.last_time();
@@ -135,8 +144,8 @@ impl Striped {
     /// A fresh bucket.
     ///
     /// # Errors
-    /// As [`Gcra::new`]; [`PolicyError::OptionMismatch`] for another algorithm, `borrow`, or a limit of 0; and
-    /// [`PolicyError::NoMemory`].
+    /// As [`Gcra::new`]; [`PolicyError::OptionMismatch`] for another algorithm, `borrow`, or a
+    /// limit of 0; and [`PolicyError::NoMemory`].
     pub(super) fn new(policy: &Policy) -> Result<Striped, PolicyError> {
         Striped::shaped(policy, Shape::of(policy))
     }
@@ -149,8 +158,8 @@ impl Striped {
         Ok(Striped { line: CachePadded::default(), stripes, gcra, burst })
     }
 
-    /// The burst of the shared bucket, `burst − C`. That is what a fresh limiter admits at one instant, and the
-    /// largest cost that is not [`Verdict::Never`].
+    /// The burst of the shared bucket, `burst − C`. That is what a fresh limiter admits at one
+    /// instant, and the largest cost that is not [`Verdict::Never`].
     pub fn burst(&self) -> u64 {
         self.burst
     }
@@ -160,8 +169,8 @@ impl Striped {
         self.stripes.places().saturating_mul(self.stripes.most())
     }
 
-    /// The most permits that one thread may have in advance: C divided by the number of stripes, 1024 at most. 0:
-    /// no thread keeps credit.
+    /// The most permits that one thread may have in advance: C divided by the number of stripes,
+    /// 1024 at most. 0: no thread keeps credit.
     pub fn credit_each(&self) -> u64 {
         self.stripes.most()
     }
@@ -203,17 +212,22 @@ impl Striped {
         self.describe(who, verdict, state, now, cost)
     }
 
-    /// The full decision. `remaining` is the number of permits that this thread could take one by one: those of the
-    /// shared bucket and its own credit.
+    /// The full decision. `remaining` is the number of permits that this thread could take one by
+    /// one: those of the shared bucket and its own credit.
     fn describe(&self, who: u64, verdict: Verdict, state: u64, now: u64, cost: u64) -> Decision {
         let decision = self.gcra.describe(verdict, state, now, cost);
-        Decision { remaining: decision.remaining.saturating_add(self.stripes.credit(who)), ..decision }
+        Decision {
+            remaining: decision.remaining.saturating_add(self.stripes.credit(who)),
+            ..decision
+        }
     }
 
     fn take_up_to_as(&self, who: u64, now: u64, most: u64) -> u64 {
         let credit = self.stripes.credit(who).min(most);
-        // A thread's credit grows by its own calls only. It may expire meanwhile: then there is none.
-        let paid = if credit != 0 && self.stripes.spend_uncounted(who, credit) { credit } else { 0 };
+        // A thread's credit grows by its own calls only. It may expire meanwhile: then there is
+        // none.
+        let paid =
+            if credit != 0 && self.stripes.spend_uncounted(who, credit) { credit } else { 0 };
         self.line.watch.note(now);
         let charged = cell::take_up_to(&self.line.word, &self.gcra, now, most.saturating_sub(paid));
         if charged != 0 {
@@ -229,8 +243,8 @@ impl Striped {
         cell::reserve(&self.line.word, &self.gcra, now, cost, until, || ())
     }
 
-    /// Charges the shared word for `cost`, and for as much credit as the thread may keep. Returns the verdict and the
-    /// state after it.
+    /// Charges the shared word for `cost`, and for as much credit as the thread may keep. Returns
+    /// the verdict and the state after it.
     ///
     /// Relaxed as in [`super::cell`]: the word is the whole state of all charges.
     #[inline(never)]
@@ -246,7 +260,8 @@ impl Striped {
             if verdict == Verdict::Allowed && keep != 0 {
                 stripe = stripe.or_else(|| self.stripes.take(who, now));
                 if let Some(held) = stripe {
-                    // All of `cost` is charged to the word. Credit that is less than `cost` stays in the stripe.
+                    // All of `cost` is charged to the word. Credit that is less than `cost` stays
+                    // in the stripe.
                     let more = keep.saturating_sub(held.credit());
                     if let Step { verdict: Verdict::Allowed, next: Some(both) } =
                         self.gcra.step(state, now, cost.saturating_add(more))
@@ -256,7 +271,12 @@ impl Striped {
                     }
                 }
             }
-            match self.line.word.compare_exchange_weak(state, next, Ordering::Relaxed, Ordering::Relaxed) {
+            match self.line.word.compare_exchange_weak(
+                state,
+                next,
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            ) {
                 Ok(_) => {
                     if let Some((held, credit)) = filled {
                         held.fill(credit);
@@ -278,7 +298,9 @@ impl Striped {
             return 0;
         }
         // Near the limit this step shows without a division that the thread may keep nothing.
-        let fits = |most: u64| self.gcra.step(state, now, cost.saturating_add(most)).verdict == Verdict::Allowed;
+        let fits = |most: u64| {
+            self.gcra.step(state, now, cost.saturating_add(most)).verdict == Verdict::Allowed
+        };
         if !fits(PART_OF_REST) {
             return 0;
         }
@@ -357,8 +379,8 @@ impl Shared for Striped {
         last_by_steps(&self.gcra, self.line.word.load(Ordering::Relaxed), now, costs, until)
     }
 
-    /// Makes the shared bucket fresh again. Threads keep their credit, which is within the bound. Admissions of
-    /// other threads in the same instant may survive it.
+    /// Makes the shared bucket fresh again. Threads keep their credit, which is within the bound.
+    /// Admissions of other threads in the same instant may survive it.
     fn reset(&self) {
         // A swap like every other change of the word, because loom keeps the order of swaps.
         self.line.word.swap(0, Ordering::Relaxed);

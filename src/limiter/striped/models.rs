@@ -2,8 +2,9 @@
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test --profile models --target-dir target/loom --lib striped::models`
 //!
-//! The limiter has 20 permits and a day to refill, so the permits charged are the permits taken. It mostly has
-//! one stripe, so that all threads want the same one. What each model proves is in docs/internals/verification.md.
+//! The limiter has 20 permits and a day to refill, so the permits charged are the permits taken. It
+//! mostly has one stripe, so that all threads want the same one. What each model proves is in
+//! docs/internals/verification.md.
 
 use super::counted::Counted;
 use super::stripe::Stripes;
@@ -45,7 +46,8 @@ fn limiter(stripes: u64, left: u64) -> Limiter {
 type Requests = &'static [(u64, u64)];
 
 fn ask(limiter: &Counted, requests: Requests) -> u64 {
-    let admitted = |&&(who, now): &&(u64, u64)| limiter.admit_as(who, 1, || now) == Verdict::Allowed;
+    let admitted =
+        |&&(who, now): &&(u64, u64)| limiter.admit_as(who, 1, || now) == Verdict::Allowed;
     requests.iter().filter(admitted).count() as u64
 }
 
@@ -84,17 +86,21 @@ fn race(
             for other in others {
                 given += other.join().unwrap();
             }
-            // The first request counted is this function's own, which charged the permits that are not left.
+            // The first request counted is this function's own, which charged the permits that are
+            // not left.
             let counts = limiter.counts();
             let asked = threads.iter().map(|requests| requests.len() as u64).sum::<u64>();
-            assert_eq!((counts.allowed, counts.denied, counts.never), (given + 1, asked - given, 0));
+            assert_eq!(
+                (counts.allowed, counts.denied, counts.never),
+                (given + 1, asked - given, 0)
+            );
             check(&limiter, given);
         });
     }
 }
 
-/// Two threads take permits in advance, and only the first may keep one as credit: together they never get more than
-/// are left.
+/// Two threads take permits in advance, and only the first may keep one as credit: together they
+/// never get more than are left.
 #[test]
 fn the_last_permits_are_leased_once() {
     let threads: &[Requests] = &[&[(1, EARLY), (1, EARLY), (1, EARLY)], &[(2, EARLY), (2, EARLY)]];
@@ -107,7 +113,8 @@ fn the_last_permits_are_leased_once() {
     });
 }
 
-/// Two threads want the one stripe in one slice: one gets it, and no other thread spends its credit.
+/// Two threads want the one stripe in one slice: one gets it, and no other thread spends its
+/// credit.
 #[test]
 fn a_stripe_is_taken_once() {
     let threads: &[Requests] = &[&[(1, EARLY), (1, EARLY)], &[(2, EARLY), (2, EARLY)]];
@@ -117,23 +124,23 @@ fn a_stripe_is_taken_once() {
     });
 }
 
-/// One thread spends while its credit expires and another takes its stripe: void credit is lost, and no permit is
-/// spent twice.
+/// One thread spends while its credit expires and another takes its stripe: void credit is lost,
+/// and no permit is spent twice.
 #[test]
 fn credit_is_spent_or_expires() {
     let check = |limiter: &Limiter, given: u64| {
         let all = given + drain(limiter, &[1, 2, 3], LATE);
-        // The limiter loses at most the credit of two threads in the older slice, and credit that a late store has
-        // overwritten.
+        // The limiter loses at most the credit of two threads in the older slice, and credit that a
+        // late store has overwritten.
         assert!(all <= BURST && all + 3 * EACH >= BURST, "{all}");
     };
     let threads: &[Requests] = &[&[(1, EARLY), (1, EARLY)], &[(2, LATE), (2, LATE)]];
     race("striped expiry", crate::sync::deep(2), 1, BURST, threads, check);
 }
 
-/// Several turns, in each of which the thread spends a permit, or takes the stripe and puts a permit in if it is
-/// empty. In the first slice it only takes the stripe, so that no permit expires. Returns the permits spent, and
-/// the permits put in.
+/// Several turns, in each of which the thread spends a permit, or takes the stripe and puts a
+/// permit in if it is empty. In the first slice it only takes the stripe, so that no permit
+/// expires. Returns the permits spent, and the permits put in.
 fn sit_and_spend(stripes: &Stripes, requests: Requests) -> (u64, u64) {
     let (mut spent, mut filled) = (0, 0);
     for &(who, now) in requests {
@@ -148,10 +155,12 @@ fn sit_and_spend(stripes: &Stripes, requests: Requests) -> (u64, u64) {
     (spent, filled)
 }
 
-/// The stripes alone: a thread that has read an older slice beside one that takes the stripe and spends in a later one.
+/// The stripes alone: a thread that has read an older slice beside one that takes the stripe and
+/// spends in a later one.
 #[test]
 fn what_is_spent_was_filled() {
-    const THREADS: [Requests; 2] = [&[(1, EARLY), (1, LATE), (1, LATE)], &[(2, LATE), (2, LATE), (2, LATE)]];
+    const THREADS: [Requests; 2] =
+        [&[(1, EARLY), (1, LATE), (1, LATE)], &[(2, LATE), (2, LATE), (2, LATE)]];
     for first in [0, 1] {
         explore(&std::format!("striped credit ({first})"), 3, move || {
             let stripes = Arc::new(Stripes::new(1, 1, SHIFT).unwrap());
@@ -171,8 +180,8 @@ fn what_is_spent_was_filled() {
     }
 }
 
-/// A reset returns all permits charged before it, once, and a concurrent request does not charge them again: the
-/// threads take 20 to 22 permits in all.
+/// A reset returns all permits charged before it, once, and a concurrent request does not charge
+/// them again: the threads take 20 to 22 permits in all.
 #[test]
 fn a_reset_forgives_the_past() {
     for first in [true, false] {

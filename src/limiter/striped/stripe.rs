@@ -1,7 +1,7 @@
 //! Stripes: cache lines in which threads keep credit that has been charged already.
 //!
-//! Time is cut into *slices* of [`Stripes::LEAST_SLICE`] at least. The number of the newest slice in which credit has
-//! been taken is `slice`; it only grows. A stripe has five words:
+//! Time is cut into *slices* of [`Stripes::LEAST_SLICE`] at least. The number of the newest slice
+//! in which credit has been taken is `slice`; it only grows. A stripe has five words:
 //!
 //! ```text
 //! owner    thread:44 | slice:20     the thread that owns the stripe, and the slice in which it owns it, modulo 2^20; 0: none yet
@@ -11,36 +11,39 @@
 //! others   number                   requests that later owners paid with credit
 //! ```
 //!
-//! - *Own a stripe*: swap `owner` from one of an older slice to (me, `slice`). In one slice a stripe has one owner.
-//! - *Fill*, by the owner after permits have been charged: store (`slice`, n), n at most [`Stripes::most`].
-//! - *Spend*, by the owner: if `owner` is (me, `slice`) and the credit is of `slice`, store the credit with fewer
-//!   permits. No locked instruction: no other thread stores credit of that slice.
-//! - *Expire*: `slice` grows. All credit of older slices is void at that instant, wherever it is, and every stripe
-//!   is free. Void credit is lost: it has been charged and no request gets it.
+//! - *Own a stripe*: swap `owner` from one of an older slice to (me, `slice`). In one slice a
+//!   stripe has one owner.
+//! - *Fill*, by the owner after permits have been charged: store (`slice`, n), n at most
+//!   [`Stripes::most`].
+//! - *Spend*, by the owner: if `owner` is (me, `slice`) and the credit is of `slice`, store the
+//!   credit with fewer permits. No locked instruction: no other thread stores credit of that slice.
+//! - *Expire*: `slice` grows. All credit of older slices is void at that instant, wherever it is,
+//!   and every stripe is free. Void credit is lost: it has been charged and no request gets it.
 //!
 //! # Why no permit is spent twice
 //!
-//! Credit counts only together with the slice in which it was stored, and in that slice one thread owns the
-//! stripe: `owner` leaves (me, s) only for a later slice. A thread that was stopped in the middle of a spend
-//! stores credit of its own, old slice, however late. If that overwrites the credit of a later owner, the later
-//! owner's credit is void. No store raises credit of a slice that is not the storing thread's.
+//! Credit counts only together with the slice in which it was stored, and in that slice one thread
+//! owns the stripe: `owner` leaves (me, s) only for a later slice. A thread that was stopped in the
+//! middle of a spend stores credit of its own, old slice, however late. If that overwrites the
+//! credit of a later owner, the later owner's credit is void. No store raises credit of a slice
+//! that is not the storing thread's.
 //!
 //! # Why no request is counted twice, or lost
 //!
-//! `counter` never changes once it is set, so `paid` has one writer, which adds with a plain instruction. A later
-//! owner adds to `others` with a locked one: it could add at the instant at which a thread that was stopped in the
-//! middle of an older spend adds, too.
+//! `counter` never changes once it is set, so `paid` has one writer, which adds with a plain
+//! instruction. A later owner adds to `others` with a locked one: it could add at the instant at
+//! which a thread that was stopped in the middle of an older spend adds, too.
 //!
 //! # Why there is never more credit than `places · most`
 //!
-//! At each instant only credit of the present slice counts, one word for each stripe. A spend that reads `slice` = s
-//! just before `slice` grows is a spend of that instant: the credit was there.
+//! At each instant only credit of the present slice counts, one word for each stripe. A spend that
+//! reads `slice` = s just before `slice` grows is a spend of that instant: the credit was there.
 //!
 //! # Orderings
 //!
-//! Spending is Relaxed throughout. Owner and credit are the thread's own while they name it and the slice that
-//! it has read. An old `slice` stands for an earlier instant within the call. To own a stripe is ordered; see
-//! [`Stripes::take`].
+//! Spending is Relaxed throughout. Owner and credit are the thread's own while they name it and the
+//! slice that it has read. An old `slice` stands for an earlier instant within the call. To own a
+//! stripe is ordered; see [`Stripes::take`].
 
 use crate::sync::{bump, AtomicU64, CachePadded, Ordering};
 use alloc::boxed::Box;
@@ -61,15 +64,18 @@ struct Stripe {
     others: AtomicU64,
 }
 
-/// A word on a cache line of its own. The threads that may own a stripe read `owner` with each request, and its owner
-/// writes the other words with each request. On one line the others would wait for the owner.
+/// A word on a cache line of its own. The threads that may own a stripe read `owner` with each
+/// request, and its owner writes the other words with each request. On one line the others would
+/// wait for the owner.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 struct Line(AtomicU64);
 
 #[cfg(not(loom))]
-const _: () =
-    assert!(core::mem::size_of::<CachePadded<Stripe>>() >= 128 && core::mem::offset_of!(Stripe, credit) == 64);
+const _: () = assert!(
+    core::mem::size_of::<CachePadded<Stripe>>() >= 128
+        && core::mem::offset_of!(Stripe, credit) == 64
+);
 
 /// Stripes of one limiter.
 #[derive(Debug)]
@@ -89,9 +95,9 @@ impl Stripe {
         self.credit.store(credit, Ordering::Relaxed);
     }
 
-    /// Loom (0.7) keeps no order among plain stores of two threads to one atomic: a thread that has joined both may
-    /// still read a store that its thread has overwritten. It keeps the order of swaps, which otherwise do the same
-    /// here.
+    /// Loom (0.7) keeps no order among plain stores of two threads to one atomic: a thread that has
+    /// joined both may still read a store that its thread has overwritten. It keeps the order of
+    /// swaps, which otherwise do the same here.
     #[cfg(loom)]
     fn put(&self, credit: u64) {
         self.credit.swap(credit, Ordering::Relaxed);
@@ -131,18 +137,20 @@ pub(super) struct Held<'a> {
 }
 
 impl Stripes {
-    /// A slice is 2^this nanoseconds or more. An owner's word comes back after 2^20 slices, so a thread that is
-    /// stopped between two steps for exactly that time, thirteen days, could take a stripe twice.
+    /// A slice is 2^this nanoseconds or more. An owner's word comes back after 2^20 slices, so a
+    /// thread that is stopped between two steps for exactly that time, thirteen days, could take a
+    /// stripe twice.
     pub(super) const LEAST_SLICE: u32 = 30;
     /// A slice is 2^this nanoseconds at most.
     pub(super) const MOST_SLICE: u32 = 60;
     /// The most permits in a stripe.
     pub(super) const MOST_CREDIT: u64 = 1024;
 
-    /// `places` stripes of up to `most` permits, with slices of 2^`shift` ns. If `places` is no power of two, the
-    /// only stripe holds no credit. `None`: no memory.
+    /// `places` stripes of up to `most` permits, with slices of 2^`shift` ns. If `places` is no
+    /// power of two, the only stripe holds no credit. `None`: no memory.
     pub(super) fn new(places: usize, most: u64, shift: u32) -> Option<Stripes> {
-        let (places, most) = if places.is_power_of_two() { (places, most.min(Self::MOST_CREDIT)) } else { (1, 0) };
+        let (places, most) =
+            if places.is_power_of_two() { (places, most.min(Self::MOST_CREDIT)) } else { (1, 0) };
         let stripes = places_of(places)?;
         let shift = shift.clamp(Self::LEAST_SLICE, Self::MOST_SLICE);
         Some(Stripes { slice: AtomicU64::new(FIRST_SLICE), stripes, mask: places - 1, most, shift })
@@ -169,7 +177,8 @@ impl Stripes {
     #[inline(always)]
     fn second(&self, who: u64) -> &Stripe {
         let scattered = scattered(who);
-        let (first, second) = ((scattered >> 58) as usize & self.mask, (scattered >> 52) as usize & self.mask);
+        let (first, second) =
+            ((scattered >> 58) as usize & self.mask, (scattered >> 52) as usize & self.mask);
         let second = if first == second { second ^ 1 } else { second };
         self.stripe(second)
     }
@@ -181,8 +190,8 @@ impl Stripes {
         unsafe { self.stripes.get_unchecked(number & self.mask) }
     }
 
-    /// Spends `cost` permits of the thread's credit and counts the request, if the thread's stripe is the first of
-    /// its two and holds so many. For a cost of 0 both answers are right.
+    /// Spends `cost` permits of the thread's credit and counts the request, if the thread's stripe
+    /// is the first of its two and holds so many. For a cost of 0 both answers are right.
     #[inline(always)]
     pub(super) fn spend_first(&self, who: u64, cost: u64) -> bool {
         self.spend_from(self.first(who), who, cost, true) == Spent::Paid
@@ -192,7 +201,8 @@ impl Stripes {
     #[inline]
     pub(super) fn spend_second(&self, who: u64, cost: u64) -> bool {
         let is_mine = |stripe: &Stripe| stripe.owner.0.load(Ordering::Relaxed) >> SLICE_BITS == who;
-        !is_mine(self.first(who)) && self.spend_from(self.second(who), who, cost, true) == Spent::Paid
+        !is_mine(self.first(who))
+            && self.spend_from(self.second(who), who, cost, true) == Spent::Paid
     }
 
     /// Spends `cost` permits of the thread's credit for a caller that counts the request.
@@ -207,8 +217,8 @@ impl Stripes {
     fn spend_from(&self, stripe: &Stripe, who: u64, cost: u64, is_counted: bool) -> Spent {
         let slice = self.slice.load(Ordering::Relaxed);
         let found = stripe.owner.0.load(Ordering::Relaxed);
-        // The comparison includes the slice: another thread may own the stripe by now that this thread owned in an
-        // older slice, and the credit that is read next is that thread's.
+        // The comparison includes the slice: another thread may own the stripe by now that this
+        // thread owned in an older slice, and the credit that is read next is that thread's.
         if found != owner(who, slice) {
             return if found >> SLICE_BITS == who { Spent::Short } else { Spent::NotMine };
         }
@@ -233,7 +243,8 @@ impl Stripes {
     /// The thread's credit; 0 if it has no stripe in the present slice.
     pub(super) fn credit(&self, who: u64) -> u64 {
         let slice = self.slice.load(Ordering::Relaxed);
-        let of = |stripe: &Stripe| match stripe.owner.0.load(Ordering::Relaxed) == owner(who, slice) {
+        let of = |stripe: &Stripe| match stripe.owner.0.load(Ordering::Relaxed) == owner(who, slice)
+        {
             true => credit(stripe.credit.load(Ordering::Relaxed), slice),
             false => 0,
         };
@@ -243,29 +254,33 @@ impl Stripes {
         of(self.first(who)).max(of(self.second(who)))
     }
 
-    /// Takes a stripe for the thread in the slice of `now`. All credit of older slices expires with this, so a
-    /// caller must have seen permits at `now`. `None`: other threads have both stripes.
+    /// Takes a stripe for the thread in the slice of `now`. All credit of older slices expires with
+    /// this, so a caller must have seen permits at `now`. `None`: other threads have both stripes.
     pub(super) fn take(&self, who: u64, now: u64) -> Option<Held<'_>> {
         if who == 0 {
             return None;
         }
         let present = (now >> self.shift).saturating_add(FIRST_SLICE);
-        // Relaxed, both: `own` orders this by `owner`. The thread that takes a stripe has read or written `slice`
-        // here before it swaps `owner` with Release; a thread that reads this `owner` with Acquire reads the same
-        // `slice` or a later one after that.
+        // Relaxed, both: `own` orders this by `owner`. The thread that takes a stripe has read or
+        // written `slice` here before it swaps `owner` with Release; a thread that reads this
+        // `owner` with Acquire reads the same `slice` or a later one after that.
         let mut slice = self.slice.load(Ordering::Relaxed);
         while slice < present {
-            match self.slice.compare_exchange(slice, present, Ordering::Relaxed, Ordering::Relaxed) {
+            match self.slice.compare_exchange(slice, present, Ordering::Relaxed, Ordering::Relaxed)
+            {
                 Ok(_) => slice = present,
                 Err(seen) => slice = seen,
             }
         }
-        [self.first(who), self.second(who)].into_iter().find_map(|stripe| self.own(stripe, who, slice))
+        [self.first(who), self.second(who)]
+            .into_iter()
+            .find_map(|stripe| self.own(stripe, who, slice))
     }
 
     fn own<'a>(&self, stripe: &'a Stripe, who: u64, slice: u64) -> Option<Held<'a>> {
         let mine = owner(who, slice);
-        // Acquire: if this names a newer slice than ours, the next load sees that slice or a later one.
+        // Acquire: if this names a newer slice than ours, the next load sees that slice or a later
+        // one.
         let found = stripe.owner.0.load(Ordering::Acquire);
         if found == mine {
             return Some(Held { stripe, slice });
@@ -281,7 +296,8 @@ impl Stripes {
         // Release: see `take`. If the swap fails, another thread has the stripe.
         stripe.owner.0.compare_exchange(found, mine, Ordering::AcqRel, Ordering::Relaxed).ok()?;
         // Relaxed: a count publishes no other data. If it fails, an earlier owner counts here.
-        let _ = stripe.counter.compare_exchange(0, counter(who), Ordering::Relaxed, Ordering::Relaxed);
+        let _ =
+            stripe.counter.compare_exchange(0, counter(who), Ordering::Relaxed, Ordering::Relaxed);
         Some(Held { stripe, slice })
     }
 }
@@ -320,7 +336,8 @@ fn owner(who: u64, slice: u64) -> u64 {
     (who << SLICE_BITS) | (slice & ((1 << SLICE_BITS) - 1))
 }
 
-/// Thread pointers are multiples of a stack apart. Fibonacci hashing spreads them, best in its upper bits.
+/// Thread pointers are multiples of a stack apart. Fibonacci hashing spreads them, best in its
+/// upper bits.
 #[inline(always)]
 fn scattered(who: u64) -> u64 {
     who.wrapping_mul(0x9e37_79b9_7f4a_7c15)
@@ -338,8 +355,8 @@ fn places_of(count: usize) -> Option<Box<[CachePadded<Stripe>]>> {
     if stripes.is_null() {
         return None;
     }
-    // SAFETY: a fresh block of that layout from the allocator that Box frees with; zero bytes are atomics
-    // of 0 and padding.
+    // SAFETY: a fresh block of that layout from the allocator that Box frees with; zero bytes are
+    // atomics of 0 and padding.
     Some(unsafe { Box::from_raw(core::ptr::slice_from_raw_parts_mut(stripes, count)) })
 }
 

@@ -38,11 +38,12 @@ fn outstanding(limiter: &Counted, threads: u64) -> u64 {
     (1..=threads).map(|who| limiter.stripes.credit(who)).sum()
 }
 
-/// `threads` threads that hoard, rest and burst at random, and one schedule that is meant to hurt: all hoard,
-/// rest until the bucket is full, and spend everything at one instant.
+/// `threads` threads that hoard, rest and burst at random, and one schedule that is meant to hurt:
+/// all hoard, rest until the bucket is full, and spend everything at one instant.
 fn adversary(limiter: &Counted, policy: &Policy, rng: &mut Rng) -> Vec<(u64, u64)> {
     let threads = rng.pick(&[1, 2, 3, 8, 40, 300]);
-    let refill = (u128::from(policy.burst) * u128::from(policy.period) / u128::from(policy.limit)) as u64;
+    let refill =
+        (u128::from(policy.burst) * u128::from(policy.period) / u128::from(policy.limit)) as u64;
     let mut now = rng.below(40 * refill.max(SEC));
     let mut got = Vec::new();
     let take = |who: u64, now: u64, cost: u64, got: &mut Vec<(u64, u64)>| {
@@ -131,7 +132,10 @@ fn invariant_1_no_interval_admits_more_than_the_burst_and_the_rate() {
         }
         // The search comes within C + 1 permits of the bound.
         let limiter = striped(&policy);
-        assert!(-worst <= i128::from(limiter.credit() + 1) * i128::from(policy.period), "{text}: {worst}");
+        assert!(
+            -worst <= i128::from(limiter.credit() + 1) * i128::from(policy.period),
+            "{text}: {worst}"
+        );
         let missing = -worst * 100 / (i128::from(policy.burst) * i128::from(policy.period));
         nearest = nearest.max(100 - missing as u64);
     }
@@ -180,8 +184,8 @@ fn credit_is_at_most_an_eighth_of_the_burst() {
     assert_eq!(Shape::of(&Policy::new(1000, SEC).with_burst(1000)).stripes, 8);
 }
 
-/// At one instant all threads together get the shared bucket's burst, to the permit, less the credit of threads that
-/// leave before they have spent it.
+/// At one instant all threads together get the shared bucket's burst, to the permit, less the
+/// credit of threads that leave before they have spent it.
 #[test]
 fn a_frozen_clock_admits_the_burst_without_what_is_left_behind() {
     for text in EACH.into_iter().filter(|text| !text.contains("init")) {
@@ -209,7 +213,9 @@ fn a_frozen_clock_admits_the_burst_without_what_is_left_behind() {
 #[test]
 fn without_credit_it_is_the_plain_limiter() {
     for (n, text) in
-        ["10/s burst 31", "1000/s burst 7", "3/s burst 20 init 5", "999999937/s burst 30"].iter().enumerate()
+        ["10/s burst 31", "1000/s burst 7", "3/s burst 20 init 5", "999999937/s burst 30"]
+            .iter()
+            .enumerate()
     {
         let policy = policy(text);
         let (limiter, plain) = (striped(&policy), Cell::new(Gcra::new(&policy).unwrap()));
@@ -228,7 +234,11 @@ fn without_credit_it_is_the_plain_limiter() {
             if rng.below(2) == 0 {
                 assert_eq!(limiter.check_as(who, now, cost), plain.check_at(now, cost), "{text}");
             } else {
-                assert_eq!(limiter.admit_as(who, cost, || now), plain.admit_at(now, cost), "{text}");
+                assert_eq!(
+                    limiter.admit_as(who, cost, || now),
+                    plain.admit_at(now, cost),
+                    "{text}"
+                );
             }
             assert_eq!(limiter.available_as(who, now), plain.peek_at(now, 0).remaining);
         }
@@ -236,7 +246,8 @@ fn without_credit_it_is_the_plain_limiter() {
     }
 }
 
-/// No thread keeps credit of the last sixteen permits: each answer is that of a plain limiter of `burst − C`.
+/// No thread keeps credit of the last sixteen permits: each answer is that of a plain limiter of
+/// `burst − C`.
 #[test]
 fn near_the_limit_it_is_the_plain_limiter_of_its_own_burst() {
     let policy = policy("1000/s burst 1000");
@@ -279,17 +290,24 @@ fn credit_expires_with_its_slice() {
     // Credit is valid until a thread takes credit in a later slice. A refusal or a peek takes none.
     assert!(admit(&limiter, 1, 5 * slice, 1));
     assert_eq!(limiter.stripes.credit(1), each - 1);
-    assert!(!admit(&limiter, 3, 5 * slice, 1000) && limiter.available_as(3, 5 * slice) == limiter.burst());
+    assert!(
+        !admit(&limiter, 3, 5 * slice, 1000)
+            && limiter.available_as(3, 5 * slice) == limiter.burst()
+    );
     assert_eq!(limiter.stripes.credit(1), each - 1);
     assert!(admit(&limiter, 3, 5 * slice, 1));
-    assert_eq!((limiter.stripes.credit(1), limiter.stripes.credit(2), limiter.stripes.credit(3)), (0, 0, each));
+    assert_eq!(
+        (limiter.stripes.credit(1), limiter.stripes.credit(2), limiter.stripes.credit(3)),
+        (0, 0, each)
+    );
     // Then the word decides.
     let before = limiter.available_as(9, 5 * slice);
     assert!(admit(&limiter, 1, 5 * slice, 1));
     assert_eq!(limiter.available_as(9, 5 * slice), before - 1 - each);
 }
 
-/// With more threads than stripes, some threads have no credit until the next slice, when all compete again.
+/// With more threads than stripes, some threads have no credit until the next slice, when all
+/// compete again.
 #[test]
 fn stripes_are_for_any_number_of_threads() {
     let policy = policy("1000000/s burst 100000");
@@ -314,7 +332,14 @@ fn invariant_6_going_back_grants_nothing() {
         let (from, length) = (DAY, 100 * SEC);
         let mut taken = 0;
         for n in 0..150_000 {
-            let now = (from + n * length / 150_000).saturating_sub(rng.pick(&[0, 0, 1, SEC, 40 * SEC, DAY]));
+            let now = (from + n * length / 150_000).saturating_sub(rng.pick(&[
+                0,
+                0,
+                1,
+                SEC,
+                40 * SEC,
+                DAY,
+            ]));
             taken += u64::from(admit(&limiter, 1 + rng.below(20), now, 1));
         }
         assert!(taken <= policy.burst + 100 * 1_000, "{taken}");
@@ -338,7 +363,8 @@ fn costs_and_times_at_the_edge() {
     let decision = limiter.check_as(1, DAY, 20);
     assert_eq!(decision.verdict, Verdict::Denied);
     assert!(
-        !admit(&limiter, 1, DAY + decision.retry_after - 1, 20) && admit(&limiter, 1, DAY + decision.retry_after, 20)
+        !admit(&limiter, 1, DAY + decision.retry_after - 1, 20)
+            && admit(&limiter, 1, DAY + decision.retry_after, 20)
     );
     for text in ["10/s algo pacer", "10/s burst 7 borrow", "0/s", "10/s algo sliding-log"] {
         assert!(Striped::new(&text.parse().unwrap()).is_err(), "{text}");
@@ -362,14 +388,16 @@ fn a_reset_leaves_credit_within_the_bound() {
     assert!(taken <= policy.burst);
 }
 
-/// Each call is counted once: paid with credit, decided by the word, or paid by a stripe's second owner.
+/// Each call is counted once: paid with credit, decided by the word, or paid by a stripe's second
+/// owner.
 #[test]
 fn each_decision_is_counted_once() {
     for policy in [policy("1000/s burst 1000"), policy("5/s burst 5")] {
         let (mut rng, limiter) = (Rng(7), striped(&policy));
         let mut expected = crate::decision::Counts::default();
         for n in 0..100_000u64 {
-            let (who, now, cost) = (rng.below(20), n * SEC / 3_000, rng.pick(&[1, 1, 1, 1, 1, 1, 2, 0, 5_000]));
+            let (who, now, cost) =
+                (rng.below(20), n * SEC / 3_000, rng.pick(&[1, 1, 1, 1, 1, 1, 2, 0, 5_000]));
             let verdict = match rng.below(8) {
                 0 => limiter.check_as(who, now, cost).verdict,
                 _ => limiter.admit_as(who, cost, || now),
@@ -384,7 +412,10 @@ fn each_decision_is_counted_once() {
             }
         }
         assert_eq!(limiter.counts(), expected);
-        assert!(expected.allowed > 100 && expected.denied > 100 && expected.never > 100, "{expected:?}");
+        assert!(
+            expected.allowed > 100 && expected.denied > 100 && expected.never > 100,
+            "{expected:?}"
+        );
         assert!(limiter.credit() == 0 || limiter.stripes.paid() > 100);
     }
 }
@@ -403,10 +434,16 @@ fn credit_is_spent_by_every_call() {
     // Credit pays as far as it goes.
     assert_eq!(limiter.reserve_as(1, DAY, 2, DAY), Some(DAY));
     assert_eq!(limiter.take_up_to_as(1, DAY, 3), 3);
-    assert_eq!((limiter.stripes.credit(1), limiter.peek_as(2, DAY, 1).remaining), (each - 5, burst - 1 - each));
+    assert_eq!(
+        (limiter.stripes.credit(1), limiter.peek_as(2, DAY, 1).remaining),
+        (each - 5, burst - 1 - each)
+    );
     // The rest comes from the word: all of it, to the permit.
     assert_eq!(limiter.take_up_to_as(1, DAY, u64::MAX), burst - 6);
-    assert_eq!((limiter.stripes.credit(1), limiter.peek_as(1, DAY, 1).verdict), (0, Verdict::Denied));
+    assert_eq!(
+        (limiter.stripes.credit(1), limiter.peek_as(1, DAY, 1).verdict),
+        (0, Verdict::Denied)
+    );
     // A booking is charged to the word.
     assert_eq!(limiter.reserve_as(1, DAY, 3, DAY + SEC), Some(DAY + SEC * 3 / 1000));
     assert_eq!(limiter.reserve_as(1, DAY, burst + 1, DAY + 100 * SEC), None);
@@ -415,7 +452,8 @@ fn credit_is_spent_by_every_call() {
     let full = striped(&policy);
     assert!(admit(&full, 1, DAY, 1));
     assert_eq!(full.take_up_to_as(2, DAY, u64::MAX), burst - 1 - each);
-    let peeked = [(1, each), (1, each + 1), (2, 1)].map(|(who, cost)| full.peek_as(who, DAY, cost).verdict);
+    let peeked =
+        [(1, each), (1, each + 1), (2, 1)].map(|(who, cost)| full.peek_as(who, DAY, cost).verdict);
     assert_eq!(peeked, [Verdict::Allowed, Verdict::Denied, Verdict::Denied]);
     assert_eq!(full.check_as(1, DAY, each).verdict, Verdict::Allowed);
 }

@@ -34,8 +34,8 @@ fn counts_of_many_threads_add_up() {
     assert!(tally.others.iter().any(shared), "{THREADS} threads on {LINES} lines");
 }
 
-/// A thread's first place is seldom another's, whatever the size of the stacks: sixteen threads have twelve places or
-/// more, and of 64 threads at most five want one place.
+/// A thread's first place is seldom another's, whatever the size of the stacks: sixteen threads
+/// have twelve places or more, and of 64 threads at most five want one place.
 #[test]
 fn places_are_spread() {
     for stack in [64 << 10, 256 << 10, 2 << 20, (2 << 20) + 4096, 8 << 20, (8 << 20) + 4096] {
@@ -47,6 +47,9 @@ fn places_are_spread() {
                 of_sixteen = seen.iter().filter(|&&n| n != 0).count();
             }
         }
-        assert!(of_sixteen >= 12 && seen.iter().all(|&n| n <= 5), "{stack}: {of_sixteen}, {seen:?}");
+        assert!(
+            of_sixteen >= 12 && seen.iter().all(|&n| n <= 5),
+            "{stack}: {of_sixteen}, {seen:?}"
+        );
     }
 }

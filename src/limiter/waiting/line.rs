@@ -1,17 +1,20 @@
-//! The queue of the callers that wait for the permits of one limiter, or of one key of a table, in one process.
+//! The queue of the callers that wait for the permits of one limiter, or of one key of a table, in
+//! one process.
 //!
-//! **Only the first caller of a queue holds a booking, and the booking is the queue's.** A first caller that leaves
-//! hands it on to the next one. If no caller is left, it is the last booking of the state, and goes back whole. So
-//! callers that give up leave nothing behind.
+//! **Only the first caller of a queue holds a booking, and the booking is the queue's.** A first
+//! caller that leaves hands it on to the next one. If no caller is left, it is the last booking of
+//! the state, and goes back whole. So callers that give up leave nothing behind.
 //!
-//! Algorithms that cannot book ahead have the same queue. Its first caller asks again when a permit could be free.
+//! Algorithms that cannot book ahead have the same queue. Its first caller asks again when a permit
+//! could be free.
 //!
-//! Each caller sleeps until the time at which it expects its permits, which it computed from the callers before it.
-//! Any caller that wakes serves all callers whose permits are there, and books for the first of the others. So no
-//! caller depends on the thread of another one. A bell wakes a caller only if its turn comes earlier than it expects.
+//! Each caller sleeps until the time at which it expects its permits, which it computed from the
+//! callers before it. Any caller that wakes serves all callers whose permits are there, and books
+//! for the first of the others. So no caller depends on the thread of another one. A bell wakes a
+//! caller only if its turn comes earlier than it expects.
 //!
-//! A forked child has a copy of its parent's queues, whose threads it does not have. It forgets them with its first
-//! call ([`Lock`]).
+//! A forked child has a copy of its parent's queues, whose threads it does not have. It forgets
+//! them with its first call ([`Lock`]).
 
 use super::lock::{Held, Lock};
 use super::Permits;
@@ -29,8 +32,8 @@ pub(super) struct List {
     first: AtomicPtr<Waiter>,
 }
 
-/// A caller that waits. It is in the list from [`Seat::join`] until it is served or refused, or its [`Seat`] is
-/// dropped.
+/// A caller that waits. It is in the list from [`Seat::join`] until it is served or refused, or its
+/// [`Seat`] is dropped.
 #[derive(Debug)]
 pub(crate) struct Waiter {
     /// The number of its queue.
@@ -46,7 +49,8 @@ pub(crate) struct Waiter {
     wakes: Word,
     /// When the first caller of a queue without a booking asks again.
     asks: Word,
-    /// When the queue's booking may be used, if this is the first caller and the queue has one; else [`NONE`].
+    /// When the queue's booking may be used, if this is the first caller and the queue has one;
+    /// else [`NONE`].
     departs: Word,
 }
 
@@ -165,8 +169,8 @@ impl Locked<'_> {
     fn all(&self) -> impl Iterator<Item = &Waiter> {
         let mut at = self.list.first.load(Ordering::Relaxed);
         iter::from_fn(move || {
-            // SAFETY: null, or a caller in the list. A caller's `Seat` takes it out of the list, under the lock,
-            // before the caller's borrow ends.
+            // SAFETY: null, or a caller in the list. A caller's `Seat` takes it out of the list,
+            // under the lock, before the caller's borrow ends.
             let waiter = unsafe { at.as_ref() }?;
             at = waiter.next.load(Ordering::Relaxed);
             Some(waiter)
@@ -204,9 +208,9 @@ impl Locked<'_> {
         waiter.wake(now);
     }
 
-    /// Hands the booking of a caller that has left on to the next one of its queue. If that one has another cost, or
-    /// if there is none, the booking goes back: the next caller may then depart earlier, and permits that were booked
-    /// for one time must not be used at a later one.
+    /// Hands the booking of a caller that has left on to the next one of its queue. If that one has
+    /// another cost, or if there is none, the booking goes back: the next caller may then depart
+    /// earlier, and permits that were booked for one time must not be used at a later one.
     fn hand_on<P: Permits>(&self, from: &Waiter, permits: &P) {
         let departs = from.departs.get();
         from.departs.set(NONE);
@@ -217,7 +221,8 @@ impl Locked<'_> {
         }
     }
 
-    /// Serves all callers of a queue whose permits are there, and books for the first of the others.
+    /// Serves all callers of a queue whose permits are there, and books for the first of the
+    /// others.
     fn serve<P: Permits>(&self, queue: u64, now: u64, permits: &P) -> Result<(), P::Error> {
         while let Some(first) = self.first(queue) {
             if first.departs.get() == NONE {
@@ -258,8 +263,8 @@ impl Locked<'_> {
         Ok(())
     }
 
-    /// When a caller of `cost` permits would have them if those before it stay and no other caller comes before them,
-    /// or earlier.
+    /// When a caller of `cost` permits would have them if those before it stay and no other caller
+    /// comes before them, or earlier.
     fn expected<P: Permits>(
         &self,
         queue: u64,
@@ -270,7 +275,8 @@ impl Locked<'_> {
         permits: &P,
     ) -> Result<u64, P::Error> {
         let Some(first) = self.first(queue) else { return Ok(now) };
-        let callers = self.queue(queue).take_while(|waiter| !before.is_some_and(|before| waiter.is(before)));
+        let callers =
+            self.queue(queue).take_while(|waiter| !before.is_some_and(|before| waiter.is(before)));
         let costs = callers.map(|waiter| waiter.cost).chain(iter::once(cost));
         let at = match first.departs.get() {
             NONE => permits.last_of(now, &mut { costs }, until)?,
@@ -313,7 +319,8 @@ impl<'a, P: Permits> Seat<'a, P> {
         let locked = self.list.lock();
         let waiter = self.waiter;
         if waiter.state.get() == WAITS && !locked.has(waiter) {
-            // A signal handler has forked during the sleep, and this is the child. The booking is the parent's.
+            // A signal handler has forked during the sleep, and this is the child. The booking is
+            // the parent's.
             waiter.departs.set(NONE);
             locked.push(waiter);
         }

@@ -3,12 +3,12 @@
 use super::process;
 use crate::sync::{AtomicU64, Ordering};
 
-/// A lock that its holder keeps for some steps on the queue and never during a sleep. The calls that decide without
-/// waiting do not take it.
+/// A lock that its holder keeps for some steps on the queue and never during a sleep. The calls
+/// that decide without waiting do not take it.
 ///
-/// The upper half is the number of the process that used the lock last, and the lower half is 1 while a thread holds
-/// the lock. A forked child has a copy of the lock, which a thread that the child lacks may hold. The child sees that
-/// the process's number is not its own.
+/// The upper half is the number of the process that used the lock last, and the lower half is 1
+/// while a thread holds the lock. A forked child has a copy of the lock, which a thread that the
+/// child lacks may hold. The child sees that the process's number is not its own.
 #[derive(Debug, Default)]
 pub(super) struct Lock(AtomicU64);
 
@@ -23,8 +23,8 @@ pub(super) struct Held<'a> {
 const SPINS: u32 = 100;
 
 impl Lock {
-    /// Takes the lock. Before that it calls `forget` if the lock was another process's, whose threads this process
-    /// does not have.
+    /// Takes the lock. Before that it calls `forget` if the lock was another process's, whose
+    /// threads this process does not have.
     pub(super) fn take(&self, forget: impl FnOnce()) -> Held<'_> {
         let process = process();
         let mut tries = 0;
@@ -33,7 +33,10 @@ impl Lock {
             let of_another = seen >> 32 != process >> 32;
             // Acquire: sees what the former holder wrote before its Release.
             if (of_another || seen & 1 == 0)
-                && self.0.compare_exchange(seen, process | 1, Ordering::Acquire, Ordering::Relaxed).is_ok()
+                && self
+                    .0
+                    .compare_exchange(seen, process | 1, Ordering::Acquire, Ordering::Relaxed)
+                    .is_ok()
             {
                 if of_another {
                     forget();
@@ -58,7 +61,8 @@ impl Drop for Held<'_> {
     }
 }
 
-/// Gives the holder time. The sleep lets a holder go on that has a lower priority on the same processor.
+/// Gives the holder time. The sleep lets a holder go on that has a lower priority on the same
+/// processor.
 #[cfg(not(loom))]
 fn pause(tries: u32) {
     match tries < SPINS {

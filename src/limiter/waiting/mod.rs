@@ -1,4 +1,5 @@
-//! Sleeping for permits, by a bounded number of callers, who get them in the order in which they came ([`line`]).
+//! Sleeping for permits, by a bounded number of callers, who get them in the order in which they
+//! came ([`line`]).
 
 mod line;
 mod lock;
@@ -22,8 +23,9 @@ pub(crate) const WAITERS: u32 = 1024;
 /// The number of callers that sleep, and the most that may.
 #[derive(Debug)]
 pub(crate) struct Waiters {
-    /// The process's number in the upper half, and the number of its sleeping callers in the lower half. A forked
-    /// child has a copy of the word, and none of the sleepers. It sees that the process's number is not its own.
+    /// The process's number in the upper half, and the number of its sleeping callers in the lower
+    /// half. A forked child has a copy of the word, and none of the sleepers. It sees that the
+    /// process's number is not its own.
     asleep: CachePadded<AtomicU64>,
     most: u32,
 }
@@ -40,8 +42,9 @@ impl Waiters {
         in_process(self.asleep.load(Ordering::Relaxed), process()) as u32
     }
 
-    /// Takes a place. `None` if all are taken. A compare-and-swap never counts a refused caller, which an addition
-    /// that is undone would do for a moment. Relaxed: the number publishes no other data.
+    /// Takes a place. `None` if all are taken. A compare-and-swap never counts a refused caller,
+    /// which an addition that is undone would do for a moment. Relaxed: the number publishes no
+    /// other data.
     pub(crate) fn enter(&self) -> Option<Place<'_>> {
         let process = process();
         let mut seen = self.asleep.load(Ordering::Relaxed);
@@ -50,8 +53,12 @@ impl Waiters {
             if asleep >= u64::from(self.most) {
                 return None;
             }
-            match self.asleep.compare_exchange_weak(seen, process | (asleep + 1), Ordering::Relaxed, Ordering::Relaxed)
-            {
+            match self.asleep.compare_exchange_weak(
+                seen,
+                process | (asleep + 1),
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            ) {
                 Ok(_) => return Some(Place(self)),
                 Err(other) => seen = other,
             }
@@ -131,25 +138,32 @@ pub(crate) trait Permits {
     /// Gives a booking back, as far as the limiter takes it.
     fn give_back(&self, booking: Charge);
 
-    /// When the last of requests for `costs` would pass, which come one after the other from `now` on, or earlier.
-    /// The call may stop after `until`.
-    fn last_of(&self, now: u64, costs: &mut dyn Iterator<Item = u64>, until: u64) -> Result<u64, Self::Error>;
+    /// When the last of requests for `costs` would pass, which come one after the other from `now`
+    /// on, or earlier. The call may stop after `until`.
+    fn last_of(
+        &self,
+        now: u64,
+        costs: &mut dyn Iterator<Item = u64>,
+        until: u64,
+    ) -> Result<u64, Self::Error>;
 
-    /// [`Permits::peek`] for a caller that may wait until `deadline`. Where refusals lead to a ban, a peek shows the
-    /// ban after the refusal. The caller is not refused, so the wait here is that for the permits.
+    /// [`Permits::peek`] for a caller that may wait until `deadline`. Where refusals lead to a ban,
+    /// a peek shows the ban after the refusal. The caller is not refused, so the wait here is that
+    /// for the permits.
     fn ask(&self, now: u64, cost: u64, deadline: u64) -> Result<Decision, Self::Error> {
         let decision = self.peek(now, cost)?;
         if decision.verdict == Verdict::Denied && self.counts_refusals()? {
             let at = self.last_of(now, &mut core::iter::once(cost), deadline)?;
             if at != NEVER && at <= deadline {
-                return Ok(Decision { retry_after: at.saturating_sub(now), ..decision }.because(Reason::Rate));
+                return Ok(Decision { retry_after: at.saturating_sub(now), ..decision }
+                    .because(Reason::Rate));
             }
         }
         Ok(decision)
     }
 
-    /// [`Permits::check`] for a caller that may wait until `deadline`. If the permits come by then, the call records
-    /// no refusal, because a refusal could lead to a ban.
+    /// [`Permits::check`] for a caller that may wait until `deadline`. If the permits come by then,
+    /// the call records no refusal, because a refusal could lead to a ban.
     fn try_until(&self, now: u64, cost: u64, deadline: u64) -> Result<Decision, Self::Error> {
         if self.counts_refusals()? {
             let decision = self.ask(now, cost, deadline)?;
@@ -168,7 +182,9 @@ pub(crate) trait Permits {
         let decision = self.try_until(now, cost, deadline)?;
         Ok(match decision.is_allowed() {
             true => Taken::At(now),
-            false if in_time(&decision, now, deadline) => Taken::Again(now.saturating_add(decision.retry_after)),
+            false if in_time(&decision, now, deadline) => {
+                Taken::Again(now.saturating_add(decision.retry_after))
+            }
             false => Taken::Late,
         })
     }
@@ -205,7 +221,12 @@ impl<S: Shared, C: Clock> Permits for Limiter<S, C> {
         Limiter::give_back(self, booking, booking.cost);
     }
 
-    fn last_of(&self, now: u64, costs: &mut dyn Iterator<Item = u64>, until: u64) -> Result<u64, Self::Error> {
+    fn last_of(
+        &self,
+        now: u64,
+        costs: &mut dyn Iterator<Item = u64>,
+        until: u64,
+    ) -> Result<u64, Self::Error> {
         Ok(self.shared().last_of(now, costs, until))
     }
 }
@@ -220,7 +241,9 @@ pub(crate) fn last_by_steps<A: Algorithm>(
 ) -> u64 {
     for cost in costs {
         let (at, next) = match algorithm.books_ahead() {
-            true => algorithm.reserve(state, now, cost).map_or((NEVER, None), |booked| (booked.at, Some(booked.next))),
+            true => algorithm
+                .reserve(state, now, cost)
+                .map_or((NEVER, None), |booked| (booked.at, Some(booked.next))),
             false => {
                 let at = algorithm.admits_at(state, now, cost);
                 (at, algorithm.step(state, at, cost).next)
@@ -247,8 +270,9 @@ pub(crate) fn after_first<'a>(
     })
 }
 
-/// [`Permits::last_of`] by `peek`, for states that only a decision can read. It looks one limit ahead: if the costs
-/// are more, the result is the time at which half of them would be there, or a quarter, and so on.
+/// [`Permits::last_of`] by `peek`, for states that only a decision can read. It looks one limit
+/// ahead: if the costs are more, the result is the time at which half of them would be there, or a
+/// quarter, and so on.
 pub(crate) fn last_by_peeks<E>(
     now: u64,
     costs: &mut dyn Iterator<Item = u64>,
@@ -265,14 +289,14 @@ pub(crate) fn last_by_peeks<E>(
     Ok(now)
 }
 
-/// Whether a refused request could pass by `deadline`. False for an admitted request, and if no wait helps (a limit
-/// of 0).
+/// Whether a refused request could pass by `deadline`. False for an admitted request, and if no
+/// wait helps (a limit of 0).
 pub(crate) fn in_time(decision: &Decision, now: u64, deadline: u64) -> bool {
     decision.retry().is_some_and(|wait| now.saturating_add(wait) <= deadline)
 }
 
-/// Takes permits, and sleeps for them until `deadline` at the latest, in the queue of that number. The decision
-/// describes the instant of the return.
+/// Takes permits, and sleeps for them until `deadline` at the latest, in the queue of that number.
+/// The decision describes the instant of the return.
 pub(crate) fn wait<P: Permits, C: Clock, const N: usize>(
     permits: &P,
     clock: &C,
@@ -285,8 +309,8 @@ pub(crate) fn wait<P: Permits, C: Clock, const N: usize>(
     if let Some(decision) = decide(permits, lines, queue, now, cost, deadline)? {
         return Ok(decision);
     }
-    // The request could pass in time. The caller takes a place before it joins the queue, so that nothing is booked
-    // for a caller that is refused.
+    // The request could pass in time. The caller takes a place before it joins the queue, so that
+    // nothing is booked for a caller that is refused.
     let Some(_place) = lines.waiters.enter() else {
         let decision = permits.ask(now, cost, deadline)?;
         return Ok(refused(decision, decision.retry_after).because(Reason::QueueFull));
@@ -311,8 +335,8 @@ pub(crate) fn wait<P: Permits, C: Clock, const N: usize>(
     Ok(Decision { verdict: Verdict::Allowed, reason: Reason::Admitted, retry_after: 0, ..after })
 }
 
-/// The decision on a caller that need not wait, or waits in vain. `None` for a caller whose permits come by its
-/// deadline if it joins the queue.
+/// The decision on a caller that need not wait, or waits in vain. `None` for a caller whose permits
+/// come by its deadline if it joins the queue.
 fn decide<P: Permits, const N: usize>(
     permits: &P,
     lines: &Lines<N>,

@@ -1,5 +1,5 @@
-//! Queues of waiting callers under every interleaving that loom finds within a bound of preemptions: joining,
-//! leaving, handing a booking on, and waking.
+//! Queues of waiting callers under every interleaving that loom finds within a bound of
+//! preemptions: joining, leaving, handing a booking on, and waking.
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test --profile models --target-dir target/loom --lib waiting::models`
 
@@ -12,8 +12,8 @@ use loom::sync::Arc;
 use loom::thread;
 use std::println;
 
-/// A clock that a sleep moves, up to its end. A sleep beyond the end lasts until the bell rings. So a lost bell is a
-/// deadlock, which loom reports.
+/// A clock that a sleep moves, up to its end. A sleep beyond the end lasts until the bell rings. So
+/// a lost bell is a deadlock, which loom reports.
 struct Ends {
     now: AtomicU64,
     end: u64,
@@ -40,17 +40,20 @@ struct Model {
 }
 
 impl Model {
-    /// A limiter of one permit in 10 ns, whose permit has just been taken at 5 ns. Callers depart at 15, 25, 35.
+    /// A limiter of one permit in 10 ns, whose permit has just been taken at 5 ns. Callers depart
+    /// at 15, 25, 35.
     fn new(algorithm: &str, end: u64) -> Arc<Model> {
         let policy: Policy = std::format!("1/10ns algo {algorithm}").parse().unwrap();
-        let limiter = Limiter::with(State::new(&policy).unwrap(), Ends { now: AtomicU64::new(5), end });
+        let limiter =
+            Limiter::with(State::new(&policy).unwrap(), Ends { now: AtomicU64::new(5), end });
         assert_eq!(limiter.check(1).verdict, Verdict::Allowed);
         Arc::new(Model { limiter, lines: Lines::new(9) })
     }
 
     /// Waits, and returns the time after it.
     fn wait(&self) -> u64 {
-        let decision = super::wait(&self.limiter, self.limiter.clock(), &self.lines, 0, 1, NEVER - 1).unwrap();
+        let decision =
+            super::wait(&self.limiter, self.limiter.clock(), &self.lines, 0, 1, NEVER - 1).unwrap();
         assert!(decision.is_allowed());
         self.limiter.now()
     }
@@ -71,8 +74,8 @@ fn explore(name: &str, f: impl Fn() + Sync + Send + 'static) {
     println!("{name}: {} executions", crate::sync::explore(2, f));
 }
 
-/// The first caller leaves. The second one gets its booking or books anew, and wakes for it: the clock never reaches
-/// its former turn.
+/// The first caller leaves. The second one gets its booking or books anew, and wakes for it: the
+/// clock never reaches its former turn.
 #[test]
 fn the_first_caller_leaves() {
     for algorithm in ["gcra", "fixed-window anchor first"] {
@@ -95,7 +98,8 @@ fn the_first_caller_leaves() {
     }
 }
 
-/// The last caller leaves, beside a caller that is served: its booking goes back, whichever comes first.
+/// The last caller leaves, beside a caller that is served: its booking goes back, whichever comes
+/// first.
 #[test]
 fn the_last_caller_leaves() {
     explore("the last caller leaves", || {
@@ -107,8 +111,8 @@ fn the_last_caller_leaves() {
         let at = model.wait();
         let turn = leaves.join().unwrap();
         assert!(at == 15 || at == 25, "{at}");
-        // When the next permit comes. A caller that the other one found to be served before it left has used its
-        // permit.
+        // When the next permit comes. A caller that the other one found to be served before it left
+        // has used its permit.
         let next = model.limiter.peek(1).retry_after + model.limiter.now();
         match (at, turn) {
             (15, Turn::Admitted) => assert_eq!(next, 35),

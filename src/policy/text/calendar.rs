@@ -10,7 +10,8 @@ const ZONE: &CStr = c"a zone whose future is one rule: `UTC`, a name in the syst
 const RULE: &CStr = c"a rule as in TZ, such as `CET-1CEST,M3.5.0,M10.5.0/3`";
 
 impl Reader<'_> {
-    /// The first day of a calendar's windows, as [`Policy::from`](crate::policy::Policy::from) has it.
+    /// The first day of a calendar's windows, as [`Policy::from`](crate::policy::Policy::from) has
+    /// it.
     pub(super) fn first_day(&mut self, period: u64) -> Result<u32, SyntaxError> {
         let start = self.at;
         let day = match Span::ALL.into_iter().find(|span| span.nanos() == period) {
@@ -37,7 +38,10 @@ impl Reader<'_> {
                     return Err(self.wrong(c"a day from 1 to 31"));
                 }
             },
-            _ => return Err(self.wrong(c"no first day, because the period is not `week`, `month` or `year`")),
+            _ => {
+                return Err(self
+                    .wrong(c"no first day, because the period is not `week`, `month` or `year`"))
+            }
         };
         Ok(day)
     }
@@ -76,13 +80,15 @@ impl Reader<'_> {
         }
     }
 
-    /// Everything up to a blank or the end of the policy. A rule has commas, so only one before a blank or the end is
-    /// a schedule's.
+    /// Everything up to a blank or the end of the policy. A rule has commas, so only one before a
+    /// blank or the end is a schedule's.
     fn token(&mut self) -> &[u8] {
         let start = self.at;
         loop {
             match (self.peek(), self.text.get(self.at + 1)) {
-                (None | Some(b' ' | b'\t' | b';'), _) | (Some(b','), None | Some(b' ' | b'\t')) => break,
+                (None | Some(b' ' | b'\t' | b';'), _) | (Some(b','), None | Some(b' ' | b'\t')) => {
+                    break
+                }
                 _ => self.at += 1,
             }
         }

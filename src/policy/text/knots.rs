@@ -15,7 +15,8 @@ pub(super) const CURVES: [(Name, Knots); 5] = [
     (name("step"), Knots::STEP),
 ];
 
-const SHAPE: &CStr = c"`linear`, `ln`, `log2`, `front`, `step` or knots such as `0:0 50%:80% 100%:100%`";
+const SHAPE: &CStr =
+    c"`linear`, `ln`, `log2`, `front`, `step` or knots such as `0:0 50%:80% 100%:100%`";
 const KNOT: &CStr = c"a knot such as `50%:80%`, later or higher than the knot before it, and neither earlier nor lower";
 const KNOTS_MOST: &CStr = c"at most 16 knots";
 const KNOTS_END: &CStr = c"another knot: a curve ends at 100% of the limit, as in `100%:100%`";
@@ -23,7 +24,8 @@ const BAND: &CStr = c"a band such as `50%:100%`: a level above that of the band 
 const BAND_FIRST: &CStr = c"bands such as `0:50% 50%:100%`, from level 0 on";
 const BANDS_MOST: &CStr = c"at most 4 bands";
 
-/// Writes `knots` as pairs. `origin` writes the curve's beginning too, which the list does not have.
+/// Writes `knots` as pairs. `origin` writes the curve's beginning too, which the list does not
+/// have.
 pub(super) fn print(writer: &mut Writer<'_>, knots: &Knots, origin: bool) {
     if origin && knots.pairs().next().is_some_and(|[at, _]| at != 0) {
         writer.text(" 0:0");

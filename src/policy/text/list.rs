@@ -5,7 +5,10 @@ use crate::policy::{Fault, Policy, PolicyError, Rate, SyntaxError};
 
 impl Reader<'_> {
     /// One policy, or a list of two.
-    pub(super) fn list(&mut self, check: &dyn Fn(&Policy) -> Result<(), PolicyError>) -> Result<Policy, SyntaxError> {
+    pub(super) fn list(
+        &mut self,
+        check: &dyn Fn(&Policy) -> Result<(), PolicyError>,
+    ) -> Result<Policy, SyntaxError> {
         let first = self.policy(check)?;
         self.blanks();
         if self.peek() != Some(b';') {
@@ -23,7 +26,8 @@ impl Reader<'_> {
 /// The policy of a list of two.
 fn join(first: &Policy, second: &Policy) -> Result<Policy, PolicyError> {
     let rate = Rate { limit: second.limit, period: second.period, burst: second.burst };
-    let plain = Policy { unit: second.unit, ..Policy::new(rate.limit, rate.period).with_burst(rate.burst) };
+    let plain =
+        Policy { unit: second.unit, ..Policy::new(rate.limit, rate.period).with_burst(rate.burst) };
     if *second != plain || first.unit != second.unit {
         return Err(PolicyError::List);
     }

@@ -9,8 +9,8 @@ pub(super) const SECOND: u64 = 1_000_000_000;
 const MINUTE: u64 = 60 * SECOND;
 const HOUR: u64 = 60 * MINUTE;
 
-/// The units of time, in the order in which `print` tries them. It takes the first unit that divides the time. Other
-/// names of a unit come after all.
+/// The units of time, in the order in which `print` tries them. It takes the first unit that
+/// divides the time. Other names of a unit come after all.
 pub(super) const TIMES: [(Name, u64); 23] = [
     (name("day"), DAY),
     (name("h"), HOUR),
@@ -104,9 +104,11 @@ const ALGORITHMS_LEN: usize = {
 };
 
 /// The expectation of a text that has no known option: one of all options.
-pub(super) const ANY_OPTION: &CStr = expected(&const { OPTIONS_LIST.exact::<{ OPTIONS_LIST.len + 1 }>() });
+pub(super) const ANY_OPTION: &CStr =
+    expected(&const { OPTIONS_LIST.exact::<{ OPTIONS_LIST.len + 1 }>() });
 /// The expectation of a text that has no known algorithm: one of all algorithms.
-pub(super) const ANY_ALGORITHM: &CStr = expected(&const { ALGORITHMS_LIST.exact::<{ ALGORITHMS_LIST.len + 1 }>() });
+pub(super) const ANY_ALGORITHM: &CStr =
+    expected(&const { ALGORITHMS_LIST.exact::<{ ALGORITHMS_LIST.len + 1 }>() });
 
 const OPTIONS_LIST: List = {
     let mut list = List::new();
@@ -127,16 +129,22 @@ const ALGORITHMS_LIST: List = {
     list
 };
 
-pub(super) const ANCHORS: [(Name, Anchor); 2] = [(name("first"), Anchor::First), (name("epoch"), Anchor::Epoch)];
-pub(super) const MODES: [(Name, Mode); 3] =
-    [(name("n"), Mode::N), (name("strict"), Mode::Strict), (name("interpolated"), Mode::Interpolated)];
-pub(super) const UNITS: [(Name, Unit); 2] = [(name("bytes"), Unit::Bytes), (name("permits"), Unit::Permits)];
+pub(super) const ANCHORS: [(Name, Anchor); 2] =
+    [(name("first"), Anchor::First), (name("epoch"), Anchor::Epoch)];
+pub(super) const MODES: [(Name, Mode); 3] = [
+    (name("n"), Mode::N),
+    (name("strict"), Mode::Strict),
+    (name("interpolated"), Mode::Interpolated),
+];
+pub(super) const UNITS: [(Name, Unit); 2] =
+    [(name("bytes"), Unit::Bytes), (name("permits"), Unit::Permits)];
 
 pub(super) fn find<T: Copy>(from: &[(Name, T)], word: &[u8]) -> Option<T> {
     from.iter().find(|(name, _)| same(name, word)).map(|(_, value)| *value)
 }
 
-/// A name of the grammar. It is an array because the shared library would need a relocation for each pointer.
+/// A name of the grammar. It is an array because the shared library would need a relocation for
+/// each pointer.
 pub(super) type Name = [u8; 16];
 
 /// The first word of `text`, padded with zeroes.

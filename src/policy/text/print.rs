@@ -2,12 +2,14 @@
 
 use super::knots;
 use super::names::{Name, SECOND, TIMES, WEEKDAYS};
-use crate::policy::{zone, Anchor, Kind, Mode, Opt, Policy, Span, Unit, COLD_DEFAULT, SEGMENTS_DEFAULT};
+use crate::policy::{
+    zone, Anchor, Kind, Mode, Opt, Policy, Span, Unit, COLD_DEFAULT, SEGMENTS_DEFAULT,
+};
 use crate::writer::Writer;
 
-/// Writes the canonical text of `policy`, which leaves out defaults, and returns its length in bytes.
-/// [`parse`](super::parse) reads a valid policy back as it was. The text stops at the end of `out`; no valid policy
-/// needs more than [`TEXT_MOST`](super::TEXT_MOST) bytes.
+/// Writes the canonical text of `policy`, which leaves out defaults, and returns its length in
+/// bytes. [`parse`](super::parse) reads a valid policy back as it was. The text stops at the end of
+/// `out`; no valid policy needs more than [`TEXT_MOST`](super::TEXT_MOST) bytes.
 pub fn print(policy: &Policy, out: &mut [u8]) -> usize {
     let most = out.len();
     let mut w = Words(Writer::new(out));
@@ -21,7 +23,8 @@ pub fn print(policy: &Policy, out: &mut [u8]) -> usize {
         w.rate(policy.limit, policy.period, policy.burst);
     }
     let bands = policy.kind.takes(Opt::Refill) && !policy.knots.is_none();
-    let implied = forever || policy.kind == Kind::Calendar || bands || policy.kind.takes(Opt::Curve);
+    let implied =
+        forever || policy.kind == Kind::Calendar || bands || policy.kind.takes(Opt::Curve);
     if policy.kind != Kind::Gcra && !implied {
         w.text(" algo ");
         w.text(policy.kind.name());
@@ -134,7 +137,10 @@ impl Words<'_> {
         if from != 0 {
             self.text(" from ");
             match span {
-                Span::Week => WEEKDAYS.iter().filter(|(_, day)| *day == from).for_each(|(name, _)| self.name(name)),
+                Span::Week => WEEKDAYS
+                    .iter()
+                    .filter(|(_, day)| *day == from)
+                    .for_each(|(name, _)| self.name(name)),
                 Span::Year => {
                     self.number(u64::from(from / 32) + 1);
                     self.text("-");

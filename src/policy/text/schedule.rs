@@ -7,7 +7,8 @@ use crate::policy::{Fault, Policy, PolicyError, SyntaxError};
 use crate::writer::Writer;
 use core::ffi::CStr;
 
-const ENTRY: &CStr = c"days such as `mon-fri` or `sat sun`, a time such as `09:00-18:00`, or `zone`";
+const ENTRY: &CStr =
+    c"days such as `mon-fri` or `sat sun`, a time such as `09:00-18:00`, or `zone`";
 const FROM: &CStr = c"a time from `00:00` to `23:59`";
 const TO: &CStr = c"a time from `00:00` to `24:00`, which is not the first one again";
 const _: () = assert!(ENTRIES_MOST == 16);
@@ -20,7 +21,8 @@ pub(in crate::policy) fn schedule(
 ) -> Result<Schedule, SyntaxError> {
     let mut reader = Reader { text, at: 0 };
     let usual = reader.list(check)?;
-    let no_memory = SyntaxError { column: 1, expected: c"memory for the entries", fault: Fault::NoMemory };
+    let no_memory =
+        SyntaxError { column: 1, expected: c"memory for the entries", fault: Fault::NoMemory };
     let mut schedule = Schedule::new(usual).ok_or(no_memory)?;
     let mut has_zone = false;
     while reader.comma()? {
@@ -28,7 +30,11 @@ pub(in crate::policy) fn schedule(
         let start = reader.at;
         if same(&const { name("zone") }, reader.word()) {
             if has_zone {
-                return Err(SyntaxError { column: start + 1, expected: c"one zone", fault: Fault::Duplicate });
+                return Err(SyntaxError {
+                    column: start + 1,
+                    expected: c"one zone",
+                    fault: Fault::Duplicate,
+                });
             }
             has_zone = true;
             reader.blanks();
@@ -37,7 +43,8 @@ pub(in crate::policy) fn schedule(
         }
         reader.at = start;
         let entry = reader.entry(check)?;
-        let wrong = |expected| Err(SyntaxError { column: start + 1, expected, fault: Fault::Syntax });
+        let wrong =
+            |expected| Err(SyntaxError { column: start + 1, expected, fault: Fault::Syntax });
         if schedule.entries().any(|earlier| earlier.overlaps(&entry)) {
             return wrong(c"days and times at which no earlier entry is in force");
         }
@@ -70,7 +77,9 @@ const ALL_DAYS: u8 = 0x7f;
 fn print_days(days: u8, out: &mut Writer<'_>) {
     let day = |day: u32, out: &mut Writer<'_>| {
         let names = WEEKDAYS.iter().filter(|(_, number)| *number == day);
-        names.for_each(|(name, _): &(Name, u32)| name.iter().take(3).for_each(|byte| out.byte(*byte)));
+        names.for_each(|(name, _): &(Name, u32)| {
+            name.iter().take(3).for_each(|byte| out.byte(*byte))
+        });
     };
     let mut from = 0;
     while from < 7 {
@@ -102,7 +111,10 @@ impl Reader<'_> {
         }
     }
 
-    fn entry(&mut self, check: &dyn Fn(&Policy) -> Result<(), PolicyError>) -> Result<Entry, SyntaxError> {
+    fn entry(
+        &mut self,
+        check: &dyn Fn(&Policy) -> Result<(), PolicyError>,
+    ) -> Result<Entry, SyntaxError> {
         let start = self.at;
         let mut days = 0;
         loop {
@@ -117,12 +129,17 @@ impl Reader<'_> {
                 return Err(self.wrong(ENTRY));
             };
             if days & more != 0 {
-                return Err(SyntaxError { column: column + 1, expected: c"each day once", fault: Fault::Duplicate });
+                return Err(SyntaxError {
+                    column: column + 1,
+                    expected: c"each day once",
+                    fault: Fault::Duplicate,
+                });
             }
             days |= more;
         }
         let (mut from, mut to) = (0, 24 * 60);
-        let digits = self.text.iter().skip(self.at).take_while(|byte| byte.is_ascii_digit()).count();
+        let digits =
+            self.text.iter().skip(self.at).take_while(|byte| byte.is_ascii_digit()).count();
         if digits > 0 && self.text.get(self.at + digits) == Some(&b':') {
             from = self.clock(FROM, |minute| minute < 24 * 60)?;
             if self.peek() != Some(b'-') {
@@ -143,7 +160,11 @@ impl Reader<'_> {
     }
 
     /// A time of day, in minutes.
-    fn clock(&mut self, expected: &'static CStr, is_valid: impl Fn(u32) -> bool) -> Result<u32, SyntaxError> {
+    fn clock(
+        &mut self,
+        expected: &'static CStr,
+        is_valid: impl Fn(u32) -> bool,
+    ) -> Result<u32, SyntaxError> {
         let start = self.at;
         let hour = self.small(expected)?;
         if self.peek() == Some(b':') {
@@ -170,7 +191,8 @@ fn range(word: &[u8]) -> Option<u8> {
         None => first,
     };
     let length = (last + 7 - first) % 7 + 1;
-    // The first `length` of two weeks, moved to the first day; the second week's days are the first's.
+    // The first `length` of two weeks, moved to the first day; the second week's days are the
+    // first's.
     let two_weeks = ((1u32 << length) - 1) << first;
     Some((two_weeks | two_weeks >> 7) as u8 & ALL_DAYS)
 }

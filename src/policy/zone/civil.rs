@@ -2,7 +2,8 @@
 
 /// The year, the month (from 1) and the day of the month (from 1) of a day.
 pub(crate) const fn date(day: i64) -> (i64, i64, i64) {
-    // Days from 1 March of year 0, in eras of 400 years: a leap day is then the last day of its year.
+    // Days from 1 March of year 0, in eras of 400 years: a leap day is then the last day of its
+    // year.
     let days = day + 719_468;
     let era = days.div_euclid(146_097);
     let of_era = days.rem_euclid(146_097);

@@ -1,12 +1,13 @@
 //! Time zones, as laws and not as data: a zone is the rule by which its offset changes every year.
 //!
-//! A [`Zone`] is five words, so it fits a policy, a record of shared memory and a C struct, and means the same in
-//! every process. It is the rule that POSIX writes as `CET-1CEST,M3.5.0,M10.5.0/3`: an offset, and for zones with
-//! daylight time a second offset and the two turns of each year. A second rule may take over at one instant: for a
-//! change of law that has been announced, or a zone that moves across the date line.
+//! A [`Zone`] is five words, so it fits a policy, a record of shared memory and a C struct, and
+//! means the same in every process. It is the rule that POSIX writes as
+//! `CET-1CEST,M3.5.0,M10.5.0/3`: an offset, and for zones with daylight time a second offset and
+//! the two turns of each year. A second rule may take over at one instant: for a change of law that
+//! has been announced, or a zone that moves across the date line.
 //!
-//! The core has no zone data. A name such as `Europe/Berlin` becomes a rule when a policy's text is read, from the
-//! system's data ([`tzif`]). A zone whose future has no such rule is refused then.
+//! The core has no zone data. A name such as `Europe/Berlin` becomes a rule when a policy's text is
+//! read, from the system's data ([`tzif`]). A zone whose future has no such rule is refused then.
 
 pub(crate) mod civil;
 #[cfg(unix)]
@@ -18,7 +19,8 @@ use civil::{date, day, length, weekday};
 
 /// Seconds of a day.
 pub(crate) const DAY: i64 = 86_400;
-/// The greatest offset and the greatest time of a turn, in seconds: those that a rule can have as text (RFC 8536).
+/// The greatest offset and the greatest time of a turn, in seconds: those that a rule can have as
+/// text (RFC 8536).
 const OFFSET_MOST: i64 = 25 * 3600 - 1;
 const TIME_MOST: i64 = 168 * 3600 - 1;
 
@@ -96,7 +98,9 @@ impl Zone {
     }
 
     fn is_valid(&self) -> bool {
-        [self.first, self.then].iter().all(|words| Law::unpack(*words).is_some_and(|law| law.pack() == *words))
+        [self.first, self.then]
+            .iter()
+            .all(|words| Law::unpack(*words).is_some_and(|law| law.pack() == *words))
     }
 
     /// Whether a second law takes over.
@@ -111,7 +115,10 @@ impl Zone {
 
     /// The laws, each with the instants from which and until which it holds.
     pub(crate) fn laws(&self) -> [(Law, i64, i64); 2] {
-        let (first, then) = (Law::unpack(self.first).unwrap_or_default(), Law::unpack(self.then).unwrap_or_default());
+        let (first, then) = (
+            Law::unpack(self.first).unwrap_or_default(),
+            Law::unpack(self.then).unwrap_or_default(),
+        );
         match self.until as i64 {
             0 => [(first, i64::MIN, i64::MAX), (first, i64::MAX, i64::MAX)],
             until => [(first, i64::MIN, until), (then, until, i64::MAX)],
@@ -127,19 +134,24 @@ impl Zone {
         }
     }
 
-    /// The first instant after that one (Unix seconds) at which the offset changes or the second law takes over.
+    /// The first instant after that one (Unix seconds) at which the offset changes or the second
+    /// law takes over.
     pub(crate) fn next_change(&self, instant: i64) -> Option<i64> {
         let [(first, _, until), (then, ..)] = self.laws();
         match instant < until {
-            true => first.next_change(instant).filter(|at| *at < until).or((until != i64::MAX).then_some(until)),
+            true => first
+                .next_change(instant)
+                .filter(|at| *at < until)
+                .or((until != i64::MAX).then_some(until)),
             false => then.next_change(instant),
         }
     }
 
-    /// The first instant (Unix seconds) at which local clocks show `local` or later: local seconds, counted as if the
-    /// zone were UTC.
+    /// The first instant (Unix seconds) at which local clocks show `local` or later: local seconds,
+    /// counted as if the zone were UTC.
     ///
-    /// If clocks show it twice, that is the first time. If clocks jump over it, it is the instant of the jump.
+    /// If clocks show it twice, that is the first time. If clocks jump over it, it is the instant
+    /// of the jump.
     pub fn reaches(&self, local: i64) -> i64 {
         let (year, ..) = date(local.div_euclid(DAY));
         for (law, from, until) in self.laws() {
@@ -172,17 +184,27 @@ impl Law {
     }
 
     fn unpack([offsets, turns]: [u64; 2]) -> Option<Law> {
-        let offset = |bits: u64| Some(bits as u32 as i32).filter(|offset| i64::from(*offset).abs() <= OFFSET_MOST);
+        let offset = |bits: u64| {
+            Some(bits as u32 as i32).filter(|offset| i64::from(*offset).abs() <= OFFSET_MOST)
+        };
         let daylight = match turns {
             0 => None,
-            _ => Some((offset(offsets >> 32)?, Turn::unpack(turns as u32)?, Turn::unpack((turns >> 32) as u32)?)),
+            _ => Some((
+                offset(offsets >> 32)?,
+                Turn::unpack(turns as u32)?,
+                Turn::unpack((turns >> 32) as u32)?,
+            )),
         };
         Some(Law { standard: offset(offsets)?, daylight })
     }
 
     pub(crate) fn offset_at(&self, instant: i64) -> i32 {
         let (year, ..) = date(instant.div_euclid(DAY));
-        self.spans(year).iter().rev().find(|(at, _)| *at <= instant).map_or(self.standard, |(_, offset)| *offset)
+        self.spans(year)
+            .iter()
+            .rev()
+            .find(|(at, _)| *at <= instant)
+            .map_or(self.standard, |(_, offset)| *offset)
     }
 
     /// The first instant after that one at which the offset changes.
@@ -231,7 +253,8 @@ impl Turn {
                 let first = day(year, i64::from(month), 1);
                 // From Monday, as `weekday` counts.
                 let wanted = i64::from(weekday_of) + 6;
-                let mut found = first + (wanted - weekday(first)).rem_euclid(7) + 7 * (i64::from(week) - 1);
+                let mut found =
+                    first + (wanted - weekday(first)).rem_euclid(7) + 7 * (i64::from(week) - 1);
                 if found >= first + length(year, i64::from(month)) {
                     found -= 7;
                 }
@@ -246,10 +269,13 @@ impl Turn {
         days * DAY + i64::from(self.time) - i64::from(offset)
     }
 
-    /// The time in 21 bits, so many seconds above -168 hours that it is never 0, and the day in 11 bits.
+    /// The time in 21 bits, so many seconds above -168 hours that it is never 0, and the day in 11
+    /// bits.
     fn pack(self) -> u32 {
         let on = match self.on {
-            On::Month(month, week, weekday) => u32::from(month) << 6 | u32::from(week) << 3 | u32::from(weekday),
+            On::Month(month, week, weekday) => {
+                u32::from(month) << 6 | u32::from(week) << 3 | u32::from(weekday)
+            }
             On::Julian(n) => 1 << 10 | 1 << 9 | u32::from(n),
             On::Day(n) => 1 << 10 | u32::from(n),
         };

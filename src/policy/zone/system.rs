@@ -8,8 +8,8 @@ use crate::sync::filled;
 /// The folders in which systems keep the IANA database.
 const FOLDERS: [&[u8]; 2] = [b"/usr/share/zoneinfo/", b"/etc/zoneinfo/"];
 
-/// The zone of that name from now on. `None` if the system has no such zone, no rule gives its future, or there is no
-/// memory to read the file.
+/// The zone of that name from now on. `None` if the system has no such zone, no rule gives its
+/// future, or there is no memory to read the file.
 #[cold]
 #[inline(never)]
 pub(super) fn zone(name: &[u8]) -> Option<Zone> {

@@ -36,8 +36,9 @@ impl Reader<'_> {
     /// Three letters or more, or as many letters, digits and signs in angle brackets.
     fn abbreviation(&mut self) -> Option<()> {
         let quoted = self.skip(b'<');
-        let letters =
-            |byte: &u8| byte.is_ascii_alphabetic() || quoted && (byte.is_ascii_digit() || b"+-".contains(byte));
+        let letters = |byte: &u8| {
+            byte.is_ascii_alphabetic() || quoted && (byte.is_ascii_digit() || b"+-".contains(byte))
+        };
         let len = self.0.iter().take_while(|byte| letters(byte)).count();
         self.0 = self.0.get(len..)?;
         (len >= 3 && (!quoted || self.skip(b'>'))).then_some(())
@@ -97,7 +98,8 @@ impl Reader<'_> {
     }
 }
 
-/// Writes a zone, which [`super::named`] and `until` read back: abbreviations are always `STD` and `DST`.
+/// Writes a zone, which [`super::named`] and `until` read back: abbreviations are always `STD` and
+/// `DST`.
 pub(crate) fn print(zone: &Zone, out: &mut Writer<'_>) {
     if zone.is_utc() {
         return out.text("UTC");
@@ -123,7 +125,9 @@ fn print_law(law: &Law, out: &mut Writer<'_>) {
     for turn in [begins, ends] {
         out.text(",");
         let (mark, parts) = match turn.on {
-            On::Month(month, week, weekday) => ("M", [Some(u16::from(month)), Some(week.into()), Some(weekday.into())]),
+            On::Month(month, week, weekday) => {
+                ("M", [Some(u16::from(month)), Some(week.into()), Some(weekday.into())])
+            }
             On::Julian(n) => ("J", [Some(n), None, None]),
             On::Day(n) => ("", [Some(n), None, None]),
         };

@@ -1,8 +1,9 @@
 //! Zones from files of zone data (TZif, RFC 8536).
 //!
-//! Such a file has the changes of the past, often those of some years to come, and a rule for the years after them.
-//! [`zone`] returns that rule if it gives every change from now on, or every one after a single coming change. So a
-//! zone that follows the moon, whose changes are listed one by one, is refused.
+//! Such a file has the changes of the past, often those of some years to come, and a rule for the
+//! years after them. [`zone`] returns that rule if it gives every change from now on, or every one
+//! after a single coming change. So a zone that follows the moon, whose changes are listed one by
+//! one, is refused.
 
 use super::text::law;
 use super::{Law, Zone};
@@ -10,8 +11,8 @@ use super::{Law, Zone};
 /// The longest file that is read, in bytes. The longest of the IANA database is below 4,096.
 pub const FILE_MOST: usize = 8192;
 
-/// The zone of a file's bytes from `now` on (Unix seconds). `None` if the bytes are no file of version 2 or later, or
-/// if no rule gives the zone's future.
+/// The zone of a file's bytes from `now` on (Unix seconds). `None` if the bytes are no file of
+/// version 2 or later, or if no rule gives the zone's future.
 pub fn zone(file: &[u8], now: i64) -> Option<Zone> {
     let first = Block::of(file)?;
     let file = file.get(HEADER + first.length(4)?..)?;
@@ -27,7 +28,8 @@ pub fn zone(file: &[u8], now: i64) -> Option<Zone> {
         return Some(Zone::of(law));
     }
     let until = u64::try_from(change).ok().filter(|until| *until != 0)?;
-    follows(&law, &block, data, change, offset)?.then(|| Zone::changing(Law::fixed(before), until, law))
+    follows(&law, &block, data, change, offset)?
+        .then(|| Zone::changing(Law::fixed(before), until, law))
 }
 
 /// Whether the law gives the offset at `from`, and each later change of the file and no other.
@@ -78,7 +80,8 @@ impl Block {
         Some(changes * (time + 1) + types * 6 + letters + leaps * (time + 4) + standard + ut)
     }
 
-    /// The changes in order: the instant, and the offset from then on. `None` for bytes that are missing.
+    /// The changes in order: the instant, and the offset from then on. `None` for bytes that are
+    /// missing.
     fn changes<'a>(&self, data: &'a [u8]) -> impl Iterator<Item = Option<(i64, i32)>> + 'a {
         let count = self.0[3];
         (0..count).map(move |n| {
@@ -89,7 +92,8 @@ impl Block {
 
     /// The offset in force at that instant.
     fn offset_before(&self, data: &[u8], now: i64) -> Option<i32> {
-        let last = self.changes(data).map_while(|change| change).take_while(|(at, _)| *at <= now).last();
+        let last =
+            self.changes(data).map_while(|change| change).take_while(|(at, _)| *at <= now).last();
         match last {
             Some((_, offset)) => Some(offset),
             None => offset(data, self.0[3], 0),

@@ -4,9 +4,9 @@ use crate::sync::{AtomicU64, Ordering, Word};
 use alloc::vec::Vec;
 use std::sync::Mutex;
 
-/// Two words of loom's models. loom has no 16-byte atomics, and the words need all their bits. So one atomic holds
-/// the number of a pair in a list that only grows, and equal pairs have one number. The list's mutex is std's, so
-/// that loom does not count a look at it as a step.
+/// Two words of loom's models. loom has no 16-byte atomics, and the words need all their bits. So
+/// one atomic holds the number of a pair in a list that only grows, and equal pairs have one
+/// number. The list's mutex is std's, so that loom does not count a look at it as a step.
 #[derive(Debug)]
 pub(crate) struct TwoWords {
     number: AtomicU64,
@@ -65,14 +65,25 @@ impl Word for TwoWords {
         self.pair(self.number.load(order)).0
     }
 
-    fn exchange(&self, old: u64, new: u64, success: Ordering, failure: Ordering) -> Result<u64, u64> {
+    fn exchange(
+        &self,
+        old: u64,
+        new: u64,
+        success: Ordering,
+        failure: Ordering,
+    ) -> Result<u64, u64> {
         let mut seen = self.number.load(failure);
         loop {
             let (first, second) = self.pair(seen);
             if first != old {
                 return Err(first);
             }
-            match self.number.compare_exchange(seen, self.number_of((new, second)), success, failure) {
+            match self.number.compare_exchange(
+                seen,
+                self.number_of((new, second)),
+                success,
+                failure,
+            ) {
                 Ok(_) => return Ok(old),
                 // The second word may be another, and the first the same.
                 Err(other) => seen = other,

@@ -19,7 +19,8 @@ impl Table {
         }
         match self.policies.memory.header().current.get(policy.number() as usize) {
             Some(current) if current.load(Ordering::Acquire) != 0 => {
-                records::current_policy(self.policies.memory.records(), current).ok_or(RequestError::Corrupt)
+                records::current_policy(self.policies.memory.records(), current)
+                    .ok_or(RequestError::Corrupt)
             }
             _ => Err(RequestError::NoSuchPolicy),
         }
@@ -27,63 +28,91 @@ impl Table {
 
     /// The number of policies.
     pub fn policies(&self) -> u32 {
-        self.policies.memory.header().current.iter().filter(|stamp| stamp.load(Ordering::Relaxed) != 0).count() as u32
+        self.policies
+            .memory
+            .header()
+            .current
+            .iter()
+            .filter(|stamp| stamp.load(Ordering::Relaxed) != 0)
+            .count() as u32
     }
 
     /// Adds a policy while the table is in use, and returns its number.
     ///
     /// # Errors
-    /// [`TableError::Policy`] for an invalid policy, [`TableError::Mixed`] if it or the table's policy is a sliding
-    /// window or log, [`TableError::Policies`] if the table has 128 policies, [`TableError::Versions`] if no version
-    /// is free. The table stays as it was.
+    /// [`TableError::Policy`] for an invalid policy, [`TableError::Mixed`] if it or the table's
+    /// policy is a sliding window or log, [`TableError::Policies`] if the table has 128 policies,
+    /// [`TableError::Versions`] if no version is free. The table stays as it was.
     pub fn add_policy(&self, policy: &Policy) -> Result<PolicyId, TableError> {
         self.check_policy(policy)?;
-        self.free_versions(|| records::add(self.policies.memory.header(), self.policies.memory.records(), policy))
-            .map(PolicyId::new)
+        self.free_versions(|| {
+            records::add(self.policies.memory.header(), self.policies.memory.records(), policy)
+        })
+        .map(PolicyId::new)
     }
 
-    /// Returns the number of the first policy that equals this one in every field, and adds it if there is none. If
-    /// several threads or processes ask for one policy at once, all get the same number.
+    /// Returns the number of the first policy that equals this one in every field, and adds it if
+    /// there is none. If several threads or processes ask for one policy at once, all get the same
+    /// number.
     ///
     /// # Errors
     /// Those of [`Table::add_policy`].
     pub fn find_or_add_policy(&self, policy: &Policy) -> Result<PolicyId, TableError> {
         self.check_policy(policy)?;
         self.free_versions(|| {
-            records::find_or_add(self.policies.memory.header(), self.policies.memory.records(), policy)
+            records::find_or_add(
+                self.policies.memory.header(),
+                self.policies.memory.records(),
+                policy,
+            )
         })
         .map(PolicyId::new)
     }
 
-    /// Changes a policy for all processes while the table is in use. A key comes under the new policy at its next
-    /// request, and keeps the number of permits that it has left, up to the new burst ([`Keep::Count`]). In any
-    /// interval a key is admitted at most the sum of the bounds of all policies that were in force in that interval.
+    /// Changes a policy for all processes while the table is in use. A key comes under the new
+    /// policy at its next request, and keeps the number of permits that it has left, up to the new
+    /// burst ([`Keep::Count`]). In any interval a key is admitted at most the sum of the bounds of
+    /// all policies that were in force in that interval.
     ///
-    /// A slot's time of expiry must not become earlier. So a key that would expire sooner under the new policy moves
-    /// to another slot, and no key gets its old slot before that slot's time of expiry. If no other slot is free, the
-    /// key keeps its debt as a time.
+    /// A slot's time of expiry must not become earlier. So a key that would expire sooner under the
+    /// new policy moves to another slot, and no key gets its old slot before that slot's time of
+    /// expiry. If no other slot is free, the key keeps its debt as a time.
     ///
-    /// About one call in a hundred reads every slot, and converts the keys that it finds under former versions.
+    /// About one call in a hundred reads every slot, and converts the keys that it finds under
+    /// former versions.
     ///
     /// # Errors
-    /// [`RequestError::NoSuchPolicy`], and those of [`Table::add_policy`]. The policy stays as it was.
+    /// [`RequestError::NoSuchPolicy`], and those of [`Table::add_policy`]. The policy stays as it
+    /// was.
     pub fn set_policy(&self, id: PolicyId, policy: &Policy) -> Result<(), TableError> {
         self.set_policy_keeping(id, policy, Keep::Count)
     }
 
-    /// [`Table::set_policy`]. `keep` says what keys keep of their debts. If the policy is the current one, the call
-    /// changes nothing, unless `keep` is [`Keep::Reset`]: then all keys without an override begin anew. That call
-    /// reads every slot, so that a key without a request until the next change begins anew, too.
+    /// [`Table::set_policy`]. `keep` says what keys keep of their debts. If the policy is the
+    /// current one, the call changes nothing, unless `keep` is [`Keep::Reset`]: then all keys
+    /// without an override begin anew. That call reads every slot, so that a key without a request
+    /// until the next change begins anew, too.
     ///
     /// # Errors
     /// Those of [`Table::set_policy`].
-    pub fn set_policy_keeping(&self, id: PolicyId, policy: &Policy, keep: Keep) -> Result<(), TableError> {
+    pub fn set_policy_keeping(
+        &self,
+        id: PolicyId,
+        policy: &Policy,
+        keep: Keep,
+    ) -> Result<(), TableError> {
         if self.policy(id)? == *policy && keep != Keep::Reset {
             return Ok(());
         }
         self.check_policy(policy)?;
         self.free_versions(|| {
-            records::change(self.policies.memory.header(), self.policies.memory.records(), id.number(), policy, keep)
+            records::change(
+                self.policies.memory.header(),
+                self.policies.memory.records(),
+                id.number(),
+                policy,
+                keep,
+            )
         })?;
         if keep == Keep::Reset {
             self.reset_former_keys(id);
@@ -91,8 +120,8 @@ impl Table {
         Ok(())
     }
 
-    /// Exempts `key` from `policy`: the table admits it always and charges it nothing. About 1,600 keys of a table
-    /// can be exempt at one time.
+    /// Exempts `key` from `policy`: the table admits it always and charges it nothing. About 1,600
+    /// keys of a table can be exempt at one time.
     ///
     /// # Errors
     /// [`RequestError::NoSuchPolicy`]. [`TableError::Exempt`] if the set has no room for the key.
@@ -118,18 +147,28 @@ impl Table {
     }
 
     /// Frees the records of former versions if none is free, and then makes `change`.
-    pub(super) fn free_versions<T>(&self, change: impl Fn() -> Result<T, TableError>) -> Result<T, TableError> {
+    pub(super) fn free_versions<T>(
+        &self,
+        change: impl Fn() -> Result<T, TableError>,
+    ) -> Result<T, TableError> {
         match change() {
             Err(TableError::Versions) => {
-                let former = records::former(self.policies.memory.header(), self.policies.memory.records());
-                // The changes of the policies come before the sweep's loads of the slots: `slots::protocol::reserve`.
+                let former =
+                    records::former(self.policies.memory.header(), self.policies.memory.records());
+                // The changes of the policies come before the sweep's loads of the slots:
+                // `slots::protocol::reserve`.
                 fence(Ordering::SeqCst);
                 let mut from = Some(0);
                 while let Some(next) = from {
-                    from = self.sweep_slots(next, 4096, self.policies.memory.newest_time(), true).next;
+                    from =
+                        self.sweep_slots(next, 4096, self.policies.memory.newest_time(), true).next;
                 }
                 let older = records::older(self.policies.memory.header(), &former);
-                records::free_former(self.policies.memory.header(), self.policies.memory.records(), &older);
+                records::free_former(
+                    self.policies.memory.header(),
+                    self.policies.memory.records(),
+                    &older,
+                );
                 change()
             }
             result => result,

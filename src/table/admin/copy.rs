@@ -16,33 +16,34 @@ use crate::table::slots::states::{Event, OnFull};
 pub struct Copied {
     /// Keys with a debt that were copied.
     pub copied: u64,
-    /// Keys with a debt that were not copied, because no slot was free for them or their version of a policy is
-    /// unknown.
+    /// Keys with a debt that were not copied, because no slot was free for them or their version of
+    /// a policy is unknown.
     pub lost: u64,
 }
 
 impl Table {
-    /// Copies the debts of the keys of `from` at `now` (this table's time) and the exempt keys into this table. The
-    /// tables must have been made with the same seed and clock, this one must have a policy of each number that
-    /// `from` has, and all policies must have states of one word.
+    /// Copies the debts of the keys of `from` at `now` (this table's time) and the exempt keys into
+    /// this table. The tables must have been made with the same seed and clock, this one must have
+    /// a policy of each number that `from` has, and all policies must have states of one word.
     ///
-    /// If the policies with one number differ, a key lacks as many whole permits of the burst as before, or all of
-    /// them if the new burst is smaller. A partly repaid permit counts as unpaid. ([`Table::set_policy`] keeps the
-    /// number of permits that a key has left instead.)
+    /// If the policies with one number differ, a key lacks as many whole permits of the burst as
+    /// before, or all of them if the new burst is smaller. A partly repaid permit counts as unpaid.
+    /// ([`Table::set_policy`] keeps the number of permits that a key has left instead.)
     ///
-    /// Both tables may be in use during the copy. Later charges in `from` reach this table only by another copy. If
-    /// both tables have a key, the state that owes longer stays, so the copy forgives no debt and charges no key
-    /// twice.
+    /// Both tables may be in use during the copy. Later charges in `from` reach this table only by
+    /// another copy. If both tables have a key, the state that owes longer stays, so the copy
+    /// forgives no debt and charges no key twice.
     ///
     /// # Errors
-    /// [`TableError::OtherOptions`] if the seeds or clocks differ, [`TableError::OtherPolicies`] if this table lacks
-    /// a policy's number, [`TableError::Mixed`] for sliding windows and logs: the call has copied nothing.
-    /// [`TableError::Exempt`], [`TableError::Overrides`] or [`TableError::Versions`] if this table has no room for
-    /// the exempt keys or the overrides: those that had room stay, and no debt has been copied.
+    /// [`TableError::OtherOptions`] if the seeds or clocks differ, [`TableError::OtherPolicies`] if
+    /// this table lacks a policy's number, [`TableError::Mixed`] for sliding windows and logs: the
+    /// call has copied nothing. [`TableError::Exempt`], [`TableError::Overrides`] or
+    /// [`TableError::Versions`] if this table has no room for the exempt keys or the overrides:
+    /// those that had room stay, and no debt has been copied.
     pub fn copy_from(&self, from: &Table, now: u64) -> Result<Copied, TableError> {
         self.can_take(from)?;
-        // Both tables count UTC, but their offsets differ if the processes that made them started before and after a
-        // step of the system's clock.
+        // Both tables count UTC, but their offsets differ if the processes that made them started
+        // before and after a step of the system's clock.
         let there = now.wrapping_sub(self.offset).wrapping_add(from.offset);
         for exempt in from.policies.exempt_hashes() {
             self.policies.exempt(exempt)?;
@@ -57,18 +58,29 @@ impl Table {
             if pair.is_vacant() || from.policies.expires_at_by(pair, &mut old) <= there {
                 continue;
             }
-            let carried = match (from.policies.named(pair.key, &mut old), from.slots.hash_in_bucket(pair.key, bucket)) {
+            let carried = match (
+                from.policies.named(pair.key, &mut old),
+                from.slots.hash_in_bucket(pair.key, bucket),
+            ) {
                 (Some(version), Some(hash)) => {
-                    // A copied state may hold a booking or credit. The notes are read after the slot and stored
-                    // before the copy.
+                    // A copied state may hold a booking or credit. The notes are read after the
+                    // slot and stored before the copy.
                     if from.policies.memory.has_bookings(version.number) {
                         self.policies.memory.note_booking(version.number);
                     }
                     if from.policies.memory.has_credit(version.number) {
                         self.policies.memory.note_credit(version.number);
                     }
-                    let last = from.policies.current(PolicyId::new(version.number), hash, &mut last)?;
-                    self.carry(version, last, hash, pair.state, Times { here: now, there }, &mut here)?
+                    let last =
+                        from.policies.current(PolicyId::new(version.number), hash, &mut last)?;
+                    self.carry(
+                        version,
+                        last,
+                        hash,
+                        pair.state,
+                        Times { here: now, there },
+                        &mut here,
+                    )?
                 }
                 _ => false,
             };
@@ -81,7 +93,8 @@ impl Table {
         Ok(copied)
     }
 
-    /// Checks that a key of `from` has the same hash here, and that this table has its policy, with states of one word.
+    /// Checks that a key of `from` has the same hash here, and that this table has its policy, with
+    /// states of one word.
     fn can_take(&self, from: &Table) -> Result<(), TableError> {
         let (mine, other) = (&self.policies.memory.fixed, &from.policies.memory.fixed);
         if (mine.seed, mine.clock) != (other.seed, other.clock) {
@@ -102,8 +115,9 @@ impl Table {
         Ok(())
     }
 
-    /// Gives the key with `hash` the state that it had under `old`, a version of the other table, where the current
-    /// version is `last`. The insertion is a request whose step returns that state. False if no slot is free.
+    /// Gives the key with `hash` the state that it had under `old`, a version of the other table,
+    /// where the current version is `last`. The insertion is a request whose step returns that
+    /// state. False if no slot is free.
     fn carry<'t>(
         &'t self,
         old: &Version,
@@ -133,8 +147,10 @@ impl Table {
             let expires = rule.expires_at(carried);
             let step = |there| {
                 let until = rule.expires_at(there);
-                // If two states of a window expire together, the one with the greater count owes more.
-                let more = until == expires && rule.available(carried, now.here) < rule.available(there, now.here);
+                // If two states of a window expire together, the one with the greater count owes
+                // more.
+                let more = until == expires
+                    && rule.available(carried, now.here) < rule.available(there, now.here);
                 match until < expires || more {
                     true => Step::allow(carried),
                     false => Step::ask(),
@@ -142,9 +158,16 @@ impl Table {
             };
             let states = UnderVersion { policies: &self.policies, version };
             // With `Deny` a copied key evicts no other.
-            let asked =
-                protocol::request(&states, &candidates, version.key | candidates.tag, now.here, OnFull::Deny, step);
-            // An error means that another call has changed the slot or the policy, and the loop tries again.
+            let asked = protocol::request(
+                &states,
+                &candidates,
+                version.key | candidates.tag,
+                now.here,
+                OnFull::Deny,
+                step,
+            );
+            // An error means that another call has changed the slot or the policy, and the loop
+            // tries again.
             if let Ok(outcome) = asked {
                 self.policies.count_event(outcome.event, outcome.retries);
                 return Ok(outcome.event != Event::Refused);
@@ -154,7 +177,8 @@ impl Table {
     }
 }
 
-/// The state under `new` that lacks as many permits as `state` does under `old`; `None` if it lacks none.
+/// The state under `new` that lacks as many permits as `state` does under `old`; `None` if it lacks
+/// none.
 fn convert(old: &Rule, state: u64, new: &Rule, now: Times) -> Option<u64> {
     match new.carry(old, state, now.there, now.here) {
         0 => None,

@@ -11,23 +11,29 @@ use crate::table::policies::records;
 use core::ffi::{c_int, CStr};
 
 impl Table {
-    /// Opens the table in the file at `path`, or makes the file if there is none. In /run and /dev/shm a table lasts
-    /// as long as the machine runs. On a disk it survives a restart of the machine, and its times continue by the
-    /// wall clock. If the file has another table (other options, other policies or another order of them), the call
-    /// fails and the file stays unchanged.
+    /// Opens the table in the file at `path`, or makes the file if there is none. In /run and
+    /// /dev/shm a table lasts as long as the machine runs. On a disk it survives a restart of the
+    /// machine, and its times continue by the wall clock. If the file has another table (other
+    /// options, other policies or another order of them), the call fails and the file stays
+    /// unchanged.
     ///
-    /// If several processes call at once, one makes the file and the others open it. The call reserves all of the
-    /// file's space.
+    /// If several processes call at once, one makes the file and the others open it. The call
+    /// reserves all of the file's space.
     ///
-    /// Give the file a directory of the service's own (`/run/SERVICE`). The call fails with [`TableError::Owner`] for
-    /// a file that another user owns, may write or may replace, unless the options trust [`Trust::Anyone`].
+    /// Give the file a directory of the service's own (`/run/SERVICE`). The call fails with
+    /// [`TableError::Owner`] for a file that another user owns, may write or may replace, unless
+    /// the options trust [`Trust::Anyone`].
     ///
     /// # Errors
-    /// Those of [`Table::private`], except that the memory is a file: [`TableError::System`] with the call that
-    /// failed, and [`TableError::Boot`]. Of an existing file: [`TableError::OtherCapacity`],
-    /// [`TableError::OtherOptions`], [`TableError::OtherPolicies`], [`TableError::Owner`], and those of
-    /// [`Table::attach_in`].
-    pub fn file_at(path: &CStr, options: &Options, policies: &[Policy]) -> Result<Table, TableError> {
+    /// Those of [`Table::private`], except that the memory is a file: [`TableError::System`] with
+    /// the call that failed, and [`TableError::Boot`]. Of an existing file:
+    /// [`TableError::OtherCapacity`], [`TableError::OtherOptions`], [`TableError::OtherPolicies`],
+    /// [`TableError::Owner`], and those of [`Table::attach_in`].
+    pub fn file_at(
+        path: &CStr,
+        options: &Options,
+        policies: &[Policy],
+    ) -> Result<Table, TableError> {
         let mut fixed = fixed(options, policies, true)?;
         fixed.seed = seed(options)?;
         let length = usize::try_from(fixed.bytes).map_err(|_| TableError::Capacity)?;
@@ -40,8 +46,13 @@ impl Table {
             }
         };
         let fill = |memory: &Region| begin(memory, &fixed, policies);
-        let (memory, _) =
-            Region::open_or_create(path, length, Access::new(options.mode, options.trust), &inspect, &fill)?;
+        let (memory, _) = Region::open_or_create(
+            path,
+            length,
+            Access::new(options.mode, options.trust),
+            &inspect,
+            &fill,
+        )?;
         let table = Table::over(memory, options.huge_pages)?;
         // This comes before the first write, because a refused file must stay unchanged.
         agrees(&table.policies.memory.fixed, &fixed, options.seed)?;
@@ -52,19 +63,20 @@ impl Table {
     /// Opens the table in the file at `path`, with any options and policies.
     ///
     /// # Errors
-    /// [`TableError::System`], [`TableError::Owner`], [`TableError::Boot`], and those of [`Table::attach_in`].
+    /// [`TableError::System`], [`TableError::Owner`], [`TableError::Boot`], and those of
+    /// [`Table::attach_in`].
     pub fn open_at(path: &CStr, trust: Trust) -> Result<Table, TableError> {
         let memory = Region::open(path, Access::new(0, trust), &length)?;
         Table::over(memory, false)?.going_on()
     }
 
-    /// Makes a table in sealed memory (Linux: a memfd), and returns it with its descriptor. A process that gets the
-    /// descriptor, by inheritance or through a socket, shares the table. The caller closes the descriptor; this table
-    /// does not need it.
+    /// Makes a table in sealed memory (Linux: a memfd), and returns it with its descriptor. A
+    /// process that gets the descriptor, by inheritance or through a socket, shares the table. The
+    /// caller closes the descriptor; this table does not need it.
     ///
-    /// Use it to share a table with processes that you do not fully trust. No process can truncate sealed memory and
-    /// so kill the others by SIGBUS, as the owner of a file can. A process that has the descriptor can still write to
-    /// the memory, and so grant permits.
+    /// Use it to share a table with processes that you do not fully trust. No process can truncate
+    /// sealed memory and so kill the others by SIGBUS, as the owner of a file can. A process that
+    /// has the descriptor can still write to the memory, and so grant permits.
     ///
     /// # Errors
     /// Those of [`Table::private`].
@@ -85,8 +97,8 @@ impl Table {
         }
     }
 
-    /// Opens the table behind a descriptor that [`Table::sealed`] returned in this or another process. The caller
-    /// keeps and closes the descriptor.
+    /// Opens the table behind a descriptor that [`Table::sealed`] returned in this or another
+    /// process. The caller keeps and closes the descriptor.
     ///
     /// # Errors
     /// [`TableError::Unsealed`] for a file that a process could truncate.
@@ -122,7 +134,10 @@ impl Table {
         for (n, current) in self.policies.memory.header().current.iter().enumerate() {
             let found = match current.load(Ordering::Acquire) {
                 0 => None,
-                _ => Some(records::current_policy(self.policies.memory.records(), current).ok_or(TableError::Corrupt)?),
+                _ => Some(
+                    records::current_policy(self.policies.memory.records(), current)
+                        .ok_or(TableError::Corrupt)?,
+                ),
             };
             if found.as_ref() != policies.get(n) {
                 return Err(TableError::OtherPolicies);

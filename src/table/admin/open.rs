@@ -17,11 +17,12 @@ use crate::table::slots::Slots;
 use core::ptr::NonNull;
 use rapidhash::v3::RapidSecrets;
 
-/// The options of a table. All processes that open one table must give equal options, except `huge_pages`, `mode`,
-/// `trust`, `waiters` and `hot_keys`.
+/// The options of a table. All processes that open one table must give equal options, except
+/// `huge_pages`, `mode`, `trust`, `waiters` and `hot_keys`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// The number of keys that can have a debt at one time. The table has a quarter more slots, and at least 5,120.
+    /// The number of keys that can have a debt at one time. The table has a quarter more slots, and
+    /// at least 5,120.
     pub capacity: u64,
     /// What the table does with a new key if none of the key's slots has expired.
     pub on_full: OnFull,
@@ -29,25 +30,27 @@ pub struct Options {
     pub missing: Missing,
     /// The clock that calls without a time argument read, through [`Utc`].
     pub clock: Source,
-    /// The seed of the hash. `None` is a random seed. A client that knows the seed can choose keys that collide.
+    /// The seed of the hash. `None` is a random seed. A client that knows the seed can choose keys
+    /// that collide.
     pub seed: Option<u64>,
     /// Whether the library advises the system to use huge pages.
     pub huge_pages: bool,
-    /// The permissions of a new file. The call refuses an existing file that more users may write than these
-    /// permissions let.
+    /// The permissions of a new file. The call refuses an existing file that more users may write
+    /// than these permissions let.
     pub mode: u32,
     /// Which users' files the call may open.
     pub trust: Trust,
-    /// The most callers that may sleep in [`Table::wait_until`] at one time, of one table object of one process. 0:
-    /// none may sleep.
+    /// The most callers that may sleep in [`Table::wait_until`] at one time, of one table object of
+    /// one process. 0: none may sleep.
     pub waiters: u32,
-    /// The number of keys for which each thread of this process may take permits in advance: those that it checks
-    /// most often. 0: none. Other numbers are raised to 64 or lowered to 16,384. The table reserves address space for
-    /// 128 threads, at least 34 bytes for each key and thread, and the system allocates memory for the threads that
-    /// check. [`Table::with_hot_keys`] says what the option does.
+    /// The number of keys for which each thread of this process may take permits in advance: those
+    /// that it checks most often. 0: none. Other numbers are raised to 64 or lowered to 16,384. The
+    /// table reserves address space for 128 threads, at least 34 bytes for each key and thread, and
+    /// the system allocates memory for the threads that check. [`Table::with_hot_keys`] says what
+    /// the option does.
     pub hot_keys: u32,
-    /// The keys that may have a policy of their own at one time ([`Table::set_override`]), 32 bytes each; 524,288 at
-    /// most.
+    /// The keys that may have a policy of their own at one time ([`Table::set_override`]), 32 bytes
+    /// each; 524,288 at most.
     pub overrides: u32,
 }
 
@@ -97,9 +100,9 @@ impl Table {
     /// The size of a table in bytes. It never changes.
     ///
     /// # Errors
-    /// [`TableError::Capacity`], [`TableError::Policies`] for none or more than 128, [`TableError::Policy`] for an
-    /// invalid one, [`TableError::Mixed`] if a sliding window or log is not the only policy,
-    /// [`TableError::Overrides`] for more than 524,288.
+    /// [`TableError::Capacity`], [`TableError::Policies`] for none or more than 128,
+    /// [`TableError::Policy`] for an invalid one, [`TableError::Mixed`] if a sliding window or log
+    /// is not the only policy, [`TableError::Overrides`] for more than 524,288.
     pub fn bytes_for(options: &Options, policies: &[Policy]) -> Result<u64, TableError> {
         Ok(fixed(options, policies, false)?.bytes)
     }
@@ -107,8 +110,9 @@ impl Table {
     /// Makes a table in this process's own memory.
     ///
     /// # Errors
-    /// Those of [`Table::bytes_for`]. [`TableError::System`] if the system gives no memory or no random seed,
-    /// [`TableError::NoMemory`], [`TableError::Unsupported`] without a 16-byte compare-and-swap.
+    /// Those of [`Table::bytes_for`]. [`TableError::System`] if the system gives no memory or no
+    /// random seed, [`TableError::NoMemory`], [`TableError::Unsupported`] without a 16-byte
+    /// compare-and-swap.
     pub fn private(options: &Options, policies: &[Policy]) -> Result<Table, TableError> {
         Table::make(options, policies, &mut Region::private)
     }
@@ -121,14 +125,16 @@ impl Table {
         Table::make(options, policies, &mut Region::shared)
     }
 
-    /// Makes a table in the caller's memory. It takes [`Table::bytes_for`] bytes and overwrites them.
+    /// Makes a table in the caller's memory. It takes [`Table::bytes_for`] bytes and overwrites
+    /// them.
     ///
     /// # Errors
-    /// Those of [`Table::private`], [`TableError::Room`] if `length` is too small, [`TableError::Misaligned`] if
-    /// `memory` is not aligned to 64 bytes.
+    /// Those of [`Table::private`], [`TableError::Room`] if `length` is too small,
+    /// [`TableError::Misaligned`] if `memory` is not aligned to 64 bytes.
     ///
     /// # Safety
-    /// `memory` is valid for reads and writes of `length` bytes as long as the table lives, and only tables access it.
+    /// `memory` is valid for reads and writes of `length` bytes as long as the table lives, and
+    /// only tables access it.
     pub unsafe fn init_in(
         memory: NonNull<u8>,
         length: usize,
@@ -141,7 +147,8 @@ impl Table {
             }
             // SAFETY: the caller promises that `length` bytes are valid, and `needed` is no more.
             let region = unsafe { Region::borrowed(memory, needed) }?;
-            // SAFETY: `needed` of the caller's bytes; only this call accesses them before the table is made.
+            // SAFETY: `needed` of the caller's bytes; only this call accesses them before the table
+            // is made.
             unsafe { memory.as_ptr().write_bytes(0, needed) };
             Ok(region)
         })
@@ -150,9 +157,9 @@ impl Table {
     /// Opens the table in the caller's memory. Another process may have made it.
     ///
     /// # Errors
-    /// [`TableError::NotATable`], [`TableError::Version`] for a table of another layout, [`TableError::Truncated`],
-    /// [`TableError::Corrupt`] for a wrong checksum, [`TableError::Misaligned`], [`TableError::NoMemory`],
-    /// [`TableError::Unsupported`].
+    /// [`TableError::NotATable`], [`TableError::Version`] for a table of another layout,
+    /// [`TableError::Truncated`], [`TableError::Corrupt`] for a wrong checksum,
+    /// [`TableError::Misaligned`], [`TableError::NoMemory`], [`TableError::Unsupported`].
     ///
     /// # Safety
     /// As [`Table::init_in`].
@@ -163,7 +170,8 @@ impl Table {
         if memory.as_ptr() as usize & 63 != 0 {
             return Err(TableError::Misaligned);
         }
-        // SAFETY: the header is within `length` and aligned; the caller promises that only tables access it.
+        // SAFETY: the header is within `length` and aligned; the caller promises that only tables
+        // access it.
         let header: &Header = unsafe { memory.cast().as_ref() };
         let needed = usize::try_from(header.fixed()?.bytes).map_err(|_| TableError::Truncated)?;
         if length < needed {
@@ -173,15 +181,17 @@ impl Table {
         Table::over(unsafe { Region::borrowed(memory, needed) }?, false)?.going_on()
     }
 
-    /// Sets the most callers of this table object that may sleep in [`Table::wait_until`] at one time.
+    /// Sets the most callers of this table object that may sleep in [`Table::wait_until`] at one
+    /// time.
     pub fn with_waiters(mut self, most: u32) -> Table {
         self.waiting.set_most(most);
         self
     }
 
-    /// Writes the table of a file to the disk, with the current time. After the machine's next start the table's time
-    /// continues from that time. As long as the machine runs, nothing is lost without this call. After a crash of the
-    /// machine the table has the content that was on the disk.
+    /// Writes the table of a file to the disk, with the current time. After the machine's next
+    /// start the table's time continues from that time. As long as the machine runs, nothing is
+    /// lost without this call. After a crash of the machine the table has the content that was on
+    /// the disk.
     ///
     /// # Errors
     /// [`TableError::System`] with [`Call::Sync`](crate::table::Call::Sync).
@@ -206,10 +216,13 @@ impl Table {
         }
         begin(&memory, &fixed, policies)?;
         if fixed.side == 0 {
-            // Touches all pages now, so that the memory does not grow later and no request waits for a page.
+            // Touches all pages now, so that the memory does not grow later and no request waits
+            // for a page.
             memory.populate();
         }
-        Ok(Table::over(memory, false)?.with_hot_keys(options.hot_keys)?.with_waiters(options.waiters))
+        Ok(Table::over(memory, false)?
+            .with_hot_keys(options.hot_keys)?
+            .with_waiters(options.waiters))
     }
 
     /// The table in `region`, after this process has inspected or written the header.
@@ -235,17 +248,19 @@ impl Table {
         })
     }
 
-    /// Lets each thread of this process take permits in advance for the `keys` keys that it checks most often through
-    /// this view of the table ([`Options::hot_keys`]). 0: none.
+    /// Lets each thread of this process take permits in advance for the `keys` keys that it checks
+    /// most often through this view of the table ([`Options::hot_keys`]). 0: none.
     ///
-    /// Use it for keys that several threads check at the same time. Every check of such a key writes its slot, whose
-    /// cache line then moves from core to core. With hot keys a thread charges a key for more permits than its
-    /// request costs, and spends the rest, its *credit*, on its next requests without the table. In every interval of
-    /// length t a key is still admitted at most `burst + rate · t`, by all threads and processes together. Credit is
-    /// at most a sixteenth of the remaining permits, and at most 1,024. So a thread takes none near the limit, and
-    /// none if the burst is below 32. A thread loses credit that it does not spend in time, and a full bucket loses
-    /// some permits for it: the refill of an eighth of a second, at most an eighth of the burst. Only gcra has
-    /// credit, and only while the table has no exempt keys.
+    /// Use it for keys that several threads check at the same time. Every check of such a key
+    /// writes its slot, whose cache line then moves from core to core. With hot keys a thread
+    /// charges a key for more permits than its request costs, and spends the rest, its *credit*, on
+    /// its next requests without the table. In every interval of length t a key is still admitted
+    /// at most `burst + rate · t`, by all threads and processes together. Credit is at most a
+    /// sixteenth of the remaining permits, and at most 1,024. So a thread takes none near the
+    /// limit, and none if the burst is below 32. A thread loses credit that it does not spend in
+    /// time, and a full bucket loses some permits for it: the refill of an eighth of a second, at
+    /// most an eighth of the burst. Only gcra has credit, and only while the table has no exempt
+    /// keys.
     ///
     /// ```
     /// use tollbar::table::{Options, PolicyId, Table};
@@ -271,7 +286,8 @@ impl Table {
         Ok(self)
     }
 
-    /// [`Table::with_hot_keys`] for a view that its caller does not move. Threads lose their credit through this view.
+    /// [`Table::with_hot_keys`] for a view that its caller does not move. Threads lose their credit
+    /// through this view.
     ///
     /// # Errors
     /// [`TableError::NoMemory`].
@@ -286,7 +302,9 @@ impl Table {
             // Unix time is the same in all time namespaces and goes on over a boot.
             return Ok(self);
         }
-        if self.policies.memory.header().on_machine_clock.load(Ordering::Relaxed) == 0 || !machine::is_known() {
+        if self.policies.memory.header().on_machine_clock.load(Ordering::Relaxed) == 0
+            || !machine::is_known()
+        {
             return Err(TableError::TimeNamespace);
         }
         if self.policies.memory.fixed.file != 0 {
@@ -295,7 +313,8 @@ impl Table {
         Ok(self)
     }
 
-    /// Continues the table's time after a boot: it advances by as much as the wall clock has since the table noted it.
+    /// Continues the table's time after a boot: it advances by as much as the wall clock has since
+    /// the table noted it.
     fn continue_time(&mut self) -> Result<(), TableError> {
         let (header, region) = (self.policies.memory.header(), self.policies.memory.region());
         let here = region.boot();
@@ -303,13 +322,14 @@ impl Table {
         match agreement() {
             Agreement::Same => {}
             Agreement::Unknown => return Err(TableError::Boot),
-            // The first process after a boot sets the offset for all. If that process is killed, the kernel releases
-            // the lock.
+            // The first process after a boot sets the offset for all. If that process is killed,
+            // the kernel releases the lock.
             Agreement::Other => region.exclusively(|| {
                 if agreement() == Agreement::Same {
                     return;
                 }
-                // If the wall clock went back meanwhile, the table's time stands still. No debt is forgiven for it.
+                // If the wall clock went back meanwhile, the table's time stands still. No debt is
+                // forgiven for it.
                 let wall = Wall.now();
                 let passed = wall.saturating_sub(header.wall_time.load(Ordering::Relaxed));
                 let now = header.table_time.load(Ordering::Relaxed).saturating_add(passed);
@@ -322,9 +342,9 @@ impl Table {
         Ok(())
     }
 
-    /// Stores the table's time and the wall clock's time. It reads the table's first and stores the wall clock's
-    /// first. So if the process is stopped or killed in between, too little time seems to have passed, never too
-    /// much.
+    /// Stores the table's time and the wall clock's time. It reads the table's first and stores the
+    /// wall clock's first. So if the process is stopped or killed in between, too little time seems
+    /// to have passed, never too much.
     fn note_time(&self) {
         let header = self.policies.memory.header();
         let (now, wall) = (self.now(), Wall.now());
@@ -334,7 +354,11 @@ impl Table {
 }
 
 /// The fixed properties of a table, except its seed.
-pub(crate) fn fixed(options: &Options, policies: &[Policy], file: bool) -> Result<Fixed, TableError> {
+pub(crate) fn fixed(
+    options: &Options,
+    policies: &[Policy],
+    file: bool,
+) -> Result<Fixed, TableError> {
     if policies.is_empty() || policies.len() > POLICIES_MOST {
         return Err(TableError::Policies);
     }
@@ -354,8 +378,8 @@ pub(crate) fn fixed(options: &Options, policies: &[Policy], file: bool) -> Resul
     })
 }
 
-/// The number of side words of each slot under these policies. A policy whose state is more than one word must be the
-/// table's only one.
+/// The number of side words of each slot under these policies. A policy whose state is more than
+/// one word must be the table's only one.
 fn side_words(policies: &[Policy], clock: Source) -> Result<u64, TableError> {
     let mut side = 0;
     for policy in policies {
@@ -370,10 +394,12 @@ fn side_words(policies: &[Policy], clock: Source) -> Result<u64, TableError> {
     Ok(side)
 }
 
-/// Writes a table's header and policies into zeroed memory that no other thread or process sees yet.
+/// Writes a table's header and policies into zeroed memory that no other thread or process sees
+/// yet.
 pub(crate) fn begin(memory: &Region, fixed: &Fixed, policies: &[Policy]) -> Result<(), TableError> {
     let at = memory.base().cast::<Header>();
-    // SAFETY: the region is longer than BUCKETS_AT and aligned to 64 bytes; zeroes are a valid Header.
+    // SAFETY: the region is longer than BUCKETS_AT and aligned to 64 bytes; zeroes are a valid
+    // Header.
     let header = unsafe { at.as_ref() };
     header.begin(fixed);
     let clock = clock(fixed.clock).ok_or(TableError::Corrupt)?;
@@ -390,7 +416,8 @@ pub(crate) fn begin(memory: &Region, fixed: &Fixed, policies: &[Policy]) -> Resu
         header.boot().store(boot);
     }
     // SAFETY: as the header; the records end before BUCKETS_AT.
-    let records = unsafe { memory.base().byte_add(VERSIONS_AT).cast::<[Record; VERSIONS]>().as_ref() };
+    let records =
+        unsafe { memory.base().byte_add(VERSIONS_AT).cast::<[Record; VERSIONS]>().as_ref() };
     for policy in policies {
         records::add(header, records, policy)?;
     }
@@ -406,7 +433,9 @@ pub(crate) fn seed(options: &Options) -> Result<u64, TableError> {
 }
 
 fn on_full(number: u64) -> Option<OnFull> {
-    [OnFull::EvictNearest, OnFull::Inherit, OnFull::Allow, OnFull::Deny].into_iter().find(|&o| o as u64 == number)
+    [OnFull::EvictNearest, OnFull::Inherit, OnFull::Allow, OnFull::Deny]
+        .into_iter()
+        .find(|&o| o as u64 == number)
 }
 
 fn missing(number: u64) -> Option<Missing> {

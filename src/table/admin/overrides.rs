@@ -16,7 +16,8 @@ pub struct Override {
     pub of: Policy,
 }
 
-/// An iterator over the overrides of a table. An override that a call sets or clears meanwhile may be missing.
+/// An iterator over the overrides of a table. An override that a call sets or clears meanwhile may
+/// be missing.
 #[derive(Debug)]
 pub struct Overrides<'a> {
     table: &'a Table,
@@ -24,17 +25,18 @@ pub struct Overrides<'a> {
 }
 
 impl Table {
-    /// Gives `key` a policy of its own: requests for the key that name `policy` are decided under `of`, in all
-    /// processes from now on, until [`Table::clear_override`]. A key that has an override already gets this one. The
-    /// decisions count under `policy`.
+    /// Gives `key` a policy of its own: requests for the key that name `policy` are decided under
+    /// `of`, in all processes from now on, until [`Table::clear_override`]. A key that has an
+    /// override already gets this one. The decisions count under `policy`.
     ///
-    /// The override is in the table's memory, with the hash of the key, so it needs no slot, and stays as long as the
-    /// table does. [`Options::overrides`](crate::table::Options) says how many keys may have one. Equal overrides
-    /// share one of the table's 255 versions of policies, so some 250 overrides of one policy may differ.
+    /// The override is in the table's memory, with the hash of the key, so it needs no slot, and
+    /// stays as long as the table does. [`Options::overrides`](crate::table::Options) says how many
+    /// keys may have one. Equal overrides share one of the table's 255 versions of policies, so
+    /// some 250 overrides of one policy may differ.
     ///
-    /// `keep` says what the key keeps of its debt, when the override begins and when it ends. It changes at the key's
-    /// next request, as with [`Table::set_policy`], whose bound holds, too. A receipt from before a change of the
-    /// key's policy gives nothing back.
+    /// `keep` says what the key keeps of its debt, when the override begins and when it ends. It
+    /// changes at the key's next request, as with [`Table::set_policy`], whose bound holds, too. A
+    /// receipt from before a change of the key's policy gives nothing back.
     ///
     /// While a table has overrides, each of its requests looks its key up in them.
     ///
@@ -49,9 +51,15 @@ impl Table {
     /// ```
     ///
     /// # Errors
-    /// [`TableError::Overrides`] if the table has no room for another one. Those of [`Table::set_policy`].
-    /// [`RequestError::MissingKey`] for an empty key. Nothing has changed.
-    pub fn set_override(&self, policy: PolicyId, key: &[u8], of: &Policy, keep: Keep) -> Result<(), TableError> {
+    /// [`TableError::Overrides`] if the table has no room for another one. Those of
+    /// [`Table::set_policy`]. [`RequestError::MissingKey`] for an empty key. Nothing has changed.
+    pub fn set_override(
+        &self,
+        policy: PolicyId,
+        key: &[u8],
+        of: &Policy,
+        keep: Keep,
+    ) -> Result<(), TableError> {
         let hash = self.hash_with_bytes(policy, key)?;
         self.set_override_of(policy, hash, of, keep)?;
         Ok(self.reset_if(keep, policy, key)?)
@@ -63,7 +71,10 @@ impl Table {
     /// [`RequestError::NoSuchPolicy`], and [`RequestError::MissingKey`] for an empty key.
     pub fn clear_override(&self, policy: PolicyId, key: &[u8]) -> Result<bool, RequestError> {
         let hash = self.hash_with_bytes(policy, key)?;
-        let own = self.policies.override_of(policy.number(), hash).and_then(|stamp| self.policies.read_version(stamp));
+        let own = self
+            .policies
+            .override_of(policy.number(), hash)
+            .and_then(|stamp| self.policies.read_version(stamp));
         let had = self.policies.clear_override(hash);
         if let Some((_, _, terms)) = own {
             self.reset_if(terms.keep, policy, key)?;
@@ -86,11 +97,18 @@ impl Table {
     ///
     /// # Errors
     /// Those of [`Table::clear_override`], and [`RequestError::Corrupt`].
-    pub fn override_of(&self, policy: PolicyId, key: &[u8]) -> Result<Option<Policy>, RequestError> {
+    pub fn override_of(
+        &self,
+        policy: PolicyId,
+        key: &[u8],
+    ) -> Result<Option<Policy>, RequestError> {
         let hash = self.hash_with_bytes(policy, key)?;
-        // Another call may change the override, and a third one free its version, before it is read.
+        // Another call may change the override, and a third one free its version, before it is
+        // read.
         for _ in 0..ROUNDS {
-            let Some(stamp) = self.policies.override_of(policy.number(), hash) else { return Ok(None) };
+            let Some(stamp) = self.policies.override_of(policy.number(), hash) else {
+                return Ok(None);
+            };
             if let Some((_, of, _)) = self.policies.read_version(stamp) {
                 return Ok(Some(of));
             }
@@ -109,8 +127,9 @@ impl Table {
         Some((Override { policy: PolicyId::new(policy), hash, of }, next))
     }
 
-    /// Lets the key begin anew if an override that has begun or ended keeps nothing. A key without a request until
-    /// the next change could come back to the version that its slot names, and that change would convert nothing.
+    /// Lets the key begin anew if an override that has begun or ended keeps nothing. A key without
+    /// a request until the next change could come back to the version that its slot names, and that
+    /// change would convert nothing.
     #[inline(never)]
     fn reset_if(&self, keep: Keep, policy: PolicyId, key: &[u8]) -> Result<(), RequestError> {
         if keep == Keep::Reset {
@@ -119,7 +138,13 @@ impl Table {
         Ok(())
     }
 
-    fn set_override_of(&self, policy: PolicyId, hash: u64, of: &Policy, keep: Keep) -> Result<(), TableError> {
+    fn set_override_of(
+        &self,
+        policy: PolicyId,
+        hash: u64,
+        of: &Policy,
+        keep: Keep,
+    ) -> Result<(), TableError> {
         self.check_policy(of)?;
         self.free_versions(|| self.policies.set_override(policy.number(), hash, of, keep))
     }

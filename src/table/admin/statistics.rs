@@ -11,8 +11,8 @@ use crate::table::policies::local::Scratch;
 use crate::table::policies::PolicyId;
 use crate::units::NEVER;
 
-/// Counters and sizes of a table. The counters count since the table was made, for all processes. If a process is
-/// killed, its last insertion or decision may not be counted.
+/// Counters and sizes of a table. The counters count since the table was made, for all processes.
+/// If a process is killed, its last insertion or decision may not be counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stats {
     /// The capacity that the table was made with.
@@ -21,8 +21,9 @@ pub struct Stats {
     pub slots: u64,
     /// The size in bytes.
     pub bytes: u64,
-    /// Slots that hold a key, expired or not. It does not include the slots of reset keys, which no key may take
-    /// until the former key's debt would have been paid. [`Table::validate`] counts those.
+    /// Slots that hold a key, expired or not. It does not include the slots of reset keys, which no
+    /// key may take until the former key's debt would have been paid. [`Table::validate`] counts
+    /// those.
     pub keys: u64,
     /// Decisions under all policies ([`Table::counts`]).
     pub decisions: Counts,
@@ -34,8 +35,9 @@ pub struct Stats {
     pub vacated: u64,
     /// Resets of keys.
     pub resets: u64,
-    /// New keys refused because no slot was free ([`OnFull::Deny`](crate::table::OnFull)), or because of the debt
-    /// that they would have inherited ([`OnFull::Inherit`](crate::table::OnFull)).
+    /// New keys refused because no slot was free ([`OnFull::Deny`](crate::table::OnFull)), or
+    /// because of the debt that they would have inherited
+    /// ([`OnFull::Inherit`](crate::table::OnFull)).
     pub refused: u64,
     /// New keys that inherited a slot with its debt ([`OnFull::Inherit`](crate::table::OnFull)).
     pub inherited: u64,
@@ -45,11 +47,12 @@ pub struct Stats {
     pub evicted: u64,
     /// Swaps that failed and were tried again, because another thread had changed the slot.
     pub retries: u64,
-    /// Requests whose time was more than a microsecond before that of an earlier request. The table compares only
-    /// requests of one thread under one policy, or of threads that share a shard of counters.
+    /// Requests whose time was more than a microsecond before that of an earlier request. The table
+    /// compares only requests of one thread under one policy, or of threads that share a shard of
+    /// counters.
     pub backward_steps: u64,
-    /// Keys with a policy of their own ([`Table::set_override`]). A process that was killed in a change may leave it
-    /// one too high, until [`Table::repair`].
+    /// Keys with a policy of their own ([`Table::set_override`]). A process that was killed in a
+    /// change may leave it one too high, until [`Table::repair`].
     pub overrides: u64,
     /// How many decisions, under all policies, had which reason.
     pub reasons: Reasons,
@@ -66,12 +69,13 @@ pub struct Entry {
     pub state: u64,
     /// Permits that the key has left.
     pub remaining: u64,
-    /// The time from which the state is as good as fresh, on the table's scale. [`NEVER`] if there is none.
+    /// The time from which the state is as good as fresh, on the table's scale. [`NEVER`] if there
+    /// is none.
     pub expires_at: u64,
 }
 
-/// The keys of a table, slot by slot. Each entry is the content of its slot at one instant. A key that is inserted,
-/// moved or removed meanwhile may appear once, twice or not at all.
+/// The keys of a table, slot by slot. Each entry is the content of its slot at one instant. A key
+/// that is inserted, moved or removed meanwhile may appear once, twice or not at all.
 #[derive(Debug)]
 pub struct Entries<'a> {
     table: &'a Table,
@@ -95,12 +99,13 @@ impl Table {
         self.policies.memory.fixed.bytes
     }
 
-    /// Options with which another table would agree with this one: its capacity, its answers for a full table and a
-    /// missing key, its clock and its seed. The others are the defaults. [`Table::copy_from`] needs the same seed and
-    /// clock.
+    /// Options with which another table would agree with this one: its capacity, its answers for a
+    /// full table and a missing key, its clock and its seed. The others are the defaults.
+    /// [`Table::copy_from`] needs the same seed and clock.
     pub fn options(&self) -> Options {
         let fixed = &self.policies.memory.fixed;
-        let mut options = Options::new(fixed.capacity).with_on_full(self.on_full).with_seed(fixed.seed);
+        let mut options =
+            Options::new(fixed.capacity).with_on_full(self.on_full).with_seed(fixed.seed);
         (options.missing, options.clock) = (self.missing, self.clock);
         options
     }
@@ -133,13 +138,14 @@ impl Table {
         }
     }
 
-    /// The numbers of decisions of all threads and processes under a policy since the table was made. If a process is
-    /// killed, the decisions of its last call may be missing.
+    /// The numbers of decisions of all threads and processes under a policy since the table was
+    /// made. If a process is killed, the decisions of its last call may be missing.
     ///
-    /// A call counts once, under the policy that the caller named and the verdict that the call returned. So do
-    /// requests with missing or exempt keys, and with new keys that a full table refuses. Each request of a batch
-    /// counts. [`Table::take_up_to`] counts as allowed if it took any permits, otherwise as denied. [`Table::peek`]
-    /// and errors do not count. A change of the policy does not reset its counts.
+    /// A call counts once, under the policy that the caller named and the verdict that the call
+    /// returned. So do requests with missing or exempt keys, and with new keys that a full table
+    /// refuses. Each request of a batch counts. [`Table::take_up_to`] counts as allowed if it took
+    /// any permits, otherwise as denied. [`Table::peek`] and errors do not count. A change of the
+    /// policy does not reset its counts.
     ///
     /// # Errors
     /// [`RequestError::NoSuchPolicy`].
@@ -164,7 +170,8 @@ impl Table {
             let pair = slot.pair();
             let mut scratch = Scratch::new();
             let named = self.policies.named(pair.key, &mut scratch);
-            let (Some(version), Some(hash)) = (named, self.slots.hash_in_bucket(pair.key, bucket)) else {
+            let (Some(version), Some(hash)) = (named, self.slots.hash_in_bucket(pair.key, bucket))
+            else {
                 continue;
             };
             if pair.is_vacant() {

@@ -1,4 +1,5 @@
-//! Sweeps. A sweep makes the slots of expired keys vacant, and converts keys to the current versions of their policies.
+//! Sweeps. A sweep makes the slots of expired keys vacant, and converts keys to the current
+//! versions of their policies.
 
 use crate::algorithm::Algorithm;
 use crate::table::decide::Table;
@@ -22,14 +23,16 @@ pub struct Sweep {
 }
 
 impl Table {
-    /// Reads `most` slots from number `from` on, and makes those vacant whose keys have expired by `now`. No table
-    /// needs sweeps. Use one to count the keys with a debt, or to remove the hashes of expired keys. A sweep also
-    /// converts keys under a former version of their policy to the current one, unless a key would need another slot.
+    /// Reads `most` slots from number `from` on, and makes those vacant whose keys have expired by
+    /// `now`. No table needs sweeps. Use one to count the keys with a debt, or to remove the hashes
+    /// of expired keys. A sweep also converts keys under a former version of their policy to the
+    /// current one, unless a key would need another slot.
     pub fn sweep(&self, from: u64, most: u64, now: u64) -> Sweep {
         self.sweep_slots(from, most, now, false)
     }
 
-    /// [`Table::sweep`]. With `all` it converts every key under a former version, and makes no slot vacant.
+    /// [`Table::sweep`]. With `all` it converts every key under a former version, and makes no slot
+    /// vacant.
     pub(super) fn sweep_slots(&self, from: u64, most: u64, now: u64, all: bool) -> Sweep {
         let mut swept = Sweep::default();
         let end = from.saturating_add(most);
@@ -44,10 +47,17 @@ impl Table {
         swept
     }
 
-    fn sweep_slot<'t>(&'t self, slot: &Slot, now: u64, all: bool, scratches: &mut Scratches<'t>, swept: &mut Sweep) {
+    fn sweep_slot<'t>(
+        &'t self,
+        slot: &Slot,
+        now: u64,
+        all: bool,
+        scratches: &mut Scratches<'t>,
+        swept: &mut Sweep,
+    ) {
         let mut pair = slot.pair();
-        // The loop has a bound, because a slot may change at each try in damaged memory, or if a process writes to it
-        // for ever.
+        // The loop has a bound, because a slot may change at each try in damaged memory, or if a
+        // process writes to it for ever.
         for _ in 0..ROUNDS {
             if pair.is_vacant() {
                 if !all && pair.state > now {
@@ -63,19 +73,7 @@ impl Table {
             let new = if expires <= now && !all {
                 self.policies.vacant(pair, expires)
             } else {
-                let converted = self.current_key(pair.key, scratches).filter(|key| *key != pair.key).map(|key| {
-                    let new = Pair { key, state: self.policies.convert_by(key, pair, now, scratches) };
-                    // A slot's time must not become earlier.
-                    let falls = new.state == 0 || self.policies.expires_at_by(new, &mut scratches.new) < expires;
-                    // Keeps the key in its slot if one word can hold both its smaller debt and the slot's time. To
-                    // look for another slot would take longer than all else that the sweep does with the key.
-                    let held = |exact| self.policies.hold(new, expires, now, exact);
-                    match [true, false].into_iter().filter(|_| falls && expires > now).find_map(held) {
-                        Some(state) => (Pair { state, ..new }, false),
-                        None => (new, falls),
-                    }
-                });
-                match converted {
+                match self.converted(pair, expires, now, scratches) {
                     Some((new, false)) => new,
                     Some((_, true)) if all => {
                         self.convert_as_a_request(slot, pair.key, now);
@@ -89,7 +87,8 @@ impl Table {
                     }
                 }
             };
-            // This call may have slept while the table freed the new version. Then it converts the key again.
+            // This call may have slept while the table freed the new version. Then it converts the
+            // key again.
             if !new.is_vacant() && self.current_key(new.key, scratches) != Some(new.key) {
                 pair = slot.pair();
                 continue;
@@ -101,8 +100,8 @@ impl Table {
                     return;
                 }
                 Ok(()) => {
-                    // The key is converted. The sweep does not read the slot again, because in damaged memory it
-                    // could be converted for ever.
+                    // The key is converted. The sweep does not read the slot again, because in
+                    // damaged memory it could be converted for ever.
                     swept.live += 1;
                     return;
                 }
@@ -112,8 +111,31 @@ impl Table {
         swept.live += 1;
     }
 
-    /// Lets each key begin anew that is under a former version of a policy, or under a former override of it, and has
-    /// no override now.
+    /// The key of `pair` under the current version of its policy, and whether its slot's time would
+    /// become earlier. `None` if it is under that version.
+    fn converted<'t>(
+        &'t self,
+        pair: Pair,
+        expires: u64,
+        now: u64,
+        scratches: &mut Scratches<'t>,
+    ) -> Option<(Pair, bool)> {
+        let key = self.current_key(pair.key, scratches).filter(|key| *key != pair.key)?;
+        let new = Pair { key, state: self.policies.convert_by(key, pair, now, scratches) };
+        let falls =
+            new.state == 0 || self.policies.expires_at_by(new, &mut scratches.new) < expires;
+        // Keeps the key in its slot if one word can hold both its smaller debt and the slot's time.
+        // To look for another slot would take longer than all else that the sweep does with the
+        // key.
+        let held = |exact| self.policies.hold(new, expires, now, exact);
+        match [true, false].into_iter().filter(|_| falls && expires > now).find_map(held) {
+            Some(state) => Some((Pair { state, ..new }, false)),
+            None => Some((new, falls)),
+        }
+    }
+
+    /// Lets each key begin anew that is under a former version of a policy, or under a former
+    /// override of it, and has no override now.
     pub(super) fn reset_former_keys(&self, policy: PolicyId) {
         let current = self.policies.memory.current_stamp(policy.number());
         let mut n = 0;
@@ -136,13 +158,15 @@ impl Table {
         }
     }
 
-    /// The content of a slot after the reset of its key. `None` unless the key has no override and is under an older
-    /// version than `current`, of the same policy.
+    /// The content of a slot after the reset of its key. `None` unless the key has no override and
+    /// is under an older version than `current`, of the same policy.
     fn reset_former(&self, pair: Pair, current: u64) -> Option<Pair> {
         let mut scratch = Scratch::new();
         let stamp = self.policies.stamp_of(pair.key).filter(|_| !pair.is_vacant())?;
         let is_former = policy_of(stamp) == policy_of(current) && stamp >> 16 < current >> 16;
-        if !is_former || self.policies.override_of(policy_of(current), hash_of_tag(pair.key & TAG)).is_some() {
+        if !is_former
+            || self.policies.override_of(policy_of(current), hash_of_tag(pair.key & TAG)).is_some()
+        {
             return None;
         }
         let rule = &self.policies.named(pair.key, &mut scratch)?.rule;
@@ -152,16 +176,22 @@ impl Table {
         })
     }
 
-    /// Converts a key to the current version of its policy, as its next request would. So a key that owes for a
-    /// shorter time moves to another slot, and keeps its debt as permits.
+    /// Converts a key to the current version of its policy, as its next request would. So a key
+    /// that owes for a shorter time moves to another slot, and keeps its debt as permits.
     #[cold]
     #[inline(never)]
     fn convert_as_a_request(&self, slot: &Slot, key: u64, now: u64) {
         let mut scratches = Scratches::new();
         let number = self.policies.named(key, &mut scratches.old).map(|version| version.number);
-        let (Some(number), Some(hash)) = (number, self.slots.hash_in_slot(key, slot)) else { return };
-        let Ok(version) = self.policies.current(PolicyId::new(number), hash, &mut scratches.new) else { return };
-        let (states, candidates) = (UnderVersion { policies: &self.policies, version }, self.slots.candidates(hash));
+        let (Some(number), Some(hash)) = (number, self.slots.hash_in_slot(key, slot)) else {
+            return;
+        };
+        let Ok(version) = self.policies.current(PolicyId::new(number), hash, &mut scratches.new)
+        else {
+            return;
+        };
+        let (states, candidates) =
+            (UnderVersion { policies: &self.policies, version }, self.slots.candidates(hash));
         // The result says only whether the key had to be converted.
         let _ = first_to_expire(&states, &candidates, version.key | candidates.tag, now);
     }
@@ -175,6 +205,12 @@ impl Table {
             return Some(key);
         }
         let version = self.policies.named(key, &mut scratches.old)?;
-        Some(self.policies.current(PolicyId::new(version.number), hash, &mut scratches.new).ok()?.key | key & TAG)
+        Some(
+            self.policies
+                .current(PolicyId::new(version.number), hash, &mut scratches.new)
+                .ok()?
+                .key
+                | key & TAG,
+        )
     }
 }

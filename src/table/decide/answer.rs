@@ -5,14 +5,14 @@ use crate::decision::{Decision, Reason, Verdict};
 use crate::table::memory::error::RequestError;
 use crate::units::NEVER;
 
-/// The answer to a request: a [`Verdict`] or a [`Decision`], which are refusals in case of an error, or a `Result` of
-/// either.
+/// The answer to a request: a [`Verdict`] or a [`Decision`], which are refusals in case of an
+/// error, or a `Result` of either.
 pub trait Answer: Sized {
     /// Whether the answer has more than the verdict.
     const IS_FULL: bool;
 
-    /// The answer to a request for `cost` to which `rule` gave `verdict` at `now`. `state` is the key's state after
-    /// the request.
+    /// The answer to a request for `cost` to which `rule` gave `verdict` at `now`. `state` is the
+    /// key's state after the request.
     fn of_step(rule: &Rule, verdict: Verdict, state: u64, now: u64, cost: u64) -> Self;
 
     /// The answer that says `decision`.
@@ -55,7 +55,14 @@ pub(crate) const fn uncharged(reason: Reason) -> Decision {
 
 /// A refusal that no wait ends.
 pub(crate) const fn closed(reason: Reason) -> Decision {
-    Decision { verdict: Verdict::Denied, reason, remaining: 0, retry_after: NEVER, reset_after: NEVER, bound: 0 }
+    Decision {
+        verdict: Verdict::Denied,
+        reason,
+        remaining: 0,
+        retry_after: NEVER,
+        reset_after: NEVER,
+        bound: 0,
+    }
 }
 
 impl Answer for Verdict {
@@ -165,7 +172,13 @@ pub(crate) fn full(until: u64, now: u64) -> Decision {
 
 /// [`Answer::of_step`] for slow paths, which share one copy of a full decision.
 #[inline(always)]
-pub(crate) fn of_slow_step<A: Answer>(rule: &Rule, verdict: Verdict, state: u64, now: u64, cost: u64) -> A {
+pub(crate) fn of_slow_step<A: Answer>(
+    rule: &Rule,
+    verdict: Verdict,
+    state: u64,
+    now: u64,
+    cost: u64,
+) -> A {
     match A::IS_FULL {
         true => A::of_decision(describe(rule, verdict, state, now, cost)),
         false => A::of_step(rule, verdict, state, now, cost),

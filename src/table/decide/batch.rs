@@ -1,5 +1,5 @@
-//! Batches of requests. A batch reads the clock once, and prefetches the cache lines of its keys before it needs the
-//! first.
+//! Batches of requests. A batch reads the clock once, and prefetches the cache lines of its keys
+//! before it needs the first.
 
 use super::answer::Answer;
 use super::fast::Lookup;
@@ -20,8 +20,8 @@ pub struct Request<'a> {
     pub cost: u64,
 }
 
-/// An element of a batch, in the caller's layout. It is a trait, because a compiler that optimizes for size inlines
-/// its method, and does not inline a closure.
+/// An element of a batch, in the caller's layout. It is a trait, because a compiler that optimizes
+/// for size inlines its method, and does not inline a closure.
 #[doc(hidden)]
 pub trait AsRequest {
     /// The request.
@@ -35,7 +35,8 @@ impl AsRequest for Request<'_> {
     }
 }
 
-/// The number of requests whose cache lines are prefetched together. The processor can wait for some dozens of lines.
+/// The number of requests whose cache lines are prefetched together. The processor can wait for
+/// some dozens of lines.
 const AT_ONCE: usize = 32;
 
 /// The policy of the last request.
@@ -55,8 +56,8 @@ impl<'a> Last<'a> {
 }
 
 impl Table {
-    /// Decides on each request in turn, like [`Table::admit`], at one time for all. If the slices differ in length,
-    /// the shorter one counts.
+    /// Decides on each request in turn, like [`Table::admit`], at one time for all. If the slices
+    /// differ in length, the shorter one counts.
     pub fn admit_many(&self, requests: &[Request<'_>], verdicts: &mut [Verdict]) {
         self.verdicts(None, requests, verdicts);
     }
@@ -66,8 +67,8 @@ impl Table {
         self.verdicts(Some(now), requests, verdicts);
     }
 
-    /// Decides on each request in turn, like [`Table::check`], at one time for all. If the slices differ in length,
-    /// the shorter one counts.
+    /// Decides on each request in turn, like [`Table::check`], at one time for all. If the slices
+    /// differ in length, the shorter one counts.
     pub fn check_many(&self, requests: &[Request<'_>], decisions: &mut [Decision]) {
         self.decisions(None, requests, decisions);
     }
@@ -89,14 +90,18 @@ impl Table {
         put: impl Fn(&mut T, A) + Copy,
     ) {
         let (mut now, mut from) = (now, 0);
-        // Not `chunks`: it divides by the length of a piece, and the compiler keeps the panic of that division.
-        while let (Some(requests @ [_, ..]), Some(places @ [_, ..])) = (requests.get(from..), places.get_mut(from..)) {
+        // Not `chunks`: it divides by the length of a piece, and the compiler keeps the panic of
+        // that division.
+        while let (Some(requests @ [_, ..]), Some(places @ [_, ..])) =
+            (requests.get(from..), places.get_mut(from..))
+        {
             self.piece(&mut now, requests, places, put);
             from += AT_ONCE;
         }
     }
 
-    /// [`Table::batch`] for the first [`AT_ONCE`] requests. The first piece reads the clock into `now`.
+    /// [`Table::batch`] for the first [`AT_ONCE`] requests. The first piece reads the clock into
+    /// `now`.
     #[inline(always)]
     fn piece<R: AsRequest, T, A: Answer>(
         &self,
@@ -115,8 +120,8 @@ impl Table {
             }
             if let (Some(version), false) = (last.version, key.is_empty()) {
                 let lookup = self.lookup(version, self.hash_bytes(key) ^ version.salt);
-                // It prefetches both lines at once, because a probe of the first before the prefetch of the second
-                // would wait for memory twice.
+                // It prefetches both lines at once, because a probe of the first before the
+                // prefetch of the second would wait for memory twice.
                 prefetch_one_of_many(lookup.first);
                 prefetch_one_of_many(lookup.second);
                 *to = Some(lookup);
@@ -127,13 +132,19 @@ impl Table {
         if last.changes > 1 {
             return self.decide_under_several(now, requests, places, &lookups, put);
         }
-        // Under one policy both counts are in one register: decisions in the lower half, denials in the upper. In the
-        // common case no verdict is `Never`, so a verdict is 0 or 1.
+        // Under one policy both counts are in one register: decisions in the lower half, denials in
+        // the upper. In the common case no verdict is `Never`, so a verdict is 0 or 1.
         let mut counts = 0;
-        self.decide_each(now, requests, places, &lookups, put, |_, verdict| counts += 1 | (verdict as u64) << 32);
+        self.decide_each(now, requests, places, &lookups, put, |_, verdict| {
+            counts += 1 | (verdict as u64) << 32
+        });
         if let Some(version) = last.version {
             let denied = counts >> 32;
-            self.policies.memory.count_many(version.number, (counts & u64::from(u32::MAX)) - denied, denied);
+            self.policies.memory.count_many(
+                version.number,
+                (counts & u64::from(u32::MAX)) - denied,
+                denied,
+            );
         }
     }
 
@@ -147,12 +158,14 @@ impl Table {
         lookups: &[Option<Lookup<'_>>; AT_ONCE],
         put: impl Fn(&mut T, A) + Copy,
     ) {
-        let count = |version: &Version, verdict| self.policies.memory.count_decision(version.number, verdict);
+        let count = |version: &Version, verdict| {
+            self.policies.memory.count_decision(version.number, verdict)
+        };
         self.decide_each(now, requests, places, lookups, put, count);
     }
 
-    /// Decides on each request of a piece, and calls `count` with each verdict of the common case. The slow paths
-    /// count their decisions themselves.
+    /// Decides on each request of a piece, and calls `count` with each verdict of the common case.
+    /// The slow paths count their decisions themselves.
     #[inline(always)]
     #[allow(clippy::too_many_arguments)] // it is one loop, written once
     fn decide_each<R: AsRequest, T, A: Answer>(
@@ -166,9 +179,9 @@ impl Table {
     ) {
         for ((place, request), lookup) in places.iter_mut().zip(requests).zip(lookups) {
             let answer = match lookup {
-                Some(lookup) => {
-                    self.step(lookup, now, request.view().cost, None, |verdict| count(lookup.version, verdict))
-                }
+                Some(lookup) => self.step(lookup, now, request.view().cost, None, |verdict| {
+                    count(lookup.version, verdict)
+                }),
                 None => {
                     let Request { policy, key, cost } = request.view();
                     self.decide_rare(policy, key, now, cost)

@@ -1,4 +1,5 @@
-//! Reservations of a key: `reserve` charges permits for a later instant, and `wait` sleeps for permits in a queue.
+//! Reservations of a key: `reserve` charges permits for a later instant, and `wait` sleeps for
+//! permits in a queue.
 
 use super::multi_word::Op;
 use super::Table;
@@ -13,14 +14,15 @@ use crate::table::policies::PolicyId;
 use crate::table::slots::states::Event;
 
 impl Table {
-    /// Books `cost` permits of `key` for the earliest instant at which they may be used, if that is `until` at the
-    /// latest. The caller must use them at that instant ([`Charge::at`]) or later. It gives back an unused booking
-    /// ([`Table::give_back`]).
+    /// Books `cost` permits of `key` for the earliest instant at which they may be used, if that is
+    /// `until` at the latest. The caller must use them at that instant ([`Charge::at`]) or later.
+    /// It gives back an unused booking ([`Table::give_back`]).
     ///
-    /// [`Charge::cost`] is `cost`, or 0 if no key was charged: for an exempt or empty key, and for a new key that a
-    /// full table admits without storing it.
+    /// [`Charge::cost`] is `cost`, or 0 if no key was charged: for an exempt or empty key, and for
+    /// a new key that a full table admits without storing it.
     ///
-    /// Gcra, lists of two, pacer, warm-up and interval aligned to time 0 book ahead. The other algorithms refuse.
+    /// Gcra, lists of two, pacer, warm-up and interval aligned to time 0 book ahead. The other
+    /// algorithms refuse.
     ///
     /// ```
     /// use tollbar::table::{Options, PolicyId, Table};
@@ -37,8 +39,15 @@ impl Table {
     /// ```
     ///
     /// # Errors
-    /// [`Verdict::Never`] if the cost is above the burst, otherwise [`Verdict::Denied`]. Nothing has been taken.
-    pub fn reserve(&self, policy: PolicyId, key: &[u8], cost: u64, until: u64) -> Result<Charge, Verdict> {
+    /// [`Verdict::Never`] if the cost is above the burst, otherwise [`Verdict::Denied`]. Nothing
+    /// has been taken.
+    pub fn reserve(
+        &self,
+        policy: PolicyId,
+        key: &[u8],
+        cost: u64,
+        until: u64,
+    ) -> Result<Charge, Verdict> {
         self.reserve_at(policy, key, self.now(), cost, until)
     }
 
@@ -46,7 +55,14 @@ impl Table {
     ///
     /// # Errors
     /// Those of [`Table::reserve`].
-    pub fn reserve_at(&self, policy: PolicyId, key: &[u8], now: u64, cost: u64, until: u64) -> Result<Charge, Verdict> {
+    pub fn reserve_at(
+        &self,
+        policy: PolicyId,
+        key: &[u8],
+        now: u64,
+        cost: u64,
+        until: u64,
+    ) -> Result<Charge, Verdict> {
         self.try_reserve(policy, key, now, cost, until).unwrap_or(Err(Verdict::Denied))
     }
 
@@ -72,30 +88,32 @@ impl Table {
         Ok(booked)
     }
 
-    /// Takes `cost` permits of `key`, and sleeps for at most `patience` nanoseconds until they may be used. See
-    /// [`Table::wait_until`].
+    /// Takes `cost` permits of `key`, and sleeps for at most `patience` nanoseconds until they may
+    /// be used. See [`Table::wait_until`].
     pub fn wait(&self, policy: PolicyId, key: &[u8], cost: u64, patience: u64) -> Decision {
         self.wait_until(policy, key, cost, self.now().saturating_add(patience))
     }
 
-    /// Takes `cost` permits of `key`, and sleeps until they may be used, at the latest until `deadline` (on
-    /// [`Table::now`]'s scale). The answer's times count from the return.
+    /// Takes `cost` permits of `key`, and sleeps until they may be used, at the latest until
+    /// `deadline` (on [`Table::now`]'s scale). The answer's times count from the return.
     ///
     /// The callers of a key that use one table object wait in a queue, as those of a limiter do
-    /// ([`Limiter::wait_until`](crate::Limiter::wait_until)). Of several queues, such as those of several processes,
-    /// the first callers depart in the order of their bookings. So a later caller of another queue may depart before
-    /// this one: at most one of each other queue for each caller before this one in its own queue. If a process is
-    /// killed while callers wait, the booking of the first of each queue stays charged.
+    /// ([`Limiter::wait_until`](crate::Limiter::wait_until)). Of several queues, such as those of
+    /// several processes, the first callers depart in the order of their bookings. So a later
+    /// caller of another queue may depart before this one: at most one of each other queue for each
+    /// caller before this one in its own queue. If a process is killed while callers wait, the
+    /// booking of the first of each queue stays charged.
     ///
-    /// The call refuses at once, and takes nothing, if the permits would come too late, or if as many callers of all
-    /// keys sleep already as may ([`Options::waiters`](crate::table::Options::waiters)).
+    /// The call refuses at once, and takes nothing, if the permits would come too late, or if as
+    /// many callers of all keys sleep already as may
+    /// ([`Options::waiters`](crate::table::Options::waiters)).
     pub fn wait_until(&self, policy: PolicyId, key: &[u8], cost: u64, deadline: u64) -> Decision {
         use super::answer::Answer;
         Answer::of(self.try_wait_until(policy, key, cost, deadline))
     }
 
-    /// [`Table::wait_until`]. It returns the error where that would refuse because of one, and then has taken
-    /// nothing, unless the table was damaged during the sleep.
+    /// [`Table::wait_until`]. It returns the error where that would refuse because of one, and then
+    /// has taken nothing, unless the table was damaged during the sleep.
     ///
     /// # Errors
     /// Those of [`Table::try_check`].
@@ -108,7 +126,8 @@ impl Table {
         deadline: u64,
     ) -> Result<Decision, RequestError> {
         let permits = KeyPermits { table: self, policy, key };
-        let decision = waiting::wait(&permits, &permits, &self.waiting, permits.hash(), cost, deadline)?;
+        let decision =
+            waiting::wait(&permits, &permits, &self.waiting, permits.hash(), cost, deadline)?;
         self.policies.memory.count_with_reason(policy.number(), decision.verdict, decision.reason);
         self.note_refusal(decision.verdict, policy, key, None);
         Ok(decision)
@@ -119,7 +138,8 @@ impl Table {
         self.waiting.asleep()
     }
 
-    /// [`Table::try_reserve`] without counting the decision. The call sets `reason` if the verdict does not tell it.
+    /// [`Table::try_reserve`] without counting the decision. The call sets `reason` if the verdict
+    /// does not tell it.
     fn book(
         &self,
         policy: PolicyId,
@@ -137,12 +157,18 @@ impl Table {
                     *reason = Some(decision.reason);
                     decision.verdict
                 })?;
-                return Ok(if verdict == Verdict::Allowed { Ok(Charge { at: now, cost: 0 }) } else { Err(verdict) });
+                return Ok(if verdict == Verdict::Allowed {
+                    Ok(Charge { at: now, cost: 0 })
+                } else {
+                    Err(verdict)
+                });
             }
         };
         if self.policies.memory.fixed.side != 0 {
-            // Sliding windows and logs cannot book ahead. The peek says whether the request can ever pass.
-            let verdict = self.decide_multi_word(version, hash, now, Op::Peek(cost))?.decision.verdict;
+            // Sliding windows and logs cannot book ahead. The peek says whether the request can
+            // ever pass.
+            let verdict =
+                self.decide_multi_word(version, hash, now, Op::Peek(cost))?.decision.verdict;
             return Ok(match verdict {
                 _ if cost == 0 => Ok(Charge { at: now, cost: 0 }),
                 Verdict::Never => Err(Verdict::Never),
@@ -171,8 +197,8 @@ impl Table {
             _ if cost == 0 => Step::ask(),
             Some(Reservation { at: earliest, next }) if earliest <= until => {
                 if earliest > now {
-                    // Before the swap, so that a call that gives back permits of this key and reads the swapped state
-                    // sees the note.
+                    // Before the swap, so that a call that gives back permits of this key and reads
+                    // the swapped state sees the note.
                     memory.note_booking(version.number);
                 }
                 at = earliest;
@@ -187,7 +213,8 @@ impl Table {
             if outcome.verdict == Verdict::Denied && rule.bans(outcome.state, now) {
                 *reason = Some(Reason::Banned);
             }
-            booked = if outcome.verdict == Verdict::Allowed { Ok(()) } else { Err(outcome.verdict) };
+            booked =
+                if outcome.verdict == Verdict::Allowed { Ok(()) } else { Err(outcome.verdict) };
             event = outcome.event;
         })?;
         let charged = if event == Event::Unremembered { 0 } else { cost };
@@ -257,7 +284,11 @@ impl Permits for KeyPermits<'_> {
     }
 
     fn book(&self, now: u64, cost: u64, until: u64) -> Result<Option<u64>, RequestError> {
-        Ok(self.table.book(self.policy, self.key, now, cost, until, &mut None)?.ok().map(|charge| charge.at))
+        Ok(self
+            .table
+            .book(self.policy, self.key, now, cost, until, &mut None)?
+            .ok()
+            .map(|charge| charge.at))
     }
 
     fn books_ahead(&self) -> Result<bool, RequestError> {
@@ -276,8 +307,14 @@ impl Permits for KeyPermits<'_> {
         let _ = self.table.give_back(self.policy, self.key, booking, booking.cost);
     }
 
-    /// The credit of any thread may serve the first requests, so the answer for a policy with credit is `now`.
-    fn last_of(&self, now: u64, costs: &mut dyn Iterator<Item = u64>, until: u64) -> Result<u64, RequestError> {
+    /// The credit of any thread may serve the first requests, so the answer for a policy with
+    /// credit is `now`.
+    fn last_of(
+        &self,
+        now: u64,
+        costs: &mut dyn Iterator<Item = u64>,
+        until: u64,
+    ) -> Result<u64, RequestError> {
         let mut scratch = Scratch::new();
         let version = self.version(&mut scratch)?;
         if self.table.policies.memory.has_credit(version.number) {

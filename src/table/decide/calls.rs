@@ -37,28 +37,30 @@ impl Refusal {
 
 impl Table {
     /// The table's time in nanoseconds, which calls without a `now` argument use. It is UTC since
-    /// [`TIME_ZERO`](crate::clock::TIME_ZERO), by the system clock of the process that made the table, at that time.
-    /// With [`Source::Wall`](crate::clock::Source::Wall) it is Unix time.
+    /// [`TIME_ZERO`](crate::clock::TIME_ZERO), by the system clock of the process that made the
+    /// table, at that time. With [`Source::Wall`](crate::clock::Source::Wall) it is Unix time.
     #[inline(always)]
     pub fn now(&self) -> u64 {
         self.clock.now().wrapping_add(self.offset)
     }
 
-    /// Takes `cost` permits of `key` under `policy`, or takes none and returns the nanoseconds to wait
-    /// ([`Decision::retry_after`]). A cost of 0 asks without charging. A table without this policy refuses.
+    /// Takes `cost` permits of `key` under `policy`, or takes none and returns the nanoseconds to
+    /// wait ([`Decision::retry_after`]). A cost of 0 asks without charging. A table without this
+    /// policy refuses.
     #[inline]
     pub fn check(&self, policy: PolicyId, key: &[u8], cost: u64) -> Decision {
         self.decide(policy, key, None, cost)
     }
 
-    /// [`Table::check`] at the caller's time. All callers of a table must use one scale: that of [`Table::now`], or
-    /// another one.
+    /// [`Table::check`] at the caller's time. All callers of a table must use one scale: that of
+    /// [`Table::now`], or another one.
     #[inline]
     pub fn check_at(&self, policy: PolicyId, key: &[u8], now: u64, cost: u64) -> Decision {
         self.decide(policy, key, Some(now), cost)
     }
 
-    /// Takes `cost` permits of `key`, or takes none. It returns only the verdict, so it is the fastest call.
+    /// Takes `cost` permits of `key`, or takes none. It returns only the verdict, so it is the
+    /// fastest call.
     #[inline]
     pub fn admit(&self, policy: PolicyId, key: &[u8], cost: u64) -> Verdict {
         self.decide(policy, key, None, cost)
@@ -70,12 +72,13 @@ impl Table {
         self.decide(policy, key, Some(now), cost)
     }
 
-    /// [`Table::check`], or [`Table::check_at`] if `now` is given. It returns the error where they would refuse
-    /// because of one.
+    /// [`Table::check`], or [`Table::check_at`] if `now` is given. It returns the error where they
+    /// would refuse because of one.
     ///
     /// # Errors
-    /// [`RequestError::NoSuchPolicy`]. [`RequestError::MissingKey`] for an empty key, if the options say
-    /// [`Missing::Report`](crate::table::Missing). [`RequestError::Corrupt`] if the memory is damaged.
+    /// [`RequestError::NoSuchPolicy`]. [`RequestError::MissingKey`] for an empty key, if the
+    /// options say [`Missing::Report`](crate::table::Missing). [`RequestError::Corrupt`] if the
+    /// memory is damaged.
     #[inline(always)]
     pub fn try_check(
         &self,
@@ -107,8 +110,8 @@ impl Table {
         self.try_take_up_to(policy, key, Some(now), most).unwrap_or(0)
     }
 
-    /// [`Table::take_up_to`], or [`Table::take_up_to_at`] if `now` is given. It returns the error where they would
-    /// take nothing because of one.
+    /// [`Table::take_up_to`], or [`Table::take_up_to_at`] if `now` is given. It returns the error
+    /// where they would take nothing because of one.
     ///
     /// # Errors
     /// Those of [`Table::try_check`].
@@ -132,7 +135,8 @@ impl Table {
             false => {
                 self.policies.memory.note_time(now);
                 let paid = self.spend_up_to(version, hash, now, most);
-                // Credit that is spent stays spent, so an error for the other permits is not returned.
+                // Credit that is spent stays spent, so an error for the other permits is not
+                // returned.
                 match self.take_up_to_one_word(version, hash, now, most.saturating_sub(paid)) {
                     Ok(taken) => taken.saturating_add(paid),
                     Err(_) if paid != 0 => paid,
@@ -147,13 +151,20 @@ impl Table {
         Ok(taken)
     }
 
-    fn take_up_to_one_word(&self, version: &Version, hash: u64, now: u64, most: u64) -> Result<u64, RequestError> {
+    fn take_up_to_one_word(
+        &self,
+        version: &Version,
+        hash: u64,
+        now: u64,
+        most: u64,
+    ) -> Result<u64, RequestError> {
         let mut taken = 0;
         let mut verdict = Verdict::Denied;
         let mut banned = false;
         let mut step = |rule: &Rule, state| {
             taken = rule.available(state, now).min(most);
-            // A bucket that starts without permits begins to refill at its first request, so the state must be stored.
+            // A bucket that starts without permits begins to refill at its first request, so the
+            // state must be stored.
             if taken == 0 && state == 0 {
                 taken = most.min(1);
             }
@@ -180,13 +191,15 @@ impl Table {
         self.reset_at(policy, key, self.now())
     }
 
-    /// Lets `key` begin again with a fresh state, and returns whether it does. The key gets another slot with its
-    /// next charge. No key takes its former slot until its debt would have been paid, because a slot's time must not
-    /// become earlier. If no other candidate slot is free (after some resets within the time of the debt, or in a
-    /// full table), a key under gcra begins again in its slot. Under other algorithms the call then changes nothing
-    /// and returns false. A key under a quota keeps its slot.
+    /// Lets `key` begin again with a fresh state, and returns whether it does. The key gets another
+    /// slot with its next charge. No key takes its former slot until its debt would have been paid,
+    /// because a slot's time must not become earlier. If no other candidate slot is free (after
+    /// some resets within the time of the debt, or in a full table), a key under gcra begins again
+    /// in its slot. Under other algorithms the call then changes nothing and returns false. A key
+    /// under a quota keeps its slot.
     ///
-    /// If the key begins again, the calling thread loses its credit for the key. Other threads keep theirs.
+    /// If the key begins again, the calling thread loses its credit for the key. Other threads keep
+    /// theirs.
     ///
     /// # Errors
     /// [`RequestError::NoSuchPolicy`]. [`RequestError::Corrupt`] if the memory is damaged.
@@ -223,7 +236,9 @@ impl Table {
             let stays = self.policies.unused_in_slot(pair, expires, now, !has_room);
             if let Some(state) = stays {
                 // The reset lowers the state, so it takes the turn of a return.
-                let Some(_turn) = self.policies.memory.turn(candidates.tag) else { return Ok(false) };
+                let Some(_turn) = self.policies.memory.turn(candidates.tag) else {
+                    return Ok(false);
+                };
                 if slot.swap(pair, Pair { key: pair.key, state }).is_ok() {
                     self.policies.memory.count(ShardCounter::Resets);
                     return Ok(self.void_credit(version, hash));
@@ -254,12 +269,17 @@ impl Table {
         }
     }
 
-    /// Counts a decision that the caller has made itself, such as a refusal because of a peek. The table does not count
-    /// peeks. `reason` is the reason that the peek returned.
+    /// Counts a decision that the caller has made itself, such as a refusal because of a peek. The
+    /// table does not count peeks. `reason` is the reason that the peek returned.
     ///
     /// # Errors
     /// [`RequestError::NoSuchPolicy`].
-    pub fn count_decided(&self, policy: PolicyId, verdict: Verdict, reason: Reason) -> Result<(), RequestError> {
+    pub fn count_decided(
+        &self,
+        policy: PolicyId,
+        verdict: Verdict,
+        reason: Reason,
+    ) -> Result<(), RequestError> {
         match self.policies.memory.has_policy(policy.number()) {
             true => {
                 self.policies.memory.count_decision_out_of_line(policy.number(), verdict);
@@ -273,13 +293,23 @@ impl Table {
     /// A peek with an answer of the caller's type.
     #[doc(hidden)]
     #[inline(always)]
-    pub fn peek_for<A: Answer>(&self, policy: PolicyId, key: &[u8], now: Option<u64>, cost: u64) -> A {
+    pub fn peek_for<A: Answer>(
+        &self,
+        policy: PolicyId,
+        key: &[u8],
+        now: Option<u64>,
+        cost: u64,
+    ) -> A {
         let now = self.time(now);
         if self.hot.is_some() {
             return A::of(self.try_peek(policy, key, Some(now), cost));
         }
-        if let (Some((version, _)), false) = (self.policies.current_compiled(policy), key.is_empty()) {
-            if let Some(state) = self.read_state(&self.lookup(version, self.hash_bytes(key) ^ version.salt)) {
+        if let (Some((version, _)), false) =
+            (self.policies.current_compiled(policy), key.is_empty())
+        {
+            if let Some(state) =
+                self.read_state(&self.lookup(version, self.hash_bytes(key) ^ version.salt))
+            {
                 let (verdict, state) = match version.step_plain(state, now, cost) {
                     Some(step) => (step.verdict, state),
                     None => {
@@ -293,8 +323,8 @@ impl Table {
         A::of(self.peek_slow(policy, key, now, cost, Refusal::Counted))
     }
 
-    /// [`Table::peek_for`] with a full decision, out of line. In a table with hot keys it includes the calling
-    /// thread's credit.
+    /// [`Table::peek_for`] with a full decision, out of line. In a table with hot keys it includes
+    /// the calling thread's credit.
     ///
     /// # Errors
     /// Those of [`Table::try_check`].
@@ -309,9 +339,15 @@ impl Table {
         self.peek_as(policy, key, now, cost, Refusal::Counted)
     }
 
-    /// [`Table::peek`] or, with a time, [`Table::peek_at`], of a request whose refusal would not count toward a ban.
-    /// It tells when permits come to a client that waits for them.
-    pub fn peek_uncounted(&self, policy: PolicyId, key: &[u8], now: Option<u64>, cost: u64) -> Decision {
+    /// [`Table::peek`] or, with a time, [`Table::peek_at`], of a request whose refusal would not
+    /// count toward a ban. It tells when permits come to a client that waits for them.
+    pub fn peek_uncounted(
+        &self,
+        policy: PolicyId,
+        key: &[u8],
+        now: Option<u64>,
+        cost: u64,
+    ) -> Decision {
         Decision::of(self.peek_as(policy, key, now, cost, Refusal::Uncounted))
     }
 
@@ -336,7 +372,13 @@ impl Table {
             Some(state) if pays => describe(&version.rule, Verdict::Allowed, state, now, cost),
             Some(state) => {
                 let step = version.rule.step_out_of_line(state, now, cost);
-                describe(&version.rule, step.verdict, refusal.described(&version.rule, step, state), now, cost)
+                describe(
+                    &version.rule,
+                    step.verdict,
+                    refusal.described(&version.rule, step, state),
+                    now,
+                    cost,
+                )
             }
             None => self.peek_slow(policy, key, now, cost, refusal)?,
         };
@@ -350,8 +392,8 @@ impl Table {
         self.read_state(&self.lookup(version, hash))
     }
 
-    /// The state of a key at one instant: that of its slot, or a fresh one (0) if the key is new and would get a slot
-    /// that no key has ever had. `None`: the caller must take the slow path.
+    /// The state of a key at one instant: that of its slot, or a fresh one (0) if the key is new
+    /// and would get a slot that no key has ever had. `None`: the caller must take the slow path.
     #[inline(always)]
     fn read_state(&self, lookup: &Lookup<'_>) -> Option<u64> {
         let Lookup { version, first, second, key } = *lookup;
@@ -387,13 +429,19 @@ impl Table {
             Err(decided) => return decided,
         };
         if self.policies.memory.fixed.side != 0 {
-            return self.decide_multi_word(version, hash, now, Op::Peek(cost)).map(|decided| decided.decision);
+            return self
+                .decide_multi_word(version, hash, now, Op::Peek(cost))
+                .map(|decided| decided.decision);
         }
         let candidates = self.slots.candidates(hash);
         for round in 0..ROUNDS {
             let mut scratch = Scratch::new();
             // A second round means that another call has changed the policy or a slot.
-            let version = if round == 0 { version } else { self.policies.current(policy, hash, &mut scratch)? };
+            let version = if round == 0 {
+                version
+            } else {
+                self.policies.current(policy, hash, &mut scratch)?
+            };
             if let Ok(decision) = self.peek_under(version, &candidates, (now, cost), refusal) {
                 return Ok(decision);
             }
@@ -412,14 +460,22 @@ impl Table {
         let key = version.key | candidates.tag;
         let about = |state| {
             let step = version.rule.step_out_of_line(state, now, cost);
-            describe(&version.rule, step.verdict, refusal.described(&version.rule, step, state), now, cost)
+            describe(
+                &version.rule,
+                step.verdict,
+                refusal.described(&version.rule, step, state),
+                now,
+                cost,
+            )
         };
         if let Some(slot) = candidates.find(key) {
             let pair = slot.pair();
             return if pair.key == key { Ok(about(pair.state)) } else { Err(Changed) };
         }
         let states = UnderVersion { policies: &self.policies, version };
-        let Some(room) = first_to_expire(&states, candidates, key, now)? else { return Err(Changed) };
+        let Some(room) = first_to_expire(&states, candidates, key, now)? else {
+            return Err(Changed);
+        };
         let fresh = about(room.state(&states, key));
         let first = room.first;
         if cost == 0 || first.expires <= now {

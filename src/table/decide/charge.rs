@@ -11,17 +11,17 @@ use crate::table::policies::PolicyId;
 use crate::table::slots::states::Event;
 
 impl Table {
-    /// Charges `cost` permits to `key` without a decision, and returns the rest that could not be charged. Use it for
-    /// a request that has been admitted already and whose cost, or failure, is known only now. Later requests of the
-    /// key are refused until the debt is paid.
+    /// Charges `cost` permits to `key` without a decision, and returns the rest that could not be
+    /// charged. Use it for a request that has been admitted already and whose cost, or failure, is
+    /// known only now. Later requests of the key are refused until the debt is paid.
     ///
-    /// A token bucket can owe one burst, windows and logs can owe nothing; [`Algorithm::charge`] says what each
-    /// algorithm can owe. Under a policy with `ban` a charge that leaves no permit counts as a refusal. A charge is
-    /// not counted as a decision.
+    /// A token bucket can owe one burst, windows and logs can owe nothing; [`Algorithm::charge`]
+    /// says what each algorithm can owe. Under a policy with `ban` a charge that leaves no permit
+    /// counts as a refusal. A charge is not counted as a decision.
     ///
-    /// A new key takes a slot, as with its first admission. If a full table gives it none, the rest is the whole
-    /// cost. An exempt key is charged nothing, and the rest is 0. The rest is the whole cost where [`Table::check`]
-    /// would refuse because of an error.
+    /// A new key takes a slot, as with its first admission. If a full table gives it none, the rest
+    /// is the whole cost. An exempt key is charged nothing, and the rest is 0. The rest is the
+    /// whole cost where [`Table::check`] would refuse because of an error.
     ///
     /// ```
     /// use tollbar::table::{Options, PolicyId, Table};
@@ -41,12 +41,18 @@ impl Table {
         self.try_charge(policy, key, Some(now), cost).unwrap_or(cost)
     }
 
-    /// [`Table::charge`], or [`Table::charge_at`] if `now` is given. It returns the error where they would charge
-    /// nothing because of one.
+    /// [`Table::charge`], or [`Table::charge_at`] if `now` is given. It returns the error where
+    /// they would charge nothing because of one.
     ///
     /// # Errors
     /// Those of [`Table::try_check`].
-    pub fn try_charge(&self, policy: PolicyId, key: &[u8], now: Option<u64>, cost: u64) -> Result<u64, RequestError> {
+    pub fn try_charge(
+        &self,
+        policy: PolicyId,
+        key: &[u8],
+        now: Option<u64>,
+        cost: u64,
+    ) -> Result<u64, RequestError> {
         let mut scratch = Scratch::new();
         let (version, hash) = match self.prepare(policy, key, &mut scratch) {
             Ok(prepared) => prepared,
@@ -57,7 +63,13 @@ impl Table {
     }
 
     /// [`Table::charge_at`] for a key's hash under its policy.
-    pub(super) fn charge_hashed(&self, version: &Version, hash: u64, now: u64, cost: u64) -> Result<u64, RequestError> {
+    pub(super) fn charge_hashed(
+        &self,
+        version: &Version,
+        hash: u64,
+        now: u64,
+        cost: u64,
+    ) -> Result<u64, RequestError> {
         if self.policies.memory.fixed.side != 0 {
             // A ring or a log can owe nothing, so the call takes the permits that it has.
             let decided = self.decide_multi_word(version, hash, now, Op::TakeUpTo(cost))?;
@@ -68,7 +80,13 @@ impl Table {
         self.charge_one_word(version, hash, now, cost)
     }
 
-    fn charge_one_word(&self, version: &Version, hash: u64, now: u64, cost: u64) -> Result<u64, RequestError> {
+    fn charge_one_word(
+        &self,
+        version: &Version,
+        hash: u64,
+        now: u64,
+        cost: u64,
+    ) -> Result<u64, RequestError> {
         let mut rest = cost;
         let mut stored = true;
         let mut step = |rule: &Rule, state| {

@@ -1,9 +1,10 @@
-//! The fast cases of [`Table::slow`]: each decides as that function would, by fewer instructions, or leaves the request
-//! to the next one.
+//! The fast cases of [`Table::slow`]: each decides as that function would, by fewer instructions,
+//! or leaves the request to the next one.
 //!
-//! The functions stand in the order of their calls. [`Table::decide`] is inlined into its caller and decides the
-//! common case completely: a key of up to 16 bytes in one of its first two buckets, under a token bucket, in a slot
-//! that no other call changes meanwhile. Rare cases are tail calls out of line, so no register is spilled.
+//! The functions stand in the order of their calls. [`Table::decide`] is inlined into its caller
+//! and decides the common case completely: a key of up to 16 bytes in one of its first two buckets,
+//! under a token bucket, in a slot that no other call changes meanwhile. Rare cases are tail calls
+//! out of line, so no register is spilled.
 //!
 //! | function | the case of [`Table::slow`] | who decides the others |
 //! |---|---|---|
@@ -80,10 +81,17 @@ pub(super) struct Lookup<'a> {
 pub(super) const SHORT: usize = 16;
 
 impl Table {
-    /// Decides on one request at `now`, or at the table's time, and gives an answer of the caller's type.
+    /// Decides on one request at `now`, or at the table's time, and gives an answer of the caller's
+    /// type.
     #[doc(hidden)]
     #[inline(always)]
-    pub fn decide<A: Answer>(&self, policy: PolicyId, key: &[u8], now: Option<u64>, cost: u64) -> A {
+    pub fn decide<A: Answer>(
+        &self,
+        policy: PolicyId,
+        key: &[u8],
+        now: Option<u64>,
+        cost: u64,
+    ) -> A {
         if self.hot.is_some() {
             return match now {
                 _ if A::IS_FULL => A::of(self.decide_hot_in_full(policy, key, now, cost)),
@@ -99,8 +107,15 @@ impl Table {
     }
 
     #[inline(always)]
-    fn decide_when<A: Answer, W: When>(&self, policy: PolicyId, key: &[u8], when: W, cost: u64) -> A {
-        // Combinators would be calls when the compiler optimizes for size, with their arguments in memory.
+    fn decide_when<A: Answer, W: When>(
+        &self,
+        policy: PolicyId,
+        key: &[u8],
+        when: W,
+        cost: u64,
+    ) -> A {
+        // Combinators would be calls when the compiler optimizes for size, with their arguments in
+        // memory.
         let Some((version, _)) = self.policies.current_compiled(policy) else {
             return self.decide_rare(policy, key, when, cost);
         };
@@ -140,9 +155,9 @@ impl Table {
         self.step(&lookup, now, cost, Some(line), |verdict| line.count(verdict))
     }
 
-    /// Finds a key in its first two buckets, steps its state, and calls `count` with the verdict. In a rare case
-    /// another function decides, and that function counts the decision, on the thread's own `line` if the caller has
-    /// it.
+    /// Finds a key in its first two buckets, steps its state, and calls `count` with the verdict.
+    /// In a rare case another function decides, and that function counts the decision, on the
+    /// thread's own `line` if the caller has it.
     #[inline(always)]
     pub(super) fn step<A: Answer>(
         &self,
@@ -171,18 +186,37 @@ impl Table {
         A::of_step(&version.rule, verdict, next.unwrap_or(state), now, cost)
     }
 
-    /// A request whose key needs more than a short hash before the probe. The arguments fit the registers, so the
-    /// common case spills none.
+    /// A request whose key needs more than a short hash before the probe. The arguments fit the
+    /// registers, so the common case spills none.
     #[inline(never)]
-    pub(super) fn decide_rare<A: Answer, W: When>(&self, policy: PolicyId, key: &[u8], when: W, cost: u64) -> A {
+    pub(super) fn decide_rare<A: Answer, W: When>(
+        &self,
+        policy: PolicyId,
+        key: &[u8],
+        when: W,
+        cost: u64,
+    ) -> A {
         self.decide_rare_at(policy, key, when.given(), cost)
     }
 
     /// [`Table::decide_rare`], compiled once for all kinds of time.
     #[inline(never)]
-    pub(super) fn decide_rare_at<A: Answer>(&self, policy: PolicyId, key: &[u8], now: Option<u64>, cost: u64) -> A {
-        if let (Some((version, _)), false) = (self.policies.current_compiled(policy), key.is_empty()) {
-            return self.decide_hashed(version, self.hash_out_of_line(key) ^ version.salt, now, cost);
+    pub(super) fn decide_rare_at<A: Answer>(
+        &self,
+        policy: PolicyId,
+        key: &[u8],
+        now: Option<u64>,
+        cost: u64,
+    ) -> A {
+        if let (Some((version, _)), false) =
+            (self.policies.current_compiled(policy), key.is_empty())
+        {
+            return self.decide_hashed(
+                version,
+                self.hash_out_of_line(key) ^ version.salt,
+                now,
+                cost,
+            );
         }
         let mut scratch = Scratch::new();
         match self.prepare(policy, key, &mut scratch) {
@@ -198,9 +232,16 @@ impl Table {
         }
     }
 
-    /// [`Table::decide_counted`], out of line, for all rare callers. The thread claims counters if it has none.
+    /// [`Table::decide_counted`], out of line, for all rare callers. The thread claims counters if
+    /// it has none.
     #[inline(never)]
-    pub(super) fn decide_hashed<A: Answer>(&self, version: &Version, hash: u64, now: Option<u64>, cost: u64) -> A {
+    pub(super) fn decide_hashed<A: Answer>(
+        &self,
+        version: &Version,
+        hash: u64,
+        now: Option<u64>,
+        cost: u64,
+    ) -> A {
         match self.policies.memory.line_or_claim(version.number) {
             Some(line) => self.decide_counted(version, hash, line, now, cost),
             None => {
@@ -211,8 +252,8 @@ impl Table {
         }
     }
 
-    /// A request that must call a function to read the clock. Its arguments are the key word and the second bucket
-    /// instead of the hash, because the caller has those in registers.
+    /// A request that must call a function to read the clock. Its arguments are the key word and
+    /// the second bucket instead of the hash, because the caller has those in registers.
     #[inline(never)]
     fn decide_late<A: Answer>(&self, version: &Version, key: u64, second: &Bucket, cost: u64) -> A {
         self.decide_hashed(version, self.slots.hash_of_key(key, second), Some(self.now()), cost)
@@ -220,13 +261,23 @@ impl Table {
 
     /// A request whose key is not in its first two buckets: the key is new, or in its spare bucket.
     #[inline(never)]
-    pub(super) fn miss<A: Answer>(&self, version: &Version, key: u64, second: &Bucket, now: u64, cost: u64) -> A {
+    pub(super) fn miss<A: Answer>(
+        &self,
+        version: &Version,
+        key: u64,
+        second: &Bucket,
+        now: u64,
+        cost: u64,
+    ) -> A {
         let candidates = self.slots.candidates_of_key(key, second);
-        // The insertion probes the spare bucket, too, so it comes before the probe for a known key. In a flood of new
-        // keys this order lets the processor load the next key's cache lines while it waits for this key's.
+        // The insertion probes the spare bucket, too, so it comes before the probe for a known key.
+        // In a flood of new keys this order lets the processor load the next key's cache lines
+        // while it waits for this key's.
         if let Some(Some(fresh)) = version.plain.step(0, now, cost) {
             let expired = |state| version.plain.expired_before(state, now);
-            if let Some(event) = protocol::insert_among_own(&candidates, key, fresh, version.plain.gap(), expired) {
+            if let Some(event) =
+                protocol::insert_among_own(&candidates, key, fresh, version.plain.gap(), expired)
+            {
                 let counter = match event {
                     Event::Inserted => LineCounter::Inserted,
                     _ => LineCounter::Reclaimed,
@@ -241,10 +292,17 @@ impl Table {
         }
     }
 
-    /// One try to take one permit under a list of two policies. Its arguments fit the registers, so it has the
-    /// thread's `line` instead of the cost.
+    /// One try to take one permit under a list of two policies. Its arguments fit the registers, so
+    /// it has the thread's `line` instead of the cost.
     #[inline(never)]
-    fn step_pair<A: Answer>(&self, version: &Version, key: u64, slot: &Slot, now: u64, line: Option<&Line>) -> A {
+    fn step_pair<A: Answer>(
+        &self,
+        version: &Version,
+        key: u64,
+        slot: &Slot,
+        now: u64,
+        line: Option<&Line>,
+    ) -> A {
         let state = slot.state();
         let (Some(pair), Some(line)) = (version.rule.pair(), line) else {
             return self.step_slow(version, key, slot, now, 1);
@@ -268,7 +326,14 @@ impl Table {
 
     /// [`Table::step_pair`] of a key whose fast bucket may be full.
     #[inline(never)]
-    fn start_pair<A: Answer>(&self, version: &Version, key: u64, slot: &Slot, now: u64, line: &Line) -> A {
+    fn start_pair<A: Answer>(
+        &self,
+        version: &Version,
+        key: u64,
+        slot: &Slot,
+        now: u64,
+        line: &Line,
+    ) -> A {
         let state = slot.state();
         match version.rule.pair().map(|pair| pair.start_one(state, now)) {
             Some(Usual::Admitted(next)) if slot.commit(key, state, Some(next)) => {
@@ -279,9 +344,17 @@ impl Table {
         }
     }
 
-    /// One try of a step under any one-word algorithm, for a key that the caller has found in `slot`.
+    /// One try of a step under any one-word algorithm, for a key that the caller has found in
+    /// `slot`.
     #[inline(never)]
-    fn step_slow<A: Answer>(&self, version: &Version, key: u64, slot: &Slot, now: u64, cost: u64) -> A {
+    fn step_slow<A: Answer>(
+        &self,
+        version: &Version,
+        key: u64,
+        slot: &Slot,
+        now: u64,
+        cost: u64,
+    ) -> A {
         if version.multi_word.is_none() {
             let state = slot.state();
             let Step { verdict, next } = version.rule.step(state, now, cost);
@@ -307,8 +380,8 @@ impl Table {
         Lookup { version, first, second, key: version.key | tag(hash) }
     }
 
-    /// The hash of a key under the table's seed. It uses rapidhash's second mixing step, because without it some bits
-    /// are visibly uneven for sequences of addresses.
+    /// The hash of a key under the table's seed. It uses rapidhash's second mixing step, because
+    /// without it some bits are visibly uneven for sequences of addresses.
     #[inline(always)]
     pub(in crate::table) fn hash_bytes(&self, key: &[u8]) -> u64 {
         if key.len() > SHORT {

@@ -18,13 +18,13 @@ enum Leave<'a> {
 }
 
 impl Table {
-    /// [`Table::check`] of a request that passes only if the key has at least `reserve` permits left after it
-    /// ([`Limiter::check_leaving`](crate::Limiter::check_leaving)). Credit that threads have of a hot key counts as
-    /// taken.
+    /// [`Table::check`] of a request that passes only if the key has at least `reserve` permits
+    /// left after it ([`Limiter::check_leaving`](crate::Limiter::check_leaving)). Credit that
+    /// threads have of a hot key counts as taken.
     ///
     /// # Errors
-    /// Those of [`Table::try_check`], and [`PolicyError::OptionMismatch`] as the [`RequestError::Policy`] for policies
-    /// that cannot keep a reserve.
+    /// Those of [`Table::try_check`], and [`PolicyError::OptionMismatch`] as the
+    /// [`RequestError::Policy`] for policies that cannot keep a reserve.
     pub fn check_leaving(
         &self,
         policy: PolicyId,
@@ -47,18 +47,29 @@ impl Table {
         cost: u64,
         reserve: u64,
     ) -> Result<Decision, RequestError> {
-        self.counted_of(policy, key, now, self.take_leaving(policy, key, now, cost, Leave::Permits(reserve)))
+        self.counted_of(
+            policy,
+            key,
+            now,
+            self.take_leaving(policy, key, now, cost, Leave::Permits(reserve)),
+        )
     }
 
-    /// [`Table::check`] of a request of a class of the policy, given by its name, or by its number: "1" for the first
-    /// one ([`Limiter::check_class`](crate::Limiter::check_class)). A key with an override has the override's
-    /// classes. Credit that threads have of a hot key counts as taken, except for a class without a reserve, which
-    /// spends it.
+    /// [`Table::check`] of a request of a class of the policy, given by its name, or by its number:
+    /// "1" for the first one ([`Limiter::check_class`](crate::Limiter::check_class)). A key with an
+    /// override has the override's classes. Credit that threads have of a hot key counts as taken,
+    /// except for a class without a reserve, which spends it.
     ///
     /// # Errors
-    /// Those of [`Table::try_check`], and [`PolicyError::NoSuchClass`] as the [`RequestError::Policy`]. Nothing has
-    /// been charged.
-    pub fn check_class(&self, policy: PolicyId, key: &[u8], cost: u64, class: &str) -> Result<Decision, RequestError> {
+    /// Those of [`Table::try_check`], and [`PolicyError::NoSuchClass`] as the
+    /// [`RequestError::Policy`]. Nothing has been charged.
+    pub fn check_class(
+        &self,
+        policy: PolicyId,
+        key: &[u8],
+        cost: u64,
+        class: &str,
+    ) -> Result<Decision, RequestError> {
         self.check_class_at(policy, key, self.now(), cost, class.as_bytes())
     }
 
@@ -74,11 +85,22 @@ impl Table {
         cost: u64,
         class: &[u8],
     ) -> Result<Decision, RequestError> {
-        self.counted_of(policy, key, now, self.take_leaving(policy, key, now, cost, Leave::Class(class)))
+        self.counted_of(
+            policy,
+            key,
+            now,
+            self.take_leaving(policy, key, now, cost, Leave::Class(class)),
+        )
     }
 
-    /// The permits that a request of a class leaves. 0 if the table decides without the key's policy.
-    pub(super) fn reserve_of(&self, policy: PolicyId, key: &[u8], class: &[u8]) -> Result<u64, RequestError> {
+    /// The permits that a request of a class leaves. 0 if the table decides without the key's
+    /// policy.
+    pub(super) fn reserve_of(
+        &self,
+        policy: PolicyId,
+        key: &[u8],
+        class: &[u8],
+    ) -> Result<u64, RequestError> {
         let mut scratch = Scratch::new();
         match self.prepare(policy, key, &mut scratch) {
             Ok((version, _)) => Leave::Class(class).of(version),
@@ -108,7 +130,8 @@ impl Table {
         reserve: u64,
     ) -> Result<Decision, RequestError> {
         let decision = self.try_peek(policy, key, Some(now), needed(cost, reserve))?;
-        let without = || self.try_peek(policy, key, Some(now), cost).is_ok_and(|plain| plain.is_allowed());
+        let without =
+            || self.try_peek(policy, key, Some(now), cost).is_ok_and(|plain| plain.is_allowed());
         Ok(if_reserved(decision, !decision.is_allowed() && without()))
     }
 
@@ -134,13 +157,15 @@ impl Table {
             }
         }
         let mut reserved = false;
-        let decision = self.decide_by(version, hash, now, needed(cost, reserve), &mut |rule, state| {
-            let step = step_leaving(rule, state, now, cost, reserve);
-            // The step is out of line, so that it is compiled once for all slow paths.
-            reserved = step.verdict != Verdict::Allowed
-                && rule.step_out_of_line(step.next.unwrap_or(state), now, cost).verdict == Verdict::Allowed;
-            step
-        })?;
+        let decision =
+            self.decide_by(version, hash, now, needed(cost, reserve), &mut |rule, state| {
+                let step = step_leaving(rule, state, now, cost, reserve);
+                // The step is out of line, so that it is compiled once for all slow paths.
+                reserved = step.verdict != Verdict::Allowed
+                    && rule.step_out_of_line(step.next.unwrap_or(state), now, cost).verdict
+                        == Verdict::Allowed;
+                step
+            })?;
         Ok(if_reserved(decision, reserved))
     }
 
@@ -166,7 +191,9 @@ impl Leave<'_> {
                 Some(reserve) => return Ok(reserve),
                 None => PolicyError::NoSuchClass,
             },
-            Leave::Permits(reserve) if version.multi_word.is_none() && version.rule.keeps_reserves() => {
+            Leave::Permits(reserve)
+                if version.multi_word.is_none() && version.rule.keeps_reserves() =>
+            {
                 return Ok(reserve)
             }
             Leave::Permits(_) => PolicyError::OptionMismatch,

@@ -1,8 +1,9 @@
 //! How one request is decided.
 //!
-//! [`Table::slow`] is the specification: it decides any request by the protocol of [`super::slots::protocol`], under
-//! any algorithm, for a key in any state. [`fast`] has the cases that most requests are, each as the specification
-//! decides it. The other files have the other calls: batches, several limits, bookings, receipts.
+//! [`Table::slow`] is the specification: it decides any request by the protocol of
+//! [`super::slots::protocol`], under any algorithm, for a key in any state. [`fast`] has the cases
+//! that most requests are, each as the specification decides it. The other files have the other
+//! calls: batches, several limits, bookings, receipts.
 
 pub(super) mod answer;
 pub(super) mod batch;
@@ -39,8 +40,8 @@ use answer::{closed, describe, full, uncharged, Answer};
 use hot_keys::HotKeys;
 use rapidhash::v3::RapidSecrets;
 
-/// Keyed limits in shared memory. Any number of threads and processes may make calls at once. No call waits for
-/// another or allocates, unless its documentation says so.
+/// Keyed limits in shared memory. Any number of threads and processes may make calls at once. No
+/// call waits for another or allocates, unless its documentation says so.
 #[derive(Debug)]
 pub struct Table {
     pub(super) policies: Policies,
@@ -51,8 +52,8 @@ pub struct Table {
     /// Nanoseconds that are added to the clock, modulo 2^64.
     pub(super) offset: u64,
     pub(super) secrets: RapidSecrets,
-    /// The callers of this object that are asleep in [`Table::wait_until`]. On the heap, because a table is moved
-    /// while it is made.
+    /// The callers of this object that are asleep in [`Table::wait_until`]. On the heap, because a
+    /// table is moved while it is made.
     pub(super) waiting: Box<Lines<LISTS>>,
     /// The credit of this process's threads, if the table has hot keys.
     pub(super) hot: Option<HotKeys>,
@@ -67,7 +68,8 @@ pub enum Missing {
     Deny = 0,
     /// The table admits the request and charges no key.
     Allow = 1,
-    /// The call returns [`RequestError::MissingKey`]. A call that returns no errors refuses the request.
+    /// The call returns [`RequestError::MissingKey`]. A call that returns no errors refuses the
+    /// request.
     Report = 2,
 }
 
@@ -77,7 +79,13 @@ const LISTS: usize = 64;
 impl Table {
     /// Any request, by the protocol. It counts the decision.
     #[inline(never)]
-    fn slow(&self, version: &Version, hash: u64, now: u64, cost: u64) -> Result<Decision, RequestError> {
+    fn slow(
+        &self,
+        version: &Version,
+        hash: u64,
+        now: u64,
+        cost: u64,
+    ) -> Result<Decision, RequestError> {
         let decision = self.slow_uncounted(version, hash, now, cost)?;
         self.policies.memory.count_with_reason(version.number, decision.verdict, decision.reason);
         Ok(decision)
@@ -85,11 +93,21 @@ impl Table {
 
     /// Any request, by the protocol. The caller counts the decision.
     #[inline]
-    fn slow_uncounted(&self, version: &Version, hash: u64, now: u64, cost: u64) -> Result<Decision, RequestError> {
+    fn slow_uncounted(
+        &self,
+        version: &Version,
+        hash: u64,
+        now: u64,
+        cost: u64,
+    ) -> Result<Decision, RequestError> {
         if self.policies.memory.fixed.side != 0 {
-            return Ok(self.decide_multi_word(version, hash, now, multi_word::Op::Check(cost))?.decision);
+            return Ok(self
+                .decide_multi_word(version, hash, now, multi_word::Op::Check(cost))?
+                .decision);
         }
-        self.decide_by(version, hash, now, cost, &mut |rule, state| rule.step_out_of_line(state, now, cost))
+        self.decide_by(version, hash, now, cost, &mut |rule, state| {
+            rule.step_out_of_line(state, now, cost)
+        })
     }
 
     /// A request by the protocol that `step` decides. A refusal's wait is that of `cost`.
@@ -115,8 +133,9 @@ impl Table {
         Ok(decision)
     }
 
-    /// Makes a request by the protocol, and calls `finish` with the rule that decided and the outcome. If another
-    /// call changes the policy meanwhile, it makes the request under the new one.
+    /// Makes a request by the protocol, and calls `finish` with the rule that decided and the
+    /// outcome. If another call changes the policy meanwhile, it makes the request under the new
+    /// one.
     #[inline(never)]
     fn request(
         &self,
@@ -130,11 +149,17 @@ impl Table {
         let candidates = self.slots.candidates(hash);
         for round in 0..ROUNDS {
             let mut scratch = Scratch::new();
-            let version = if round == 0 { version } else { self.policies.current(policy, hash, &mut scratch)? };
+            let version = if round == 0 {
+                version
+            } else {
+                self.policies.current(policy, hash, &mut scratch)?
+            };
             let states = UnderVersion { policies: &self.policies, version };
             let step = |state| step(&version.rule, state);
             let key = version.key | candidates.tag;
-            if let Ok(outcome) = protocol::request(&states, &candidates, key, now, self.on_full, step) {
+            if let Ok(outcome) =
+                protocol::request(&states, &candidates, key, now, self.on_full, step)
+            {
                 if outcome.event != Event::Known || outcome.retries != 0 {
                     self.policies.count_event(outcome.event, outcome.retries);
                 }
@@ -145,8 +170,8 @@ impl Table {
         Err(RequestError::Corrupt)
     }
 
-    /// The current version of a key's policy and the key's hash. For an empty or an exempt key: the decision, which
-    /// needs no probe.
+    /// The current version of a key's policy and the key's hash. For an empty or an exempt key: the
+    /// decision, which needs no probe.
     #[inline(never)]
     fn prepare<'s, 't: 's>(
         &'t self,
@@ -170,9 +195,17 @@ impl Table {
     }
 
     /// Counts a decision that no other call has counted, such as that on an empty or an exempt key.
-    fn counted(&self, policy: PolicyId, decided: Result<Decision, RequestError>) -> Result<Decision, RequestError> {
+    fn counted(
+        &self,
+        policy: PolicyId,
+        decided: Result<Decision, RequestError>,
+    ) -> Result<Decision, RequestError> {
         if let Ok(decision) = &decided {
-            self.policies.memory.count_with_reason(policy.number(), decision.verdict, decision.reason);
+            self.policies.memory.count_with_reason(
+                policy.number(),
+                decision.verdict,
+                decision.reason,
+            );
         }
         decided
     }

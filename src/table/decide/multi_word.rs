@@ -61,7 +61,8 @@ impl Table {
     ) -> Option<Decided> {
         let fresh = policy.fresh(now, op);
         // A request that charges nothing takes no slot.
-        let charges = matches!(op, Op::Check(1..) | Op::TakeUpTo(1..)) && fresh.decision.is_allowed();
+        let charges =
+            matches!(op, Op::Check(1..) | Op::TakeUpTo(1..)) && fresh.decision.is_allowed();
         let wants = charges || matches!(op, Op::Peek(1..)) && fresh.decision.is_allowed();
         let head = Owner::of_new_key(first.slot, (first.pair.key, first.pair.state), key);
         let side = self.side(first.slot);
@@ -106,9 +107,17 @@ impl Table {
         Some(decided)
     }
 
-    /// Gives the slot of a key with a debt to the new key, and admits the new key. If the slot has fewer permits left
-    /// than the request costs, it is charged for all of them, so the new key gets no more than from a fresh slot.
-    fn evict(&self, policy: &MultiWord, head: &Owner<'_, Slot>, side: &[AtomicU64], now: u64, op: Op) -> Option<()> {
+    /// Gives the slot of a key with a debt to the new key, and admits the new key. If the slot has
+    /// fewer permits left than the request costs, it is charged for all of them, so the new key
+    /// gets no more than from a fresh slot.
+    fn evict(
+        &self,
+        policy: &MultiWord,
+        head: &Owner<'_, Slot>,
+        side: &[AtomicU64],
+        now: u64,
+        op: Op,
+    ) -> Option<()> {
         let admitted = policy.apply(head, side, now, op)?;
         let short = match op {
             Op::Check(_) => !admitted.decision.is_allowed(),

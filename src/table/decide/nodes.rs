@@ -1,5 +1,6 @@
-//! Nodes of a hierarchy as keys of a table. A permit of their policy is a nanosecond, so a charge of any length is a
-//! number of permits. [`crate::hierarchy`] decides which nodes a request charges, and how much.
+//! Nodes of a hierarchy as keys of a table. A permit of their policy is a nanosecond, so a charge
+//! of any length is a number of permits. [`crate::hierarchy`] decides which nodes a request
+//! charges, and how much.
 
 use super::Table;
 use crate::algorithm::{needed, step_leaving, Algorithm, Charge};
@@ -50,9 +51,17 @@ impl Table {
         self.hash_bytes(key)
     }
 
-    /// Counts the decision on a request for a leaf, and records the leaf's key if the request was refused.
+    /// Counts the decision on a request for a leaf, and records the leaf's key if the request was
+    /// refused.
     #[inline]
-    pub(crate) fn count_of_leaf(&self, policy: PolicyId, key: &[u8], now: u64, verdict: Verdict, reason: Reason) {
+    pub(crate) fn count_of_leaf(
+        &self,
+        policy: PolicyId,
+        key: &[u8],
+        now: u64,
+        verdict: Verdict,
+        reason: Reason,
+    ) {
         self.policies.memory.note_time(now);
         self.policies.memory.count_with_reason(policy.number(), verdict, reason);
         if !key.is_empty() {
@@ -109,10 +118,20 @@ impl<'a> TableNodes<'a> {
     }
 
     #[inline(never)]
-    fn charge_slow(&self, hash: u64, now: u64, charge: u64, reserve: u64) -> Result<Option<Decision>, RequestError> {
-        let decision = self.table.decide_by(self.version, hash, now, needed(charge, reserve), &mut |rule, state| {
-            step_leaving(rule, state, now, charge, reserve)
-        })?;
+    fn charge_slow(
+        &self,
+        hash: u64,
+        now: u64,
+        charge: u64,
+        reserve: u64,
+    ) -> Result<Option<Decision>, RequestError> {
+        let decision = self.table.decide_by(
+            self.version,
+            hash,
+            now,
+            needed(charge, reserve),
+            &mut |rule, state| step_leaving(rule, state, now, charge, reserve),
+        )?;
         Ok((!decision.is_allowed()).then_some(decision))
     }
 

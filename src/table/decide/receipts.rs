@@ -10,38 +10,40 @@ use crate::table::policies::compiled::Version;
 use crate::table::policies::local::Scratch;
 use crate::table::policies::PolicyId;
 
-/// The proof of a charge, for [`Table::settle`]. It is plain data: callers may copy and store it, and another process
-/// that has the same table may settle it.
+/// The proof of a charge, for [`Table::settle`]. It is plain data: callers may copy and store it,
+/// and another process that has the same table may settle it.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Receipt {
-    /// The key's hash; the time of the charge; the policy and the estimate; the receipt's number and a checksum of all.
+    /// The key's hash; the time of the charge; the policy and the estimate; the receipt's number
+    /// and a checksum of all.
     words: [u64; 4],
 }
 
 /// How much of an estimate that was too high goes back to the key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Refund {
-    /// The unused permits without those that the key has regained by refill since the charge. The bound of every
-    /// interval holds.
+    /// The unused permits without those that the key has regained by refill since the charge. The
+    /// bound of every interval holds.
     #[default]
     Safe,
-    /// All unused permits, also the regained ones. **Unsafe**: each receipt that stays open while the limit refills a
-    /// burst may let one more burst pass. Use it if admitting too many requests is better than charging a key for the
-    /// time that its requests took.
+    /// All unused permits, also the regained ones. **Unsafe**: each receipt that stays open while
+    /// the limit refills a burst may let one more burst pass. Use it if admitting too many requests
+    /// is better than charging a key for the time that its requests took.
     Full,
 }
 
 /// What [`Table::settle`] did with a receipt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settled {
-    /// Whether this call settled the receipt. If not, an earlier call did or the receipt is too old, and no permits
-    /// went back.
+    /// Whether this call settled the receipt. If not, an earlier call did or the receipt is too
+    /// old, and no permits went back.
     pub first: bool,
-    /// The number of whole permits that went back to the key. A part of one more may have gone back, too.
+    /// The number of whole permits that went back to the key. A part of one more may have gone
+    /// back, too.
     pub given_back: u64,
-    /// The number of permits above the estimate that could not be charged, because the key's debt is as high as its
-    /// state can hold.
+    /// The number of permits above the estimate that could not be charged, because the key's debt
+    /// is as high as its state can hold.
     pub rest: u64,
 }
 
@@ -66,8 +68,8 @@ impl Receipt {
 }
 
 impl Table {
-    /// Takes `estimate` permits, and returns a receipt if the request is admitted. When the real cost is known,
-    /// [`Table::settle`] gives unused permits back or charges the missing ones.
+    /// Takes `estimate` permits, and returns a receipt if the request is admitted. When the real
+    /// cost is known, [`Table::settle`] gives unused permits back or charges the missing ones.
     ///
     /// ```
     /// use tollbar::table::{Options, PolicyId, Refund, Table};
@@ -86,7 +88,8 @@ impl Table {
     /// A table can settle its last 8,184 receipts. An older receipt stays charged at its estimate.
     ///
     /// # Errors
-    /// Those of [`Table::try_check`]; [`RequestError::Receipt`] for an estimate above 2^56 - 1. Nothing has been taken.
+    /// Those of [`Table::try_check`]; [`RequestError::Receipt`] for an estimate above 2^56 - 1.
+    /// Nothing has been taken.
     pub fn take(
         &self,
         policy: PolicyId,
@@ -116,7 +119,10 @@ impl Table {
             Err(decided) => {
                 let decision = self.counted(policy, decided)?;
                 // No key was charged, so there is nothing to settle.
-                return Ok((decision, decision.is_allowed().then(|| self.receipt(0, policy, now, 0, 0))));
+                return Ok((
+                    decision,
+                    decision.is_allowed().then(|| self.receipt(0, policy, now, 0, 0)),
+                ));
             }
         };
         self.policies.memory.note_time(now);
@@ -124,32 +130,47 @@ impl Table {
         self.policies.memory.count_with_reason(version.number, decision.verdict, decision.reason);
         self.note_refusal(decision.verdict, policy, key, Some(now));
         let charged = if decision.reason == Reason::TableFull { 0 } else { estimate };
-        Ok((decision, decision.is_allowed().then(|| self.open_receipt(version, hash, now, charged))))
+        Ok((
+            decision,
+            decision.is_allowed().then(|| self.open_receipt(version, hash, now, charged)),
+        ))
     }
 
-    /// Settles a receipt at the real cost. If the cost is below the estimate, the unused permits go back to the key,
-    /// without those that the key has regained by refill since the charge. If the cost is above the estimate, the
-    /// difference is charged as a debt ([`Table::charge`]).
+    /// Settles a receipt at the real cost. If the cost is below the estimate, the unused permits go
+    /// back to the key, without those that the key has regained by refill since the charge. If the
+    /// cost is above the estimate, the difference is charged as a debt ([`Table::charge`]).
     ///
-    /// Only the first call settles a receipt, whichever copy it has. A second call gives nothing back to the key, and
-    /// charges a cost above the estimate again. So a caller that is unsure and repeats a call may lose permits and
-    /// never gains any. The same holds for a receipt that is too old.
+    /// Only the first call settles a receipt, whichever copy it has. A second call gives nothing
+    /// back to the key, and charges a cost above the estimate again. So a caller that is unsure and
+    /// repeats a call may lose permits and never gains any. The same holds for a receipt that is
+    /// too old.
     ///
-    /// In every interval of length t, requests use at most `burst + rate · t` permits, plus the costs above estimates
-    /// of the receipts that were open at one time.
+    /// In every interval of length t, requests use at most `burst + rate · t` permits, plus the
+    /// costs above estimates of the receipts that were open at one time.
     ///
     /// # Errors
     /// [`RequestError::Receipt`] if the receipt is not one of this table. Nothing has changed.
-    pub fn settle(&self, receipt: &Receipt, cost: u64, refund: Refund) -> Result<Settled, RequestError> {
+    pub fn settle(
+        &self,
+        receipt: &Receipt,
+        cost: u64,
+        refund: Refund,
+    ) -> Result<Settled, RequestError> {
         self.settle_when(receipt, cost, refund, &|| self.now())
     }
 
-    /// [`Table::settle`] at the caller's time, which must not be earlier than that of any call for this key that has
-    /// returned.
+    /// [`Table::settle`] at the caller's time, which must not be earlier than that of any call for
+    /// this key that has returned.
     ///
     /// # Errors
     /// Those of [`Table::settle`].
-    pub fn settle_at(&self, receipt: &Receipt, now: u64, cost: u64, refund: Refund) -> Result<Settled, RequestError> {
+    pub fn settle_at(
+        &self,
+        receipt: &Receipt,
+        now: u64,
+        cost: u64,
+        refund: Refund,
+    ) -> Result<Settled, RequestError> {
         self.settle_when(receipt, cost, refund, &|| now)
     }
 
@@ -184,7 +205,14 @@ impl Table {
             Refund::Full => now(),
         };
         let given_back = match first {
-            true => self.give_back_under(version, stamp, hash, Charge { at, cost: estimate }, estimate - cost, now)?,
+            true => self.give_back_under(
+                version,
+                stamp,
+                hash,
+                Charge { at, cost: estimate },
+                estimate - cost,
+                now,
+            )?,
             false => 0,
         };
         Ok(Settled { first, given_back, rest: 0 })
@@ -198,13 +226,14 @@ impl Table {
 
     fn receipt(&self, hash: u64, policy: PolicyId, at: u64, cost: u64, number: u32) -> Receipt {
         let words = [hash, at, u64::from(policy.number()) << 56 | cost, u64::from(number)];
-        let check = fold(&[self.policies.memory.fixed.seed, words[0], words[1], words[2], words[3]]);
+        let check =
+            fold(&[self.policies.memory.fixed.seed, words[0], words[1], words[2], words[3]]);
         Receipt { words: [words[0], words[1], words[2], words[3] | check << 32] }
     }
 }
 
-/// The checksum that distinguishes an open receipt from others with the same place: of its key, its time and its
-/// version's stamp.
+/// The checksum that distinguishes an open receipt from others with the same place: of its key, its
+/// time and its version's stamp.
 fn check_of(stamp: u64, hash: u64, at: u64) -> u64 {
     fold(&[hash, at, stamp])
 }

@@ -8,9 +8,15 @@ use crate::table::policies::PolicyId;
 impl Table {
     /// Records the key of a request, if the request was refused and the table records refusals.
     #[inline]
-    pub(super) fn note_refusal(&self, verdict: Verdict, policy: PolicyId, key: &[u8], now: Option<u64>) {
-        let is_recorded =
-            verdict != Verdict::Allowed && self.policies.memory.header().special.read().records_refusals();
+    pub(super) fn note_refusal(
+        &self,
+        verdict: Verdict,
+        policy: PolicyId,
+        key: &[u8],
+        now: Option<u64>,
+    ) {
+        let is_recorded = verdict != Verdict::Allowed
+            && self.policies.memory.header().special.read().records_refusals();
         if is_recorded && !key.is_empty() {
             self.record_refused(policy, key, now);
         }

@@ -1,5 +1,5 @@
-//! A key as one limit of several: a preparation, which writes nothing, and the charge that it prepares.
-//! [`crate::take_many`] decides over several limits and counts the decision.
+//! A key as one limit of several: a preparation, which writes nothing, and the charge that it
+//! prepares. [`crate::take_many`] decides over several limits and counts the decision.
 
 use super::answer::describe;
 use super::fast::SHORT;
@@ -31,8 +31,8 @@ pub(crate) struct Prepared<'a> {
     known: Option<(&'a Version, Found<'a>)>,
 }
 
-/// The policy of a request, for the calls of [`crate::take_many::take_many`]'s common case: two known keys of one
-/// table.
+/// The policy of a request, for the calls of [`crate::take_many::take_many`]'s common case: two
+/// known keys of one table.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct Under<'a>(&'a Version);
@@ -46,12 +46,18 @@ impl Table {
         Some(Under(version))
     }
 
-    /// Looks for a short key, and returns it if the policy admits its request. `None`: the general call must decide.
-    /// The caller calls it in a loop over its keys, because two copies in one function need more registers than there
-    /// are.
+    /// Looks for a short key, and returns it if the policy admits its request. `None`: the general
+    /// call must decide. The caller calls it in a loop over its keys, because two copies in one
+    /// function need more registers than there are.
     #[doc(hidden)]
     #[inline(always)]
-    pub fn find<'a>(&'a self, under: Under<'a>, key: &[u8], now: u64, cost: u64) -> Option<Found<'a>> {
+    pub fn find<'a>(
+        &'a self,
+        under: Under<'a>,
+        key: &[u8],
+        now: u64,
+        cost: u64,
+    ) -> Option<Found<'a>> {
         if key.len().wrapping_sub(1) >= SHORT {
             return None;
         }
@@ -62,8 +68,8 @@ impl Table {
         Some(Found { slot, key: lookup.key, state, next })
     }
 
-    /// Charges two keys under one policy, if no other call has changed their slots. False: nothing has been charged,
-    /// and the general call must decide.
+    /// Charges two keys under one policy, if no other call has changed their slots. False: nothing
+    /// has been charged, and the general call must decide.
     #[doc(hidden)]
     #[inline(always)]
     pub fn take_both(&self, one: &Asked<'_>, other: &Asked<'_>, when: Time) -> bool {
@@ -86,7 +92,8 @@ impl Table {
     #[doc(hidden)]
     #[inline(never)]
     pub fn take_under_two(&self, one: &Asked<'_>, other: &Asked<'_>, when: Time) -> bool {
-        let rank = |asked: &Asked<'_>| (self.refill(asked.under.0), asked.found.key << VERSION_BITS);
+        let rank =
+            |asked: &Asked<'_>| (self.refill(asked.under.0), asked.found.key << VERSION_BITS);
         let (first, last) = if rank(one) <= rank(other) { (one, other) } else { (other, one) };
         if !first.charge_beside(last) || !(last.found.charge() || self.undo(first, when)) {
             return false;
@@ -97,8 +104,8 @@ impl Table {
         true
     }
 
-    /// Gives back the charge of one key, because the other key's failed. The result is always false, and the caller
-    /// returns it.
+    /// Gives back the charge of one key, because the other key's failed. The result is always
+    /// false, and the caller returns it.
     #[inline(always)]
     fn undo(&self, asked: &Asked<'_>, when: Time) -> bool {
         self.undo_found(asked.under, asked.found, when, *asked.cost)
@@ -114,7 +121,8 @@ impl Table {
         false
     }
 
-    /// The nanoseconds of one permit's refill, or `u64::MAX` if keys under the version take no permits back.
+    /// The nanoseconds of one permit's refill, or `u64::MAX` if keys under the version take no
+    /// permits back.
     #[inline]
     fn refill(&self, version: &Version) -> u64 {
         match self.policies.memory.has_credit(version.number) {
@@ -141,12 +149,13 @@ pub struct Asked<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct Time {
     pub now: u64,
-    /// Whether the caller gave the time. Otherwise it is the table's clock, which a give-back reads again.
+    /// Whether the caller gave the time. Otherwise it is the table's clock, which a give-back reads
+    /// again.
     pub given: bool,
 }
 
-/// A known key under a plain token bucket that admits a request: a slot that held `key` and `state`, and the state
-/// after the charge.
+/// A known key under a plain token bucket that admits a request: a slot that held `key` and
+/// `state`, and the state after the charge.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct Found<'a> {
@@ -157,7 +166,8 @@ pub struct Found<'a> {
 }
 
 impl Asked<'_> {
-    /// Charges the key. False also if both requests are for one key: then the general call adds their costs.
+    /// Charges the key. False also if both requests are for one key: then the general call adds
+    /// their costs.
     #[inline(always)]
     fn charge_beside(&self, other: &Asked<'_>) -> bool {
         !core::ptr::eq(self.found.slot, other.found.slot) && self.found.charge()
@@ -176,11 +186,14 @@ impl<'a> KeyLimit<'a> {
     /// The verdict that a request for `cost` would get at `now`. It changes nothing.
     #[inline(never)]
     pub(crate) fn prepare(&self, now: u64, cost: u64) -> Result<Prepared<'a>, RequestError> {
-        if let (Some((version, _)), false) = (self.table.policies.current_compiled(self.policy), self.key.is_empty()) {
+        if let (Some((version, _)), false) =
+            (self.table.policies.current_compiled(self.policy), self.key.is_empty())
+        {
             let lookup = self.table.lookup(version, self.table.hash_bytes(self.key) ^ version.salt);
             if let Some(slot) = find_in_two(lookup.first, lookup.second, lookup.key) {
                 let state = slot.state();
-                if let Some(Step { verdict: Verdict::Allowed, next: Some(next) }) = version.step_plain(state, now, cost)
+                if let Some(Step { verdict: Verdict::Allowed, next: Some(next) }) =
+                    version.step_plain(state, now, cost)
                 {
                     let found = Found { slot, key: lookup.key, state, next };
                     let (verdict, refill) = (Verdict::Allowed, self.table.refill(version));
@@ -202,15 +215,20 @@ impl<'a> KeyLimit<'a> {
         self.table.try_peek(self.policy, self.key, Some(now), cost)
     }
 
-    /// Charges by one swap the request of `prepare`, if the slot has not changed since. `None`: nothing has been
-    /// charged, and the caller must call [`KeyLimit::charge`].
+    /// Charges by one swap the request of `prepare`, if the slot has not changed since. `None`:
+    /// nothing has been charged, and the caller must call [`KeyLimit::charge`].
     #[inline]
     pub(crate) fn charge_prepared(&self, prepared: &Prepared<'a>, now: u64) -> Option<()> {
         prepared.known?.1.charge().then(|| self.table.policies.memory.note_time(now))
     }
 
     /// The full decision on a request that [`KeyLimit::charge_prepared`] has charged.
-    pub(crate) fn describe_prepared(&self, prepared: &Prepared<'a>, now: u64, cost: u64) -> Option<Decision> {
+    pub(crate) fn describe_prepared(
+        &self,
+        prepared: &Prepared<'a>,
+        now: u64,
+        cost: u64,
+    ) -> Option<Decision> {
         let (version, found) = prepared.known?;
         Some(describe(&version.rule, Verdict::Allowed, found.next, now, cost))
     }
@@ -238,12 +256,22 @@ impl<'a> KeyLimit<'a> {
     }
 
     /// [`KeyLimit::charge`] of a request that leaves permits.
-    pub(crate) fn charge_leaving(&self, now: u64, cost: u64, reserve: u64) -> Result<Decision, RequestError> {
+    pub(crate) fn charge_leaving(
+        &self,
+        now: u64,
+        cost: u64,
+        reserve: u64,
+    ) -> Result<Decision, RequestError> {
         self.table.charge_leaving(self.policy, self.key, now, cost, reserve)
     }
 
     /// [`KeyLimit::peek`] of a request that leaves permits.
-    pub(crate) fn peek_leaving(&self, now: u64, cost: u64, reserve: u64) -> Result<Decision, RequestError> {
+    pub(crate) fn peek_leaving(
+        &self,
+        now: u64,
+        cost: u64,
+        reserve: u64,
+    ) -> Result<Decision, RequestError> {
         self.table.peek_leaving(self.policy, self.key, now, cost, reserve)
     }
 
@@ -280,7 +308,8 @@ impl<'a> KeyLimit<'a> {
         self.table.note_refusal(verdict, self.policy, self.key, Some(now));
     }
 
-    /// Whether this is the same key under the same policy of the same table, maybe through another view of its file.
+    /// Whether this is the same key under the same policy of the same table, maybe through another
+    /// view of its file.
     #[inline]
     pub(crate) fn is(&self, other: &KeyLimit<'_>) -> bool {
         let same_table = || {

@@ -19,8 +19,8 @@ use crate::table::slots::states::{Relation, States};
 use crate::table::Options;
 use alloc::vec::Vec;
 
-/// A call moves a key to another slot and is killed when the key has left its slot: the key owes until that slot's
-/// time, and begins anew then.
+/// A call moves a key to another slot and is killed when the key has left its slot: the key owes
+/// until that slot's time, and begins anew then.
 #[test]
 fn a_key_whose_move_was_killed_keeps_its_debt() {
     const SECOND: u64 = 1_000_000_000;
@@ -31,12 +31,14 @@ fn a_key_whose_move_was_killed_keeps_its_debt() {
         assert_eq!(table.take_up_to_at(PolicyId::FIRST, b"key", NOW, 10), 10);
         let hash = table.hash(PolicyId::FIRST, b"key").expect("a hash");
         let mut scratch = Scratch::new();
-        let version = table.policies.current(PolicyId::FIRST, hash, &mut scratch).expect("a policy");
+        let version =
+            table.policies.current(PolicyId::FIRST, hash, &mut scratch).expect("a policy");
         let candidates = table.slots.candidates(hash);
         let slot = candidates.find(version.key | candidates.tag).expect("the key's slot");
         let pair = slot.pair();
         let expires = table.policies.expires_at(pair);
-        slot.swap(pair, Pair { key: candidates.tag, state: expires }).expect("only this thread swaps");
+        slot.swap(pair, Pair { key: candidates.tag, state: expires })
+            .expect("only this thread swaps");
         (slot, expires)
     };
     let (slot, expires) = kill();
@@ -71,7 +73,13 @@ fn a_key_whose_move_was_killed_keeps_its_debt() {
 /// The probes choose the slot that the protocol chooses, and in a full table they do choose one.
 #[test]
 fn the_protocol_chooses_the_same() {
-    for policy in ["1000/s burst 1", "7/min burst 3", "3/s burst 5 init 2", "10000000000/s burst 100", "1/day"] {
+    for policy in [
+        "1000/s burst 1",
+        "7/min burst 3",
+        "3/s burst 5 init 2",
+        "10000000000/s burst 100",
+        "1/day",
+    ] {
         let policy = policy.parse().expect("a policy");
         let table = Table::private(&Options::new(4096), &[policy, policy]).expect("memory");
         let (mut scratch, mut second) = (Scratch::new(), Scratch::new());
@@ -108,18 +116,29 @@ fn the_protocol_chooses_the_same() {
             let (first, second) = (candidates.first, candidates.second);
             let bits = slot::matches_in_two(first, second, probed);
             assert_eq!(bits, slot::scalar::matches_in_two(first, second, probed));
-            assert!(core::ptr::eq(slot::choose(bits, first, second), slot::scalar::choose(bits, first, second)));
-            assert_eq!(slot::matches(candidates.spare, probed), slot::scalar::matches(candidates.spare, probed));
+            assert!(core::ptr::eq(
+                slot::choose(bits, first, second),
+                slot::scalar::choose(bits, first, second)
+            ));
+            assert_eq!(
+                slot::matches(candidates.spare, probed),
+                slot::scalar::matches(candidates.spare, probed)
+            );
 
             let states = UnderVersion { policies: &table.policies, version };
             let chosen = probe::first_unused(&candidates, key);
             let in_turn = scalar::first_unused(&candidates, key);
             assert_eq!(chosen.map(core::ptr::from_ref), in_turn.map(core::ptr::from_ref));
             if let Some(slot) = chosen {
-                let Ok(Some(Room { first, .. })) = first_to_expire(&states, &candidates, key, 0) else {
+                let Ok(Some(Room { first, .. })) = first_to_expire(&states, &candidates, key, 0)
+                else {
                     panic!("a slot holds the key, and the probe chose a slot")
                 };
-                assert!(core::ptr::eq(first.slot, slot) && first.pair == Pair::EMPTY, "{:?}", first.pair);
+                assert!(
+                    core::ptr::eq(first.slot, slot) && first.pair == Pair::EMPTY,
+                    "{:?}",
+                    first.pair
+                );
                 unused += 1;
             }
             let gap = gcra.grid().units_up(1);
@@ -130,10 +149,16 @@ fn the_protocol_chooses_the_same() {
             // Only plain policies use `lowest_state`.
             if let (Some((slot, state)), true) = (lowest, is_plain) {
                 assert_eq!(plain.gap(), gap);
-                let Ok(Some(Room { first, .. })) = first_to_expire(&states, &candidates, key, 1 << 40) else {
+                let Ok(Some(Room { first, .. })) =
+                    first_to_expire(&states, &candidates, key, 1 << 40)
+                else {
                     panic!("a slot holds the key, and the probe chose a slot")
                 };
-                assert!(core::ptr::eq(first.slot, slot) && first.pair.state == state, "{:?}", first.pair);
+                assert!(
+                    core::ptr::eq(first.slot, slot) && first.pair.state == state,
+                    "{:?}",
+                    first.pair
+                );
                 let expires = gcra.expires_at(state);
                 assert!(!plain.expired_before(state, expires - 1), "{state} under {policy}");
                 assert!(plain.expired_before(state, expires + 8), "{state} under {policy}");
@@ -145,13 +170,16 @@ fn the_protocol_chooses_the_same() {
     }
 }
 
-/// The first booking for a later time than its call sets the policy's bit, and a copy of the keys has the bit, too.
+/// The first booking for a later time than its call sets the policy's bit, and a copy of the keys
+/// has the bit, too.
 #[test]
 fn bookings_ahead_are_noted() {
     let policies = ["10/s burst 1".parse().expect("a policy"); 70];
     let options = Options::new(100).with_seed(7);
     let table = Table::private(&options, &policies).expect("memory");
-    let noted = |table: &Table| -> Vec<u32> { (0..70).filter(|&n| table.policies.memory.has_bookings(n)).collect() };
+    let noted = |table: &Table| -> Vec<u32> {
+        (0..70).filter(|&n| table.policies.memory.has_bookings(n)).collect()
+    };
     let book = |n, until| table.reserve_at(PolicyId::new(n), b"key", 5, 1, until);
     assert!(book(3, u64::MAX).is_ok() && book(66, u64::MAX).is_ok(), "permits of now");
     assert!(book(66, 5).is_err(), "not in time");
@@ -163,12 +191,14 @@ fn bookings_ahead_are_noted() {
     assert_eq!(noted(&copy), [66]);
 }
 
-/// A policy changes between the two steps of a settlement, which closes the receipt and then lowers the key's debt.
-/// By the new, slower rate none of the permits that the old one refilled would count as refilled.
+/// A policy changes between the two steps of a settlement, which closes the receipt and then lowers
+/// the key's debt. By the new, slower rate none of the permits that the old one refilled would
+/// count as refilled.
 #[test]
 fn a_settlement_overtaken_by_a_change_returns_nothing() {
     const SECOND: u64 = 1_000_000_000;
-    let table = Table::private(&Options::new(100), &["100/s burst 20".parse().expect("a policy")]).expect("memory");
+    let table = Table::private(&Options::new(100), &["100/s burst 20".parse().expect("a policy")])
+        .expect("memory");
     let (_, receipt) = table.take_at(PolicyId::FIRST, b"key", SECOND, 20).expect("a take");
     let is_changed = core::cell::Cell::new(false);
     let now = || {
@@ -180,17 +210,19 @@ fn a_settlement_overtaken_by_a_change_returns_nothing() {
         }
         SECOND + SECOND / 10
     };
-    let settled = table.settle_when(&receipt.expect("a receipt"), 0, Refund::Safe, &now).expect("settled");
+    let settled =
+        table.settle_when(&receipt.expect("a receipt"), 0, Refund::Safe, &now).expect("settled");
     assert_eq!((settled.first, settled.given_back), (true, 0));
     assert_eq!(table.peek_at(PolicyId::FIRST, b"key", SECOND + SECOND / 10, 1).remaining, 5);
 }
 
-/// E10: between the read and the swap of one return, another return and a request at a later time bring the state
-/// back. Without turns five permits would pass at one instant.
+/// E10: between the read and the swap of one return, another return and a request at a later time
+/// bring the state back. Without turns five permits would pass at one instant.
 #[test]
 fn a_state_that_came_back_gives_nothing_twice() {
     const SECOND: u64 = 1_000_000_000;
-    let table = Table::private(&Options::new(100), &["1/s burst 4".parse().expect("a policy")]).expect("memory");
+    let table = Table::private(&Options::new(100), &["1/s burst 4".parse().expect("a policy")])
+        .expect("memory");
     let (own, first) = (PolicyId::FIRST, SECOND);
     for cost in [2, 1, 1] {
         assert_eq!(table.admit_at(own, b"key", first, cost), Verdict::Allowed);
@@ -218,22 +250,27 @@ fn a_state_that_came_back_gives_nothing_twice() {
 /// A return whose process was killed in its turn holds up no other.
 #[test]
 fn the_turn_of_a_killed_process_is_taken() {
-    let table = Table::private(&Options::new(100), &["1/s burst 4".parse().expect("a policy")]).expect("memory");
+    let table = Table::private(&Options::new(100), &["1/s burst 4".parse().expect("a policy")])
+        .expect("memory");
     assert_eq!(table.admit_at(PolicyId::FIRST, b"key", 5, 4), Verdict::Allowed);
     let me = table.policies.memory.thread_lines.process();
     let turns = &table.policies.memory.header().returns;
     let back = |holder: u64| {
         turns.iter().for_each(|turn| turn.store(holder, Ordering::Relaxed));
-        table.give_back_at(PolicyId::FIRST, b"key", 5, Charge { at: 5, cost: 1 }, 1).expect("no damage")
+        table
+            .give_back_at(PolicyId::FIRST, b"key", 5, Charge { at: 5, cost: 1 }, 1)
+            .expect("no damage")
     };
-    // No process has the highest number. One of another namespace, or another thread of this process, may run.
+    // No process has the highest number. One of another namespace, or another thread of this
+    // process, may run.
     let gone = me >> 32 << 32 | u64::from(i32::MAX as u32);
     assert_eq!([back(0), back(gone), back(gone ^ 1 << 40), back(me)], [1, 1, 0, 0]);
     turns.iter().for_each(|turn| turn.store(0, Ordering::Relaxed));
 }
 
-/// A caller has read its policy's version, and sleeps until the version's record belongs to another policy. Its key
-/// has no permits by then, and gets no second slot under the other policy's version.
+/// A caller has read its policy's version, and sleeps until the version's record belongs to another
+/// policy. Its key has no permits by then, and gets no second slot under the other policy's
+/// version.
 #[test]
 fn a_caller_whose_record_belongs_to_another_policy_finds_its_key() {
     let policy = |burst: u64| Policy { burst, init: burst, ..Policy::new(1, 3_600_000_000_000) };
@@ -243,7 +280,8 @@ fn a_caller_whose_record_belongs_to_another_policy_finds_its_key() {
     let hash = table.hash(own, b"key").expect("a key");
     let slept = table.policies.current(own, hash, &mut scratch).expect("compiled");
     assert_eq!(table.admit_at(own, b"key", 0, 5), Verdict::Allowed);
-    // The key comes under the next version of its policy, and the first version's record serves the other policy.
+    // The key comes under the next version of its policy, and the first version's record serves the
+    // other policy.
     table.set_policy(own, &policy(6)).expect("a record");
     assert_eq!(table.admit_at(own, b"key", 0, 2), Verdict::Denied);
     let record = version_of(slept.stamp.load(Ordering::Relaxed));
@@ -256,8 +294,9 @@ fn a_caller_whose_record_belongs_to_another_policy_finds_its_key() {
     assert_eq!(decision.verdict, Verdict::Denied);
 }
 
-/// [`States`] of a request that another call interrupts: `after_converting` runs between the conversion of a state and
-/// its swap, and `after_vacating` runs when a moving key has left its old slot.
+/// [`States`] of a request that another call interrupts: `after_converting` runs between the
+/// conversion of a state and its swap, and `after_vacating` runs when a moving key has left its old
+/// slot.
 struct Sleeper<'t> {
     states: UnderVersion<'t>,
     after_vacating: &'t dyn Fn(),
@@ -297,18 +336,20 @@ impl States for Sleeper<'_> {
     }
 }
 
-/// A call that moves a key sleeps through so many changes of the policy that its version's number is another's. The
-/// key does not come under it.
+/// A call that moves a key sleeps through so many changes of the policy that its version's number
+/// is another's. The key does not come under it.
 #[test]
 fn s36_a_call_that_sleeps_while_it_moves_a_key_admits_no_second_burst() {
     const NOW: u64 = 1_000_000_000_000;
-    let [slow, fast]: [Policy; 2] = ["1/s burst 20", "10/s burst 7"].map(|text| text.parse().expect("a policy"));
+    let [slow, fast]: [Policy; 2] =
+        ["1/s burst 20", "10/s burst 7"].map(|text| text.parse().expect("a policy"));
     for changes in [1, 127, 128, 129, 254, 255, 256, 300, 510, 700] {
         let table = Table::private(&Options::new(4096), &[slow]).expect("memory");
         let own = PolicyId::FIRST;
         assert_eq!(table.take_up_to_at(own, b"key", NOW, 30), 20);
         table.set_policy(own, &fast).expect("a record");
-        let (hash, slept) = (table.hash(own, b"key").expect("a hash"), core::cell::Cell::new(false));
+        let (hash, slept) =
+            (table.hash(own, b"key").expect("a hash"), core::cell::Cell::new(false));
         let mut scratch = Scratch::new();
         let version = table.policies.current(own, hash, &mut scratch).expect("compiled");
         let sleep = || {
@@ -331,13 +372,13 @@ fn s36_a_call_that_sleeps_while_it_moves_a_key_admits_no_second_burst() {
     }
 }
 
-/// The policy changes while a call converts a key. The call leaves the slot to the next one, because its own
-/// version's number may be another's soon.
+/// The policy changes while a call converts a key. The call leaves the slot to the next one,
+/// because its own version's number may be another's soon.
 #[test]
 fn s36_a_call_converts_no_key_to_a_version_that_has_been_replaced() {
     const NOW: u64 = 1_000_000_000_000;
-    let [first, second, third]: [Policy; 3] =
-        ["10/s burst 20", "10/s burst 21", "10/s burst 22"].map(|text| text.parse().expect("a policy"));
+    let [first, second, third]: [Policy; 3] = ["10/s burst 20", "10/s burst 21", "10/s burst 22"]
+        .map(|text| text.parse().expect("a policy"));
     let table = Table::private(&Options::new(4096), &[first]).expect("memory");
     assert_eq!(table.take_up_to_at(PolicyId::FIRST, b"key", NOW, 10), 10);
     table.set_policy(PolicyId::FIRST, &second).expect("a record");

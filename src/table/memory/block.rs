@@ -15,7 +15,8 @@ use super::Sizes;
 use crate::sync::{AtomicU64, Ordering};
 use core::mem::size_of;
 
-/// A table's block of memory with a valid header, and this process's map from threads to the counters in it.
+/// A table's block of memory with a valid header, and this process's map from threads to the
+/// counters in it.
 #[derive(Debug)]
 pub(crate) struct Memory {
     region: Region,
@@ -30,8 +31,8 @@ impl Memory {
         if !Slot::supported() {
             return Err(TableError::Unsupported);
         }
-        // SAFETY: the functions that make a region check that it has at least the header's page, and align it to 64
-        // bytes.
+        // SAFETY: the functions that make a region check that it has at least the header's page,
+        // and align it to 64 bytes.
         let header: &Header = unsafe { region.base().cast().as_ref() };
         let fixed = header.fixed()?;
         if region.len() as u64 != fixed.bytes {
@@ -47,8 +48,8 @@ impl Memory {
 
     #[inline(always)]
     pub(crate) fn header(&self) -> &Header {
-        // SAFETY: `over` checked the header's magic, checksum and length; regions are aligned to 64 bytes. Other
-        // processes can write this memory, so every field of a header is atomic.
+        // SAFETY: `over` checked the header's magic, checksum and length; regions are aligned to 64
+        // bytes. Other processes can write this memory, so every field of a header is atomic.
         unsafe { self.region.base().cast().as_ref() }
     }
 
@@ -61,23 +62,27 @@ impl Memory {
 
     #[inline(always)]
     pub(crate) fn has_policy(&self, policy: u32) -> bool {
-        self.header().current.get(policy as usize).is_some_and(|stamp| stamp.load(Ordering::Relaxed) != 0)
+        self.header()
+            .current
+            .get(policy as usize)
+            .is_some_and(|stamp| stamp.load(Ordering::Relaxed) != 0)
     }
 
-    /// Notes that a call books permits under a policy for a later time. The caller must call it before it swaps the
-    /// slot.
+    /// Notes that a call books permits under a policy for a later time. The caller must call it
+    /// before it swaps the slot.
     pub(crate) fn note_booking(&self, policy: u32) {
         note(&self.header().booked, policy);
     }
 
-    /// Whether a call has ever booked permits under a policy for a later time than its own. A booking sets its bit
-    /// before it swaps the slot. So a caller that reads a slot first (an Acquire load) and then the bit sees the bit
-    /// of every booking in that slot's state.
+    /// Whether a call has ever booked permits under a policy for a later time than its own. A
+    /// booking sets its bit before it swaps the slot. So a caller that reads a slot first (an
+    /// Acquire load) and then the bit sees the bit of every booking in that slot's state.
     pub(crate) fn has_bookings(&self, policy: u32) -> bool {
         is_noted(&self.header().booked, policy)
     }
 
-    /// Notes that a thread takes credit of a key under a policy. The caller must call it before it swaps the slot.
+    /// Notes that a thread takes credit of a key under a policy. The caller must call it before it
+    /// swaps the slot.
     pub(crate) fn note_credit(&self, policy: u32) {
         note(&self.header().lent, policy);
     }
@@ -86,7 +91,9 @@ impl Memory {
     pub(crate) fn turn(&self, tag: u64) -> Option<Turn<'_>> {
         let me = self.thread_lines.process();
         // A process of another PID namespace, or of an unknown one, may look ended and run.
-        let has_ended = |holder: u64| holder >> 32 != 0 && holder >> 32 == me >> 32 && is_process_gone(holder as u32);
+        let has_ended = |holder: u64| {
+            holder >> 32 != 0 && holder >> 32 == me >> 32 && is_process_gone(holder as u32)
+        };
         let rest = || {
             // SAFETY: sched_yield has no preconditions.
             let _ = unsafe { libc::sched_yield() };
@@ -94,8 +101,8 @@ impl Memory {
         Turn::take(self.header().returns.get(tag as usize % TURNS)?, me, has_ended, rest)
     }
 
-    /// Whether a thread has ever taken credit of a key under a policy. A caller that reads a slot first sees the bit
-    /// of every credit in its state, as in [`Memory::has_bookings`].
+    /// Whether a thread has ever taken credit of a key under a policy. A caller that reads a slot
+    /// first sees the bit of every credit in its state, as in [`Memory::has_bookings`].
     pub(crate) fn has_credit(&self, policy: u32) -> bool {
         is_noted(&self.header().lent, policy)
     }
@@ -134,9 +141,11 @@ impl Memory {
     pub(crate) fn overrides(&self) -> &[Slot] {
         let places = override_groups(self.fixed.overrides) as usize * GROUP;
         let at = self.fixed.bytes as usize - places * size_of::<Slot>();
-        // SAFETY: the memory ends with so many places (`Header::fixed` has checked it), at a multiple of 64 bytes;
-        // they are atomic.
-        unsafe { core::slice::from_raw_parts(self.region.base().byte_add(at).cast().as_ptr(), places) }
+        // SAFETY: the memory ends with so many places (`Header::fixed` has checked it), at a
+        // multiple of 64 bytes; they are atomic.
+        unsafe {
+            core::slice::from_raw_parts(self.region.base().byte_add(at).cast().as_ptr(), places)
+        }
     }
 
     #[inline]
@@ -155,10 +164,12 @@ impl Memory {
         let words = self.fixed.side as usize;
         let at = self.sizes().side_at() as usize + slot as usize * words * 8;
         debug_assert!(slot < self.sizes().slots());
-        // SAFETY: `Header::fixed` checked that the memory has `words` side words behind the buckets for each slot,
-        // and `slot` is below the number of slots. The words are aligned to 8, and every process uses them only as
-        // atomics.
-        unsafe { core::slice::from_raw_parts(self.region.base().byte_add(at).cast().as_ptr(), words) }
+        // SAFETY: `Header::fixed` checked that the memory has `words` side words behind the buckets
+        // for each slot, and `slot` is below the number of slots. The words are aligned to 8, and
+        // every process uses them only as atomics.
+        unsafe {
+            core::slice::from_raw_parts(self.region.base().byte_add(at).cast().as_ptr(), words)
+        }
     }
 
     pub(crate) fn sizes(&self) -> Sizes {
@@ -166,8 +177,9 @@ impl Memory {
     }
 }
 
-/// Sets a policy's bit. Relaxed: the caller's swap of the slot follows and is SeqCst, so a thread that reads the
-/// swapped slot sees the bit. The load avoids a write to a cache line that all calls read.
+/// Sets a policy's bit. Relaxed: the caller's swap of the slot follows and is SeqCst, so a thread
+/// that reads the swapped slot sees the bit. The load avoids a write to a cache line that all calls
+/// read.
 fn note(bits: &[AtomicU64; POLICIES_MOST / 64], policy: u32) {
     if let Some(words) = bits.get(policy as usize / 64) {
         let bit = 1 << (policy % 64);
@@ -178,5 +190,6 @@ fn note(bits: &[AtomicU64; POLICIES_MOST / 64], policy: u32) {
 }
 
 fn is_noted(bits: &[AtomicU64; POLICIES_MOST / 64], policy: u32) -> bool {
-    bits.get(policy as usize / 64).is_some_and(|words| words.load(Ordering::Relaxed) >> (policy % 64) & 1 != 0)
+    bits.get(policy as usize / 64)
+        .is_some_and(|words| words.load(Ordering::Relaxed) >> (policy % 64) & 1 != 0)
 }

@@ -8,9 +8,11 @@ use core::fmt;
 pub enum RequestError {
     /// No policy of that number in this table.
     NoSuchPolicy,
-    /// The request has no key, and the table reports that ([`Missing::Report`](crate::table::Missing)).
+    /// The request has no key, and the table reports that
+    /// ([`Missing::Report`](crate::table::Missing)).
     MissingKey,
-    /// The policy cannot decide such a request, for this reason: it has no class of that name, or keeps no reserves.
+    /// The policy cannot decide such a request, for this reason: it has no class of that name, or
+    /// keeps no reserves.
     Policy(PolicyError),
     /// The receipt is not one of this table, or the estimate is too large for a receipt.
     Receipt,
@@ -18,8 +20,8 @@ pub enum RequestError {
     Corrupt,
 }
 
-/// Why a table cannot be opened or changed. The call that returns it has changed nothing, unless its text says
-/// otherwise.
+/// Why a table cannot be opened or changed. The call that returns it has changed nothing, unless
+/// its text says otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TableError {
     /// A capacity of 0, or of more keys than the address space or the layout holds.
@@ -30,15 +32,18 @@ pub enum TableError {
     Request(RequestError),
     /// The policy is invalid, for this reason.
     Policy(PolicyError),
-    /// The policies cannot be in one table: a sliding window or log must be its table's only policy.
+    /// The policies cannot be in one table: a sliding window or log must be its table's only
+    /// policy.
     Mixed,
-    /// No version of a policy is free. A table has 255, one for each policy and each different override. It frees
-    /// those that have been replaced. [`Table::repair`](crate::table::Table::repair) frees those that killed
-    /// processes left unfinished.
+    /// No version of a policy is free. A table has 255, one for each policy and each different
+    /// override. It frees those that have been replaced.
+    /// [`Table::repair`](crate::table::Table::repair) frees those that killed processes left
+    /// unfinished.
     Versions,
     /// The set of exempt keys is full.
     Exempt,
-    /// The table has as many overrides as its options allow, or the options ask for more than 524,288.
+    /// The table has as many overrides as its options allow, or the options ask for more than
+    /// 524,288.
     Overrides,
     /// Out of memory.
     NoMemory,
@@ -62,22 +67,23 @@ pub enum TableError {
     OtherPolicies,
     /// The existing table has other options (`on_full`, `missing`, `clock`, `seed`).
     OtherOptions,
-    /// The table is in a file, and nothing that this process can read tells whether the file's content is of this
-    /// boot of the machine: the system gives no boot id, and the file is not in tmpfs or has been copied there.
+    /// The table is in a file, and nothing that this process can read tells whether the file's
+    /// content is of this boot of the machine: the system gives no boot id, and the file is not in
+    /// tmpfs or has been copied there.
     Boot,
-    /// The in-flight table's file is in use by processes whose system gives another boot id: in a container that has
-    /// one of its own, or on another machine.
+    /// The in-flight table's file is in use by processes whose system gives another boot id: in a
+    /// container that has one of its own, or on another machine.
     OtherBoot,
-    /// The file belongs to a user other than the caller and root, other users may write it, or other users may
-    /// replace it ([`Trust::Owner`](crate::table::Trust)).
+    /// The file belongs to a user other than the caller and root, other users may write it, or
+    /// other users may replace it ([`Trust::Owner`](crate::table::Trust)).
     Owner,
     /// The descriptor's file can be truncated: it is not memory that is sealed against shrinking.
     Unsealed,
-    /// Processes of another PID namespace use the in-flight table, or the system does not say in which one this
-    /// process is. So it cannot tell whether the others have ended.
+    /// Processes of another PID namespace use the in-flight table, or the system does not say in
+    /// which one this process is. So it cannot tell whether the others have ended.
     Namespace,
-    /// The system does not say in which time namespace this process is, or the process that made the table was. So
-    /// this process's clock may differ from that of the others.
+    /// The system does not say in which time namespace this process is, or the process that made
+    /// the table was. So this process's clock may differ from that of the others.
     TimeNamespace,
     /// A system call failed with this errno.
     System(Call, i32),
@@ -112,7 +118,9 @@ impl RequestError {
             RequestError::NoSuchPolicy => "the table has no policy of that number",
             RequestError::MissingKey => "the request has no key",
             RequestError::Policy(_) => "the policy is invalid",
-            RequestError::Receipt => "the receipt is not of this table, or the estimate is 2^56 or more",
+            RequestError::Receipt => {
+                "the receipt is not of this table, or the estimate is 2^56 or more"
+            }
             RequestError::Corrupt => "the table's memory is damaged",
         }
     }
@@ -135,7 +143,9 @@ impl From<RequestError> for TableError {
         match error {
             RequestError::Policy(error) => TableError::from(error),
             RequestError::Corrupt => TableError::Corrupt,
-            RequestError::NoSuchPolicy | RequestError::MissingKey | RequestError::Receipt => TableError::Request(error),
+            RequestError::NoSuchPolicy | RequestError::MissingKey | RequestError::Receipt => {
+                TableError::Request(error)
+            }
         }
     }
 }

@@ -14,8 +14,8 @@
 //!         overrides  32 bytes for each key that may have a policy of its own
 //! ```
 //!
-//! The memory holds offsets and no addresses, so each process may map it anywhere. All numbers are in the machine's
-//! byte order, which is part of [`LAYOUT`].
+//! The memory holds offsets and no addresses, so each process may map it anywhere. All numbers are
+//! in the machine's byte order, which is part of [`LAYOUT`].
 
 use super::counters::lines::Line;
 use super::error::TableError;
@@ -81,33 +81,38 @@ pub(crate) struct Header {
     /// [`MAGIC`]. The creator of a table writes it last.
     pub(crate) magic: AtomicU64,
     pub(crate) layout: AtomicU64,
-    /// A [`Fixed`]. The words never change, but they are atomic: another process can write this memory, and a plain
-    /// word that changes under a reference is undefined behaviour.
+    /// A [`Fixed`]. The words never change, but they are atomic: another process can write this
+    /// memory, and a plain word that changes under a reference is undefined behaviour.
     pub(crate) fixed: [AtomicU64; FIXED_WORDS],
     /// [`fold`] of the magic, the layout and the fixed words.
     pub(crate) check: AtomicU64,
 
-    /// The id of the boot that `offset` is for, beside `inode`. 0 in a table that is in no file, and if it is unknown.
+    /// The id of the boot that `offset` is for, beside `inode`. 0 in a table that is in no file,
+    /// and if it is unknown.
     boot: [AtomicU64; 2],
-    /// Nanoseconds that every process adds to its clock, modulo 2^64. After a boot it is set so that the table's time
-    /// continues.
+    /// Nanoseconds that every process adds to its clock, modulo 2^64. After a boot it is set so
+    /// that the table's time continues.
     pub(crate) offset: AtomicU64,
-    /// The table's time when `wall_time` was read. After the next boot the table's time continues from it.
+    /// The table's time when `wall_time` was read. After the next boot the table's time continues
+    /// from it.
     pub(crate) table_time: AtomicU64,
     /// The wall clock's time, in nanoseconds.
     pub(crate) wall_time: AtomicU64,
     /// The number of stamps that have been made: the generation of the newest one.
     pub(crate) generation: AtomicU64,
-    /// Counts of exempt keys and of overrides ([`super::special`]). While both are 0, requests skip their lookups.
+    /// Counts of exempt keys and of overrides ([`super::special`]). While both are 0, requests skip
+    /// their lookups.
     pub(crate) special: SpecialCounts,
-    /// One bit for each policy. A call that books permits for a later time than its own sets it, and no call clears it.
+    /// One bit for each policy. A call that books permits for a later time than its own sets it,
+    /// and no call clears it.
     pub(crate) booked: [AtomicU64; POLICIES_MOST / 64],
-    /// One bit for each policy. A thread that takes credit of a key in advance sets it, and no call clears it.
+    /// One bit for each policy. A thread that takes credit of a key in advance sets it, and no call
+    /// clears it.
     pub(crate) lent: [AtomicU64; POLICIES_MOST / 64],
     /// The inode of a file in tmpfs ([`Boot`](super::region::Boot)).
     inode: AtomicU64,
-    /// 1 if `offset` is for the clock of the machine's first time namespace. 0: the maker could not read its own
-    /// namespace.
+    /// 1 if `offset` is for the clock of the machine's first time namespace. 0: the maker could not
+    /// read its own namespace.
     pub(crate) on_machine_clock: AtomicU64,
     /// The stamp of each policy's current version, or 0 if there is no such policy.
     pub(crate) current: [AtomicU64; POLICIES_MOST],
@@ -140,8 +145,8 @@ pub(crate) struct Fixed {
     pub(crate) overrides: u64,
 }
 
-/// A version of a policy. The writer stores the stamp last, which publishes the record. The words of a published
-/// record do not change.
+/// A version of a policy. The writer stores the stamp last, which publishes the record. The words
+/// of a published record do not change.
 #[repr(C)]
 pub(crate) struct Record {
     /// 0: free. 1: a writer has claimed it. Otherwise: generation, policy, version.
@@ -157,7 +162,8 @@ pub(crate) struct Shard {
     pub(crate) counts: [AtomicU64; COUNTERS],
 }
 
-/// The decisions of threads that own no line, by policy and verdict. The last word of each policy is spare.
+/// The decisions of threads that own no line, by policy and verdict. The last word of each policy
+/// is spare.
 pub(crate) type Decisions = [[AtomicU64; 4]; POLICIES_MOST];
 
 const _: () = assert!(size_of::<Header>() <= VERSIONS_AT);
@@ -171,8 +177,8 @@ const _: () = assert!(REFUSALS_AT + size_of::<Refusals>() <= BUCKETS_AT && BUCKE
 const _: () = assert!(size_of::<Line>() == 64 && LINES.is_power_of_two());
 
 impl Header {
-    /// Checks that `bytes`, the first of a file or of memory, begin a table of this version, and returns its fixed
-    /// parameters.
+    /// Checks that `bytes`, the first of a file or of memory, begin a table of this version, and
+    /// returns its fixed parameters.
     pub(crate) fn inspect(bytes: &[u8]) -> Result<Fixed, TableError> {
         Header::check_words(|n| word_of(bytes, n))
     }
@@ -182,7 +188,8 @@ impl Header {
         // Acquire: the creator writes the other words before the magic.
         let magic = self.magic.load(Ordering::Acquire);
         let words = self.fixed.each_ref().map(|word| word.load(Ordering::Relaxed));
-        let (layout, check) = (self.layout.load(Ordering::Relaxed), self.check.load(Ordering::Relaxed));
+        let (layout, check) =
+            (self.layout.load(Ordering::Relaxed), self.check.load(Ordering::Relaxed));
         Header::check_words(|n| match n {
             0 => Some(magic),
             1 => Some(layout),
@@ -219,10 +226,22 @@ impl Header {
         if fold(&words) != word(FIXED)? {
             return Err(TableError::Corrupt);
         }
-        let [_, _, bytes, capacity, buckets, side, on_full, clock, seed, missing, file, overrides] = words;
-        let fixed = Fixed { bytes, capacity, buckets, side, on_full, clock, seed, missing, file, overrides };
-        // A wrong program can write a valid checksum. Later offsets are sound because the sizes must be those that
-        // this code computes.
+        let [_, _, bytes, capacity, buckets, side, on_full, clock, seed, missing, file, overrides] =
+            words;
+        let fixed = Fixed {
+            bytes,
+            capacity,
+            buckets,
+            side,
+            on_full,
+            clock,
+            seed,
+            missing,
+            file,
+            overrides,
+        };
+        // A wrong program can write a valid checksum. Later offsets are sound because the sizes
+        // must be those that this code computes.
         if Sizes::new(capacity, side, overrides) != Ok(Sizes { buckets, bytes }) {
             return Err(TableError::Corrupt);
         }
@@ -232,14 +251,29 @@ impl Header {
 
 impl Fixed {
     fn words(&self) -> [u64; FIXED_WORDS] {
-        let Fixed { bytes, capacity, buckets, side, on_full, clock, seed, missing, file, overrides } = *self;
+        let Fixed {
+            bytes,
+            capacity,
+            buckets,
+            side,
+            on_full,
+            clock,
+            seed,
+            missing,
+            file,
+            overrides,
+        } = *self;
         [bytes, capacity, buckets, side, on_full, clock, seed, missing, file, overrides]
     }
 
     /// The value of [`Header::check`] for these parameters.
     fn check(&self) -> u64 {
-        let [bytes, capacity, buckets, side, on_full, clock, seed, missing, file, overrides] = self.words();
-        fold(&[MAGIC, LAYOUT, bytes, capacity, buckets, side, on_full, clock, seed, missing, file, overrides])
+        let [bytes, capacity, buckets, side, on_full, clock, seed, missing, file, overrides] =
+            self.words();
+        fold(&[
+            MAGIC, LAYOUT, bytes, capacity, buckets, side, on_full, clock, seed, missing, file,
+            overrides,
+        ])
     }
 }
 

@@ -1,4 +1,5 @@
-//! A table's memory: how it is mapped, its layout, and its counters. Nothing here knows what a key is.
+//! A table's memory: how it is mapped, its layout, and its counters. Nothing here knows what a key
+//! is.
 
 pub mod error;
 pub(crate) mod mix;

@@ -5,18 +5,18 @@
 //! text  56 bytes   for each of these words: { fingerprint 32 : check 18 : policy 7 : cut 1 : length 6 }, and 48 bytes of the key
 //! ```
 //!
-//! The hash of a key chooses its line, and 32 other bits of it are its fingerprint. A refusal of a key in its line
-//! adds one to the key's count. A key that is not in its line replaces the one with the least count c there with
-//! probability 1/(c + 1), and begins with c + 1 (the randomized admission policy of Ben Basat, Einziger, Friedman and
-//! Kassner, 2017). So a key that is refused often enters soon, and a flood of keys that are refused once each seldom
-//! displaces it.
+//! The hash of a key chooses its line, and 32 other bits of it are its fingerprint. A refusal of a
+//! key in its line adds one to the key's count. A key that is not in its line replaces the one with
+//! the least count c there with probability 1/(c + 1), and begins with c + 1 (the randomized
+//! admission policy of Ben Basat, Einziger, Friedman and Kassner, 2017). So a key that is refused
+//! often enters soon, and a flood of keys that are refused once each seldom displaces it.
 //!
-//! Counts are halved at each new period of 2^36 ns (68.7 s), so a count is near the number of refusals in the last
-//! two minutes.
+//! Counts are halved at each new period of 2^36 ns (68.7 s), so a count is near the number of
+//! refusals in the last two minutes.
 //!
-//! Counts are not exact: if two threads refuse one key at the same time, the sketch may count one refusal. If a
-//! process is killed while it stores a key's text, readers leave the key out until its next refusal, which stores the
-//! text again.
+//! Counts are not exact: if two threads refuse one key at the same time, the sketch may count one
+//! refusal. If a process is killed while it stores a key's text, readers leave the key out until
+//! its next refusal, which stores the text again.
 
 use crate::sync::{fence, AtomicU64, Ordering};
 use crate::table::memory::mix::mix;
@@ -107,7 +107,9 @@ impl Refusals {
     /// Records a refusal at `now` of the key with `hash` under policy number `policy`.
     pub(crate) fn record(&self, hash: u64, policy: u32, key: &[u8], now: u64) {
         let number = line_of(hash) as usize;
-        let (Some(line), Some(texts)) = (self.lines.get(number), self.texts.get(number)) else { return };
+        let (Some(line), Some(texts)) = (self.lines.get(number), self.texts.get(number)) else {
+            return;
+        };
         let fingerprint = fingerprint(hash);
         line.begin_period(now);
         let (mut least, mut free) = (u32::MAX, None);
@@ -129,8 +131,8 @@ impl Refusals {
             return;
         }
         let new = pack(fingerprint, least.saturating_add(1));
-        // Relaxed: a reader compares the text's fingerprint with the word's. If the swap fails, another key took the
-        // place.
+        // Relaxed: a reader compares the text's fingerprint with the word's. If the swap fails,
+        // another key took the place.
         if word.compare_exchange(found, new, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
             text.write(fingerprint, policy, key);
         }
@@ -143,8 +145,16 @@ impl Refusals {
             line.words.iter().zip(texts).filter_map(move |(word, text)| {
                 let found = word.load(Ordering::Relaxed);
                 let count = count(found).checked_shr(age).unwrap_or(0);
-                let text = text.read().filter(|(fingerprint, _)| *fingerprint == of(found)).map(|(_, text)| text);
-                (count != 0).then(|| RefusedKey { count, line: number as u64, fingerprint: of(found), text })
+                let text = text
+                    .read()
+                    .filter(|(fingerprint, _)| *fingerprint == of(found))
+                    .map(|(_, text)| text);
+                (count != 0).then(|| RefusedKey {
+                    count,
+                    line: number as u64,
+                    fingerprint: of(found),
+                    text,
+                })
             })
         })
     }
@@ -155,12 +165,15 @@ impl SketchLine {
         (self.rng.load(Ordering::Relaxed) >> 32) as u32
     }
 
-    /// Halves the counts once for each period since the last refusal. The call that swaps the period in does it.
+    /// Halves the counts once for each period since the last refusal. The call that swaps the
+    /// period in does it.
     fn begin_period(&self, now: u64) {
         let (rng, new) = (self.rng.load(Ordering::Relaxed), period(now));
         let old = (rng >> 32) as u32;
         let next = u64::from(new) << 32 | rng & u64::from(u32::MAX);
-        if new <= old || self.rng.compare_exchange(rng, next, Ordering::Relaxed, Ordering::Relaxed).is_err() {
+        if new <= old
+            || self.rng.compare_exchange(rng, next, Ordering::Relaxed, Ordering::Relaxed).is_err()
+        {
             return;
         }
         for word in &self.words {
@@ -188,7 +201,8 @@ impl SketchText {
         of(self.head.load(Ordering::Relaxed))
     }
 
-    /// Writes the beginning of `key`. If two calls write at once, the check fails, and the next refusal writes again.
+    /// Writes the beginning of `key`. If two calls write at once, the check fails, and the next
+    /// refusal writes again.
     fn write(&self, fingerprint: u32, policy: u32, key: &[u8]) {
         let kept = key.get(..TEXT_MOST).unwrap_or(key);
         let words: [u64; WORDS] = core::array::from_fn(|n| {
@@ -208,21 +222,25 @@ impl SketchText {
         self.head.store(head(fingerprint, tail, &words), Ordering::Release);
     }
 
-    /// The text, and the fingerprint of its key. `None` if there is none, or if a call is writing or was killed while
-    /// it wrote.
+    /// The text, and the fingerprint of its key. `None` if there is none, or if a call is writing
+    /// or was killed while it wrote.
     fn read(&self) -> Option<(u32, KeyText)> {
         let seen = self.head.load(Ordering::Acquire);
         let words = self.bytes.each_ref().map(|word| word.load(Ordering::Relaxed));
         fence(Ordering::Acquire);
         let tail = seen & ((1 << (32 - CHECK_BITS)) - 1);
-        let is_whole = self.head.load(Ordering::Relaxed) == seen && seen == head(of(seen), tail, &words);
+        let is_whole =
+            self.head.load(Ordering::Relaxed) == seen && seen == head(of(seen), tail, &words);
         let length = (tail & 0x3f) as usize;
         if seen == 0 || !is_whole || length > TEXT_MOST {
             return None;
         }
         let mut bytes = [0; TEXT_MOST];
         // No `copy_from_slice`: a compiler for size keeps its panic.
-        bytes.iter_mut().zip(words.into_iter().flat_map(u64::to_le_bytes)).for_each(|(to, byte)| *to = byte);
+        bytes
+            .iter_mut()
+            .zip(words.into_iter().flat_map(u64::to_le_bytes))
+            .for_each(|(to, byte)| *to = byte);
         let (policy, is_cut) = ((tail >> 7) as u32, tail >> 6 & 1 != 0);
         Some((of(seen), KeyText { policy, bytes, length, is_cut }))
     }
@@ -230,7 +248,8 @@ impl SketchText {
 
 /// The head of a text: its check is a sum of all other bits.
 fn head(fingerprint: u32, tail: u64, words: &[u64; WORDS]) -> u64 {
-    let sum = words.iter().fold(mix(u64::from(fingerprint) << 32 | tail), |sum, word| mix(sum ^ word));
+    let sum =
+        words.iter().fold(mix(u64::from(fingerprint) << 32 | tail), |sum, word| mix(sum ^ word));
     u64::from(fingerprint) << 32 | sum >> (64 - CHECK_BITS) << (32 - CHECK_BITS) | tail
 }
 

@@ -1,13 +1,15 @@
 //! Turns of the calls that give permits back.
 //!
-//! A return reads a key's state, then the time, and swaps the state that follows from both. If another return lowered
-//! the state in between, and requests at a later time raised it to the same value, the swap would succeed with a time
-//! that is too early, and would return what the limit has refilled since. So of the returns of one key one runs at a
-//! time: it takes the *turn* of the key's tag. A request takes none. Without returns it only raises the state, and so
-//! makes the swap fail.
+//! A return reads a key's state, then the time, and swaps the state that follows from both. If
+//! another return lowered the state in between, and requests at a later time raised it to the same
+//! value, the swap would succeed with a time that is too early, and would return what the limit has
+//! refilled since. So of the returns of one key one runs at a time: it takes the *turn* of the
+//! key's tag. A request takes none. Without returns it only raises the state, and so makes the swap
+//! fail.
 //!
-//! A turn names the process that has it. If that process has ended, another takes its turn. If it sleeps, others wait
-//! for some microseconds, then give nothing back: that refuses permits, and never admits more.
+//! A turn names the process that has it. If that process has ended, another takes its turn. If it
+//! sleeps, others wait for some microseconds, then give nothing back: that refuses permits, and
+//! never admits more.
 
 use crate::sync::{AtomicU64, Ordering};
 
@@ -18,8 +20,8 @@ pub(crate) const TURNS: usize = 64;
 pub(crate) struct Turn<'a>(&'a AtomicU64);
 
 impl<'a> Turn<'a> {
-    /// Waits for the turn, for the process `me`, which is not 0. `None`: another return sleeps, or the memory is
-    /// damaged.
+    /// Waits for the turn, for the process `me`, which is not 0. `None`: another return sleeps, or
+    /// the memory is damaged.
     pub(crate) fn take(
         turn: &'a AtomicU64,
         me: u64,
@@ -28,8 +30,8 @@ impl<'a> Turn<'a> {
     ) -> Option<Turn<'a>> {
         for _ in 0..ROUNDS {
             for _ in 0..SPINS {
-                // Acquire: this return reads what the former one has written. Relaxed on failure: the next try reads
-                // again.
+                // Acquire: this return reads what the former one has written. Relaxed on failure:
+                // the next try reads again.
                 if turn.compare_exchange(0, me, Ordering::Acquire, Ordering::Relaxed).is_ok() {
                     return Some(Turn(turn));
                 }

@@ -8,10 +8,11 @@ use core::num::NonZeroU64;
 
 /// The offset of the buckets in bytes: everything before them has a fixed size ([`super::layout`]).
 pub(crate) const BUCKETS_AT: usize = 219 << 10;
-/// The first and the second part each have a multiple of this many buckets, because a bucket's number is computed by
-/// an exclusive or with eight bits of the hash.
+/// The first and the second part each have a multiple of this many buckets, because a bucket's
+/// number is computed by an exclusive or with eight bits of the hash.
 pub(crate) const PART_UNIT: u64 = 1 << 8;
-/// [`Parts::round_up`] rounds smaller numbers of buckets up, so that the first two parts leave no buckets over.
+/// [`Parts::round_up`] rounds smaller numbers of buckets up, so that the first two parts leave no
+/// buckets over.
 pub(super) const SMALL: u64 = 1 << 16;
 /// One bucket in 15 is spare.
 const SPARE_PART: NonZeroU64 = match NonZeroU64::new(15) {
@@ -28,8 +29,8 @@ pub(crate) const BUCKETS_LEAST: u64 = 5 * PART_UNIT;
 /// Bucket numbers are made of 32 bits of hash.
 pub(crate) const BUCKETS_MOST: u64 = 1 << 32;
 
-/// The groups of places for so many overrides: twice as many places, so that both groups of a key are practically
-/// never full.
+/// The groups of places for so many overrides: twice as many places, so that both groups of a key
+/// are practically never full.
 pub(crate) fn override_groups(overrides: u64) -> u64 {
     match overrides {
         0 => 0,
@@ -45,8 +46,9 @@ pub(crate) struct Sizes {
 }
 
 impl Sizes {
-    /// The sizes of a table for `capacity` keys with `side` side words a slot. The capacity is four fifths of the
-    /// slots: in a table that holds so many keys, one new key in some thousands finds no free slot.
+    /// The sizes of a table for `capacity` keys with `side` side words a slot. The capacity is four
+    /// fifths of the slots: in a table that holds so many keys, one new key in some thousands finds
+    /// no free slot.
     pub(crate) fn new(capacity: u64, side: u64, overrides: u64) -> Result<Sizes, TableError> {
         let slots = capacity.checked_add(capacity / 4).ok_or(TableError::Capacity)?;
         if capacity == 0 {
@@ -56,7 +58,8 @@ impl Sizes {
             return Err(TableError::Overrides);
         }
         let overrides = override_groups(overrides) * GROUP as u64 * size_of::<Slot>() as u64;
-        // A table takes 20 bytes a key. These include its fixed parts if they are less than a hundredth of it.
+        // A table takes 20 bytes a key. These include its fixed parts if they are less than a
+        // hundredth of it.
         let fixed = (BUCKETS_AT as u64 + overrides) / 16;
         let slots = if fixed < slots / 100 { slots - fixed } else { slots };
         let buckets = Parts::round_up((slots / SLOTS as u64).max(BUCKETS_LEAST));
@@ -66,9 +69,16 @@ impl Sizes {
         let sizes = Sizes { buckets, bytes: 0 };
         let bytes = sizes
             .side_at()
-            .checked_add(sizes.slots().checked_mul(side).and_then(|w| w.checked_mul(8)).ok_or(TableError::Capacity)?)
+            .checked_add(
+                sizes
+                    .slots()
+                    .checked_mul(side)
+                    .and_then(|w| w.checked_mul(8))
+                    .ok_or(TableError::Capacity)?,
+            )
             .and_then(|bytes| bytes.checked_add(overrides));
-        let bytes = bytes.filter(|&bytes| bytes <= isize::MAX as u64).ok_or(TableError::Capacity)?;
+        let bytes =
+            bytes.filter(|&bytes| bytes <= isize::MAX as u64).ok_or(TableError::Capacity)?;
         Ok(Sizes { bytes, ..sizes })
     }
 
@@ -76,7 +86,8 @@ impl Sizes {
         self.buckets * SLOTS as u64
     }
 
-    /// The offset of the side words in bytes. It cannot overflow, because there are at most 2^32 buckets.
+    /// The offset of the side words in bytes. It cannot overflow, because there are at most 2^32
+    /// buckets.
     pub(crate) fn side_at(&self) -> u64 {
         BUCKETS_AT as u64 + self.buckets * size_of::<Bucket>() as u64
     }
@@ -97,8 +108,8 @@ impl Parts {
         Parts { half, spares: buckets - 2 * half }
     }
 
-    /// The number of buckets of a table that needs at least `buckets`. A small table gets as many as make the first
-    /// two parts leave no bucket over.
+    /// The number of buckets of a table that needs at least `buckets`. A small table gets as many
+    /// as make the first two parts leave no bucket over.
     pub(crate) fn round_up(buckets: u64) -> u64 {
         if buckets >= SMALL {
             return buckets;

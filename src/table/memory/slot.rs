@@ -11,13 +11,13 @@
 //!   key = version 8, tag 56  the state is a word of that version's algorithm
 //! ```
 //!
-//! Callers write both words by one 16-byte compare-and-swap. Most callers *read* them by two loads, which is faster
-//! than one load of 16 bytes: if another thread writes between the loads, the swap fails. A caller that decides
-//! without a swap reads both words at one instant by [`Slot::pair`].
+//! Callers write both words by one 16-byte compare-and-swap. Most callers *read* them by two loads,
+//! which is faster than one load of 16 bytes: if another thread writes between the loads, the swap
+//! fails. A caller that decides without a swap reads both words at one instant by [`Slot::pair`].
 //!
-//! A probe for a key compares all slots of its buckets at once by vector instructions, without a branch, because the
-//! processor cannot predict which bucket holds a key. On other machines than x86-64, under loom, and in the tests
-//! that compare both, `scalar` compares slot by slot.
+//! A probe for a key compares all slots of its buckets at once by vector instructions, without a
+//! branch, because the processor cannot predict which bucket holds a key. On other machines than
+//! x86-64, under loom, and in the tests that compare both, `scalar` compares slot by slot.
 
 #[cfg(loom)]
 mod model;
@@ -37,7 +37,8 @@ pub(crate) use scalar::{choose, matches, matches_in_two};
 #[cfg(all(target_arch = "x86_64", not(loom)))]
 pub(crate) use vectors::{choose, matches, matches_in_two};
 
-/// Slots in a bucket: as many as fit a cache line. One in loom's models, so that a key has two candidates.
+/// Slots in a bucket: as many as fit a cache line. One in loom's models, so that a key has two
+/// candidates.
 pub const SLOTS: usize = if cfg!(loom) { 1 } else { 4 };
 
 /// The number of slots in a bucket, for divisions.
@@ -54,7 +55,8 @@ pub(crate) const TAG: u64 = (1 << TAG_BITS) - 1;
 /// The content of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pair {
-    /// The key word. In a vacant slot 0, or the tag of the key that a call is moving to another slot.
+    /// The key word. In a vacant slot 0, or the tag of the key that a call is moving to another
+    /// slot.
     pub key: u64,
     /// The key's state word. In a vacant slot: the time at which its last key's state expires.
     pub state: u64,
@@ -93,9 +95,10 @@ pub struct Slot {
 pub struct Bucket(pub(crate) [Slot; SLOTS]);
 
 impl Slot {
-    /// Commits one step of a key whose `key` and then `state` the caller read here. An admission (`next`) swaps the
-    /// new state in. A refusal writes nothing: it checks that the slot held both words at one instant. False: nothing
-    /// has been charged, because another call has changed the slot.
+    /// Commits one step of a key whose `key` and then `state` the caller read here. An admission
+    /// (`next`) swaps the new state in. A refusal writes nothing: it checks that the slot held both
+    /// words at one instant. False: nothing has been charged, because another call has changed the
+    /// slot.
     #[inline(always)]
     pub(crate) fn commit(&self, key: u64, state: u64, next: Option<u64>) -> bool {
         let pair = Pair { key, state };
@@ -108,14 +111,15 @@ impl Slot {
 
 #[cfg(not(loom))]
 impl Slot {
-    /// Loads the key word. Acquire: the version that it names was published before, and callers load the state
-    /// afterwards.
+    /// Loads the key word. Acquire: the version that it names was published before, and callers
+    /// load the state afterwards.
     #[inline(always)]
     pub fn key(&self) -> u64 {
         self.words.first().load(Ordering::Acquire)
     }
 
-    /// Loads the state word. Acquire: the caller sees the ring's or log's words that were written before it.
+    /// Loads the state word. Acquire: the caller sees the ring's or log's words that were written
+    /// before it.
     #[inline(always)]
     pub fn state(&self) -> u64 {
         self.words.load_second(Ordering::Acquire)
@@ -124,7 +128,8 @@ impl Slot {
 
 #[cfg(not(loom))]
 impl Slot {
-    /// Both words at one instant. `Memory::over` refuses a processor that is not [`Slot::supported`].
+    /// Both words at one instant. `Memory::over` refuses a processor that is not
+    /// [`Slot::supported`].
     #[inline(always)]
     pub fn pair(&self) -> Pair {
         let (key, state) = self.words.both();
@@ -134,7 +139,9 @@ impl Slot {
     /// Stores `new` if the slot holds `old`; otherwise returns what it holds.
     #[inline(always)]
     pub fn swap(&self, old: Pair, new: Pair) -> Result<(), Pair> {
-        self.words.swap((old.key, old.state), (new.key, new.state)).map_err(|(key, state)| Pair { key, state })
+        self.words
+            .swap((old.key, old.state), (new.key, new.state))
+            .map_err(|(key, state)| Pair { key, state })
     }
 
     /// Whether this processor swaps 16 bytes without a lock, and loads them at one instant.
@@ -169,7 +176,8 @@ pub(crate) fn find_in(bucket: &Bucket, key: u64) -> Option<&Slot> {
 #[inline(always)]
 fn slot_at(bucket: &Bucket, place: usize) -> &Slot {
     debug_assert!(place < SLOTS);
-    // SAFETY: both callers take `place` modulo SLOTS. A bounds check would be one of some forty instructions.
+    // SAFETY: both callers take `place` modulo SLOTS. A bounds check would be one of some forty
+    // instructions.
     unsafe { bucket.0.get_unchecked(place) }
 }
 
@@ -178,8 +186,8 @@ fn slot_at(bucket: &Bucket, place: usize) -> &Slot {
 pub(crate) mod scalar {
     use super::{Bucket, SLOTS};
 
-    /// The slots of two buckets that hold the key word `key`: two bits for each slot, the first bucket's slots in the
-    /// lowest bits.
+    /// The slots of two buckets that hold the key word `key`: two bits for each slot, the first
+    /// bucket's slots in the lowest bits.
     #[inline(always)]
     pub(crate) fn matches_in_two(first: &Bucket, second: &Bucket, key: u64) -> u32 {
         let slots = first.0.iter().chain(&second.0).enumerate();
@@ -193,7 +201,8 @@ pub(crate) mod scalar {
         slots.fold(0, |bits, (n, slot)| bits | (15 * u32::from(slot.key() == key)) << (4 * n))
     }
 
-    /// The first bucket if `bits`, from [`matches_in_two`], has a match in it, otherwise the second.
+    /// The first bucket if `bits`, from [`matches_in_two`], has a match in it, otherwise the
+    /// second.
     #[inline(always)]
     pub(crate) fn choose<'a>(bits: u32, first: &'a Bucket, second: &'a Bucket) -> &'a Bucket {
         if bits & ((1 << (2 * SLOTS)) - 1) == 0 {
@@ -204,18 +213,19 @@ pub(crate) mod scalar {
     }
 }
 
-/// The probes of a key by AVX instructions. A table is opened only on a processor that has them ([`Slot::supported`]).
+/// The probes of a key by AVX instructions. A table is opened only on a processor that has them
+/// ([`Slot::supported`]).
 #[cfg(all(target_arch = "x86_64", not(loom)))]
 mod vectors {
     use super::Bucket;
 
-    /// The slots of two buckets that hold the key word `key`: two bits for each slot, the first bucket's slots in the
-    /// lowest bits.
+    /// The slots of two buckets that hold the key word `key`: two bits for each slot, the first
+    /// bucket's slots in the lowest bits.
     #[inline(always)]
     pub(crate) fn matches_in_two(first: &Bucket, second: &Bucket, key: u64) -> u32 {
         let agree: u32;
-        // SAFETY: two buckets of 64 readable bytes, aligned to 64, shared only through atomics. Each load reads one
-        // slot by one access, as in `Slot::pair`.
+        // SAFETY: two buckets of 64 readable bytes, aligned to 64, shared only through atomics.
+        // Each load reads one slot by one access, as in `Slot::pair`.
         unsafe {
             core::arch::asm!(
                 "vmovq {key}, {word}",
@@ -281,9 +291,9 @@ mod vectors {
         agree
     }
 
-    /// The first bucket if `agree`, from [`matches_in_two`], has a match in it, otherwise the second. It is a
-    /// conditional move in assembler, because compilers make a branch of it, and a mispredicted branch costs more
-    /// than the rest of the request.
+    /// The first bucket if `agree`, from [`matches_in_two`], has a match in it, otherwise the
+    /// second. It is a conditional move in assembler, because compilers make a branch of it, and a
+    /// mispredicted branch costs more than the rest of the request.
     #[inline(always)]
     pub(crate) fn choose<'a>(agree: u32, first: &'a Bucket, second: &'a Bucket) -> &'a Bucket {
         let mut chosen = core::ptr::from_ref(first);
@@ -298,7 +308,8 @@ mod vectors {
                 options(pure, readonly, nostack),
             );
         }
-        // SAFETY: `chosen` is one of the two references. The compiler does not see that it is not null.
+        // SAFETY: `chosen` is one of the two references. The compiler does not see that it is not
+        // null.
         unsafe {
             core::hint::assert_unchecked(!chosen.is_null());
             &*chosen

@@ -1,19 +1,20 @@
-//! Counts of the keys that a request must look up before its policy is known: exempt keys, and keys with a policy of
-//! their own. And whether requests record their refusals.
+//! Counts of the keys that a request must look up before its policy is known: exempt keys, and keys
+//! with a policy of their own. And whether requests record their refusals.
 //!
 //! ```text
 //! changes of overrides 32 : overrides 20 : refusals recorded 1 : exempt keys 11
 //! ```
 //!
-//! A count is never too low. A call raises it before it stores a key, and lowers it after it has removed the key. If
-//! the process is killed in between, the count stays too high, and requests make a lookup that finds nothing, until
-//! [`Table::repair`](crate::table::Table::repair). In most tables the lower half is 0, which a request learns by one
-//! load.
+//! A count is never too low. A call raises it before it stores a key, and lowers it after it has
+//! removed the key. If the process is killed in between, the count stays too high, and requests
+//! make a lookup that finds nothing, until [`Table::repair`](crate::table::Table::repair). In most
+//! tables the lower half is 0, which a request learns by one load.
 
 use super::error::TableError;
 use crate::sync::{AtomicU64, Ordering};
 
-/// Places for overrides that share two cache lines. One in loom's models, so that a key has two places.
+/// Places for overrides that share two cache lines. One in loom's models, so that a key has two
+/// places.
 pub(crate) const GROUP: usize = if cfg!(loom) { 1 } else { 8 };
 /// The keys that may have a policy of their own, at most.
 pub(crate) const OVERRIDES_MOST: u64 = 1 << 19;
@@ -24,8 +25,8 @@ const EXEMPT_MOST: u64 = (1 << EXEMPT_BITS) - 1;
 const RECORDED: u64 = 1 << EXEMPT_BITS;
 const OVERRIDES: u64 = (1 << COUNT_BITS) - (1 << OVERRIDE_AT);
 
-/// The most attempts to change a count. Only in damaged memory so many fail. Then the count may stay too high, which
-/// costs requests a lookup.
+/// The most attempts to change a count. Only in damaged memory so many fail. Then the count may
+/// stay too high, which costs requests a lookup.
 const TRIES: u32 = 10_000;
 
 /// One exempt key.
@@ -35,8 +36,8 @@ pub(crate) const OVERRIDE: u64 = 1 << OVERRIDE_AT;
 /// One change of an override.
 pub(crate) const CHANGE: u64 = 1 << COUNT_BITS;
 
-/// The word in the table's header. Its lower half is 0 if the table has no exempt key and no override, and records no
-/// refusals.
+/// The word in the table's header. Its lower half is 0 if the table has no exempt key and no
+/// override, and records no refusals.
 #[repr(transparent)]
 pub(crate) struct SpecialCounts(AtomicU64);
 
@@ -92,7 +93,8 @@ impl SpecialCounts {
         SpecialCounts(AtomicU64::new(0))
     }
 
-    /// The counts. Acquire: the caller sees every write that came before a raised count or a counted change.
+    /// The counts. Acquire: the caller sees every write that came before a raised count or a
+    /// counted change.
     #[inline(always)]
     pub(crate) fn read(&self) -> Special {
         Special(self.0.load(Ordering::Acquire))
@@ -100,7 +102,8 @@ impl SpecialCounts {
 
     /// Counts one more override and one change, unless there are `most` overrides.
     pub(crate) fn count_override(&self, most: u64) -> Result<(), TableError> {
-        self.count(OVERRIDE + CHANGE, |seen| seen.overrides() < most.min(OVERRIDES_MOST)).ok_or(TableError::Overrides)
+        self.count(OVERRIDE + CHANGE, |seen| seen.overrides() < most.min(OVERRIDES_MOST))
+            .ok_or(TableError::Overrides)
     }
 
     /// Counts an exempt key.
@@ -116,7 +119,11 @@ impl SpecialCounts {
     /// Counts one exempt key or one override less. The end of an override is also a change.
     pub(crate) fn count_less(&self, of: u64) {
         // In damaged memory the count may be too low. It must not go below 0.
-        let (by, mask) = if of == OVERRIDE { (CHANGE - OVERRIDE, OVERRIDES) } else { (of.wrapping_neg(), EXEMPT_MOST) };
+        let (by, mask) = if of == OVERRIDE {
+            (CHANGE - OVERRIDE, OVERRIDES)
+        } else {
+            (of.wrapping_neg(), EXEMPT_MOST)
+        };
         let _ = self.count(by, |seen| seen.0 & mask != 0);
     }
 
@@ -124,7 +131,10 @@ impl SpecialCounts {
     pub(crate) fn set(&self, exempt: u64, overrides: u64) {
         let seen = self.read();
         let kept = seen.changes().wrapping_add(CHANGE) | seen.0 & RECORDED;
-        self.0.store(kept | overrides << OVERRIDE_AT & OVERRIDES | exempt.min(EXEMPT_MOST), Ordering::Release);
+        self.0.store(
+            kept | overrides << OVERRIDE_AT & OVERRIDES | exempt.min(EXEMPT_MOST),
+            Ordering::Release,
+        );
     }
 
     /// Sets whether requests record their refusals.
@@ -143,7 +153,12 @@ impl SpecialCounts {
             if !if_so(Special(seen)) {
                 return None;
             }
-            match self.0.compare_exchange(seen, seen.wrapping_add(by), Ordering::SeqCst, Ordering::Acquire) {
+            match self.0.compare_exchange(
+                seen,
+                seen.wrapping_add(by),
+                Ordering::SeqCst,
+                Ordering::Acquire,
+            ) {
                 Ok(_) => return Some(()),
                 Err(other) => seen = other,
             }

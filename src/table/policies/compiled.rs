@@ -2,15 +2,18 @@
 //!
 //! A compiled version is in one of three places:
 //!
-//! - *Kept for all threads* ([`super::kept`]): the first [`KEPT_MOST`] that a process compiles for a table. A request
-//!   holds a plain reference to one and does not count it, so it lives until the table is closed. A policy that
-//!   returns under the same version's number gets the version that was compiled for it before, with a new stamp.
-//! - *Kept for one thread* ([`super::local`]): later versions. A thread has one place for the current version of each
-//!   policy under which it decides, and one for a former version. A newer version replaces the one in its place.
-//! - *On the stack* ([`Scratch`](super::local::Scratch)): for one call, if the thread has no place or an interrupted
-//!   call is using it.
+//! - *Kept for all threads* ([`super::kept`]): the first [`KEPT_MOST`] that a process compiles for
+//!   a table. A request holds a plain reference to one and does not count it, so it lives until the
+//!   table is closed. A policy that returns under the same version's number gets the version that
+//!   was compiled for it before, with a new stamp.
+//! - *Kept for one thread* ([`super::local`]): later versions. A thread has one place for the
+//!   current version of each policy under which it decides, and one for a former version. A newer
+//!   version replaces the one in its place.
+//! - *On the stack* ([`Scratch`](super::local::Scratch)): for one call, if the thread has no place
+//!   or an interrupted call is using it.
 //!
-//! So a process keeps at most [`KEPT_MOST`] versions and one for each place, for any number of changes.
+//! So a process keeps at most [`KEPT_MOST`] versions and one for each place, for any number of
+//! changes.
 //!
 //! [`KEPT_MOST`]: super::kept::KEPT_MOST
 
@@ -43,8 +46,8 @@ pub(crate) struct Version {
     pub(crate) rule: Rule,
     /// The common case of a token bucket, compiled for [`Version::step_plain`].
     pub(crate) plain: Plain,
-    /// The nanoseconds of one permit's refill, for permits that a call gives back. `u64::MAX` if the algorithm takes
-    /// none back.
+    /// The nanoseconds of one permit's refill, for permits that a call gives back. `u64::MAX` if
+    /// the algorithm takes none back.
     pub(crate) refill: u64,
     /// Whether the greater of two state words expires no sooner than the other.
     pub(crate) words_are_times: bool,
@@ -53,8 +56,9 @@ pub(crate) struct Version {
 }
 
 impl Version {
-    /// The number that credit under this version is known by. Any change of an override makes it another, because a
-    /// key that comes back to a version must not find the credit that it had before it left.
+    /// The number that credit under this version is known by. Any change of an override makes it
+    /// another, because a key that comes back to a version must not find the credit that it had
+    /// before it left.
     #[inline(always)]
     pub(crate) fn credit_mark(&self, changes: u64) -> u64 {
         self.stamp.load(Ordering::Relaxed) ^ changes
@@ -65,7 +69,8 @@ impl Version {
         self.multi_word.is_none() && matches!(self.rule, Rule::Closed(_))
     }
 
-    /// A request in the common case of a token bucket in a slot, inlined. `None` in all other cases.
+    /// A request in the common case of a token bucket in a slot, inlined. `None` in all other
+    /// cases.
     #[inline(always)]
     pub(crate) fn step_plain(&self, state: u64, now: u64, cost: u64) -> Option<Step> {
         match self.plain.step(state, now, cost)? {
@@ -75,13 +80,16 @@ impl Version {
         }
     }
 
-    /// Compiles the version with `stamp` of `policy`. `keep` says how debts are converted to it. `None` if the policy
-    /// is invalid.
+    /// Compiles the version with `stamp` of `policy`. `keep` says how debts are converted to it.
+    /// `None` if the policy is invalid.
     pub(crate) fn of(policy: &Policy, terms: Terms, stamp: u64) -> Option<Version> {
         let multi_word = MultiWord::new(policy).ok()?;
         // A limit of 0 is closed under every algorithm.
-        let rule =
-            if multi_word.is_some() || policy.limit == 0 { Rule::Closed(Closed) } else { Rule::new(policy).ok()? };
+        let rule = if multi_word.is_some() || policy.limit == 0 {
+            Rule::Closed(Closed)
+        } else {
+            Rule::new(policy).ok()?
+        };
         let plain = rule.plain().copied().unwrap_or(Plain::NONE);
         let rule = rule.in_slots();
         let number = policy_of(stamp);

@@ -1,4 +1,5 @@
-//! The protocol's view of states: when they expire, and how they are converted from one version of a policy to another.
+//! The protocol's view of states: when they expire, and how they are converted from one version of
+//! a policy to another.
 
 use super::compiled::Version;
 use super::local::Scratch;
@@ -32,14 +33,19 @@ impl Policies {
 
     /// [`States::relation`], for a request under the policy `number`.
     pub(crate) fn relation(&self, found: u64, key: u64, number: u32) -> Relation {
-        // A request may have slept until its version's record was freed, or was taken by another policy. It must not
-        // insert its key beside the existing one, so `Same` makes it try again. If the version is current and cannot
-        // be read, its record is damaged, and trying again would not end.
+        // A request may have slept until its version's record was freed, or was taken by another
+        // policy. It must not insert its key beside the existing one, so `Same` makes it try again.
+        // If the version is current and cannot be read, its record is damaged, and trying again
+        // would not end.
         let (mut scratch, mut other) = (Scratch::new(), Scratch::new());
         let Some(asked) = self.named(key, &mut scratch) else {
             let version = (key >> TAG_BITS) as usize;
-            let known =
-                self.memory.header().current.iter().any(|stamp| version_of(stamp.load(Ordering::Acquire)) == version);
+            let known = self
+                .memory
+                .header()
+                .current
+                .iter()
+                .any(|stamp| version_of(stamp.load(Ordering::Acquire)) == version);
             return if known { Relation::Other } else { Relation::Same };
         };
         let stamp = asked.stamp.load(Ordering::Relaxed);
@@ -72,20 +78,34 @@ impl Policies {
         self.named(pair.key, &mut scratch)?.rule.hold(pair.state, until, now, exact)
     }
 
-    /// The key word of a key under a limit of 0, which keeps its word under the former version of its policy.
-    pub(crate) fn word_before_stop(&self, version: &Version, candidates: &Candidates<'_>) -> Option<u64> {
+    /// The key word of a key under a limit of 0, which keeps its word under the former version of
+    /// its policy.
+    pub(crate) fn word_before_stop(
+        &self,
+        version: &Version,
+        candidates: &Candidates<'_>,
+    ) -> Option<u64> {
         let is_its = |pair: &Pair| {
             let mut scratch = Scratch::new();
             let is_tagged = !pair.is_vacant() && pair.key & TAG == candidates.tag;
-            is_tagged && self.named(pair.key, &mut scratch).is_some_and(|former| former.number == version.number)
+            is_tagged
+                && self
+                    .named(pair.key, &mut scratch)
+                    .is_some_and(|former| former.number == version.number)
         };
         let pairs = candidates.slots().filter(|_| version.is_closed()).map(Slot::pair);
         pairs.filter(is_its).map(|pair| pair.key).next()
     }
 
-    /// The state after a reset of a key that stays in its slot, which is taken until `expires`: of a quota, and of a
-    /// key that finds `no_other` slot.
-    pub(crate) fn unused_in_slot(&self, pair: Pair, expires: u64, now: u64, no_other: bool) -> Option<u64> {
+    /// The state after a reset of a key that stays in its slot, which is taken until `expires`: of
+    /// a quota, and of a key that finds `no_other` slot.
+    pub(crate) fn unused_in_slot(
+        &self,
+        pair: Pair,
+        expires: u64,
+        now: u64,
+        no_other: bool,
+    ) -> Option<u64> {
         let mut scratch = Scratch::new();
         let rule = &self.named(pair.key, &mut scratch)?.rule;
         let held = || [true, false].into_iter().find_map(|exact| rule.hold(0, expires, now, exact));
@@ -101,7 +121,8 @@ impl Policies {
     }
 }
 
-/// Memory for two versions of a policy. A call that reads many slots uses one `Scratches` for all of them.
+/// Memory for two versions of a policy. A call that reads many slots uses one `Scratches` for all
+/// of them.
 pub(crate) struct Scratches<'t> {
     pub(crate) new: Scratch<'t>,
     pub(crate) old: Scratch<'t>,
@@ -126,7 +147,8 @@ impl Policies {
         if self.memory.fixed.side != 0 || pair.is_vacant() {
             return self.expires_at(pair);
         }
-        // The key of a slot with an unknown version may have a debt, so no new key may take the slot.
+        // The key of a slot with an unknown version may have a debt, so no new key may take the
+        // slot.
         self.named(pair.key, scratch).map_or(NEVER, |version| version.rule.expires_at(pair.state))
     }
 
@@ -138,7 +160,12 @@ impl Policies {
     }
 
     /// [`States::adopt`].
-    pub(crate) fn adopt_by<'t>(&'t self, key: u64, pair: Pair, scratches: &mut Scratches<'t>) -> u64 {
+    pub(crate) fn adopt_by<'t>(
+        &'t self,
+        key: u64,
+        pair: Pair,
+        scratches: &mut Scratches<'t>,
+    ) -> u64 {
         let Some(new) = self.named(key, &mut scratches.new) else { return 0 };
         match self.named(pair.key, &mut scratches.old) {
             Some(old) if !pair.is_vacant() => new.rule.adopt(&old.rule, pair.state),
@@ -147,8 +174,15 @@ impl Policies {
     }
 
     /// [`States::convert`].
-    pub(crate) fn convert_by<'t>(&'t self, key: u64, pair: Pair, now: u64, scratches: &mut Scratches<'t>) -> u64 {
-        if let (Some(new), Some(old)) = (self.named(key, &mut scratches.new), self.named(pair.key, &mut scratches.old))
+    pub(crate) fn convert_by<'t>(
+        &'t self,
+        key: u64,
+        pair: Pair,
+        now: u64,
+        scratches: &mut Scratches<'t>,
+    ) -> u64 {
+        if let (Some(new), Some(old)) =
+            (self.named(key, &mut scratches.new), self.named(pair.key, &mut scratches.old))
         {
             if old.rule.full_before_floor(pair.state).is_some_and(|full| full <= now) {
                 return 0;
@@ -156,8 +190,12 @@ impl Policies {
             match new.terms.keep_from(old.terms) {
                 Keep::Count => return new.rule.convert(&old.rule, pair.state, now),
                 // The slot of a key under a quota would never come free, so the key keeps it.
-                Keep::Reset => return old.rule.unused_in_slot().and(new.rule.unused_in_slot()).unwrap_or(0),
-                Keep::Time if !pair.is_vacant() => return new.rule.adopt_at(&old.rule, pair.state, now),
+                Keep::Reset => {
+                    return old.rule.unused_in_slot().and(new.rule.unused_in_slot()).unwrap_or(0)
+                }
+                Keep::Time if !pair.is_vacant() => {
+                    return new.rule.adopt_at(&old.rule, pair.state, now)
+                }
                 Keep::Time => {}
             }
         }
@@ -165,8 +203,8 @@ impl Policies {
     }
 }
 
-/// [`States`] for a request under `version`. Most slots are under the same version, so it saves most lookups in
-/// [`Policies`].
+/// [`States`] for a request under `version`. Most slots are under the same version, so it saves
+/// most lookups in [`Policies`].
 pub(crate) struct UnderVersion<'t> {
     pub(crate) policies: &'t Policies,
     pub(crate) version: &'t Version,
@@ -196,7 +234,8 @@ impl States for UnderVersion<'_> {
 
     fn relation(&self, found: u64, key: u64) -> Relation {
         match self.policies.relation(found, key, self.version.number) {
-            // A limit of 0 refuses whatever the slot says, so the key keeps its word for the next version.
+            // A limit of 0 refuses whatever the slot says, so the key keeps its word for the next
+            // version.
             Relation::Former if self.version.is_closed() => Relation::Other,
             relation => relation,
         }

@@ -1,19 +1,23 @@
 //! The encoding of a policy and its [`Keep`] as the words of a version's record.
 
 use super::Keep;
-use crate::policy::{Anchor, Classes, Kind, Knots, Mode, Policy, Rate, Unit, Zone, CLASSES_MOST, CLASS_NAME_MOST};
+use crate::policy::{
+    Anchor, Classes, Kind, Knots, Mode, Policy, Rate, Unit, Zone, CLASSES_MOST, CLASS_NAME_MOST,
+};
 use crate::table::memory::layout::RECORD_WORDS;
 
-/// The value of the word of [`Policy::count_rejected`] that means a second rate. The second rate is in the words of
-/// `slack`, `warm_up` and `ban`.
+/// The value of the word of [`Policy::count_rejected`] that means a second rate. The second rate is
+/// in the words of `slack`, `warm_up` and `ban`.
 const SECOND: u64 = 2;
-/// The value of that word that means knots. Their bytes are in the words of `slack`, `warm_up`, `ban` and `ban_after`.
+/// The value of that word that means knots. Their bytes are in the words of `slack`, `warm_up`,
+/// `ban` and `ban_after`.
 const KNOTS: u64 = 3;
-/// The value of that word that means a calendar. The zone is in the words of `borrow`, `slack`, `warm_up`, `ban` and
-/// `ban_after`, and the first day in that of `segments`.
+/// The value of that word that means a calendar. The zone is in the words of `borrow`, `slack`,
+/// `warm_up`, `ban` and `ban_after`, and the first day in that of `segments`.
 const CALENDAR: u64 = 4;
 
-/// How the debts of keys come to a version of a policy, and from an override's version back to the policy.
+/// How the debts of keys come to a version of a policy, and from an override's version back to the
+/// policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Terms {
     pub(crate) keep: Keep,
@@ -30,7 +34,8 @@ impl Terms {
         Terms { keep, is_override: true }
     }
 
-    /// What keys under `old` keep when they come under these. The end of an override keeps what its beginning kept.
+    /// What keys under `old` keep when they come under these. The end of an override keeps what its
+    /// beginning kept.
     pub(crate) const fn keep_from(self, old: Terms) -> Keep {
         if old.is_override && !self.is_override {
             old.keep
@@ -44,11 +49,13 @@ impl Terms {
 const FIRST_WORDS: usize = 14;
 /// Words of a class: two of its name, and its reserve.
 const CLASS_WORDS: usize = 3;
-const _: () = assert!(CLASS_NAME_MOST + 1 == 16 && FIRST_WORDS + CLASSES_MOST * CLASS_WORDS <= RECORD_WORDS);
+const _: () =
+    assert!(CLASS_NAME_MOST + 1 == 16 && FIRST_WORDS + CLASSES_MOST * CLASS_WORDS <= RECORD_WORDS);
 
-/// The words of a policy. Word 6 holds the anchor in its lowest bit and the mode above. Word 7 holds `segments` in
-/// its lower half and `cold` in its upper half. Word 13 holds the unit in its lowest bit, [`Keep`] in the next two
-/// and above them whether the version is an override's. The classes follow, and then words that are 0.
+/// The words of a policy. Word 6 holds the anchor in its lowest bit and the mode above. Word 7
+/// holds `segments` in its lower half and `cold` in its upper half. Word 13 holds the unit in its
+/// lowest bit, [`Keep`] in the next two and above them whether the version is an override's. The
+/// classes follow, and then words that are 0.
 pub(crate) fn encode(policy: &Policy, terms: Terms) -> [u64; RECORD_WORDS] {
     let Policy {
         limit,
@@ -107,7 +114,9 @@ pub(crate) fn encode(policy: &Policy, terms: Terms) -> [u64; RECORD_WORDS] {
     if !classes.is_empty() {
         for (to, (name, reserve)) in tail.chunks_exact_mut(CLASS_WORDS).zip(classes.to_raw()) {
             let name = u128::from_ne_bytes(name);
-            to.iter_mut().zip([name as u64, (name >> 64) as u64, reserve]).for_each(|(to, word)| *to = word);
+            to.iter_mut()
+                .zip([name as u64, (name >> 64) as u64, reserve])
+                .for_each(|(to, word)| *to = word);
         }
     }
     words
@@ -141,7 +150,9 @@ pub(crate) fn decode(words: &[u64; RECORD_WORDS]) -> Option<(Policy, Terms)> {
         1 => Some(true),
         _ => None,
     };
-    let keep = [Keep::Count, Keep::Time, Keep::Reset].into_iter().find(|&keep| keep as u64 == last >> 1 & 3)?;
+    let keep = [Keep::Count, Keep::Time, Keep::Reset]
+        .into_iter()
+        .find(|&keep| keep as u64 == last >> 1 & 3)?;
     let policy = Policy {
         limit,
         period,

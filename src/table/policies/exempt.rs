@@ -1,8 +1,9 @@
 //! Keys that are never charged: a small set of hashes, shared with the table.
 //!
-//! A hash has two groups of eight places, each a cache line, and may be in any of the sixteen. So a lookup always
-//! costs the same, and a call that removes a hash just empties its place. Two calls that exempt one key at once may
-//! put its hash into two places. The call that ends the exemption empties both.
+//! A hash has two groups of eight places, each a cache line, and may be in any of the sixteen. So a
+//! lookup always costs the same, and a call that removes a hash just empties its place. Two calls
+//! that exempt one key at once may put its hash into two places. The call that ends the exemption
+//! empties both.
 
 use super::Policies;
 use crate::sync::{AtomicU64, Ordering};
@@ -18,7 +19,11 @@ const GROUPS: usize = EXEMPT / GROUP;
 impl Policies {
     /// The hashes in the set.
     pub(crate) fn exempt_hashes(&self) -> impl Iterator<Item = u64> + '_ {
-        self.memory.exempt_hashes().iter().map(|place| place.load(Ordering::Relaxed)).filter(|hash| *hash != EMPTY)
+        self.memory
+            .exempt_hashes()
+            .iter()
+            .map(|place| place.load(Ordering::Relaxed))
+            .filter(|hash| *hash != EMPTY)
     }
 
     /// Puts the hash of a key under its policy into the set.
@@ -27,12 +32,15 @@ impl Policies {
         if self.is_in_set(hash) {
             return Ok(());
         }
-        // The call raises the count before it takes a place, so no request misses an exempt key. If the process is
-        // killed in between, the count is too high, and requests search the set without need.
+        // The call raises the count before it takes a place, so no request misses an exempt key. If
+        // the process is killed in between, the count is too high, and requests search the set
+        // without need.
         self.memory.header().special.count_exempt()?;
         // The emptier group first, so that both groups fill evenly.
         let [first, second] = groups(hash);
-        let taken = |group: usize| self.group(group).filter(|place| place.load(Ordering::Relaxed) != EMPTY).count();
+        let taken = |group: usize| {
+            self.group(group).filter(|place| place.load(Ordering::Relaxed) != EMPTY).count()
+        };
         let order = if taken(second) < taken(first) { [second, first] } else { [first, second] };
         for place in order.into_iter().flat_map(|group| self.group(group)) {
             if place.compare_exchange(EMPTY, hash, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
@@ -65,7 +73,10 @@ impl Policies {
 
     #[cold]
     fn is_in_set(&self, hash: u64) -> bool {
-        groups(hash).into_iter().flat_map(|group| self.group(group)).any(|place| place.load(Ordering::Relaxed) == hash)
+        groups(hash)
+            .into_iter()
+            .flat_map(|group| self.group(group))
+            .any(|place| place.load(Ordering::Relaxed) == hash)
     }
 
     fn group(&self, group: usize) -> impl Iterator<Item = &AtomicU64> {

@@ -1,4 +1,5 @@
-//! The compiled versions of policies that a process keeps for all its threads ([`super::compiled`]).
+//! The compiled versions of policies that a process keeps for all its threads
+//! ([`super::compiled`]).
 
 use super::compiled::Version;
 use super::encoding::{encode, Terms};
@@ -18,8 +19,8 @@ use core::sync::atomic::{AtomicPtr, AtomicUsize};
 pub(crate) struct Versions {
     /// For each number, the version that was used last.
     compiled: [AtomicPtr<Version>; VERSIONS],
-    /// All kept versions by a hash of number and policy. The lists only grow, because other threads may use any
-    /// version in them.
+    /// All kept versions by a hash of number and policy. The lists only grow, because other threads
+    /// may use any version in them.
     made: [AtomicPtr<KeptVersion>; LISTS],
     /// The number of nodes that callers have reserved. At most [`KEPT_MOST`] exist.
     places: AtomicUsize,
@@ -31,26 +32,28 @@ struct KeptVersion {
     next: *mut KeptVersion,
 }
 
-// SAFETY: the pointers own `Version`s, which are plain data behind shared references until the drop.
+// SAFETY: the pointers own `Version`s, which are plain data behind shared references until the
+// drop.
 unsafe impl Send for Versions {}
 // SAFETY: as above; the pointers themselves are atomic.
 unsafe impl Sync for Versions {}
 
-/// The most versions that a process keeps for all its threads: 16 alternating policies under each of the 255 numbers.
+/// The most versions that a process keeps for all its threads: 16 alternating policies under each
+/// of the 255 numbers.
 pub(crate) const KEPT_MOST: usize = 4096;
 /// The number of lists in [`Versions::made`].
 const LISTS: usize = 1024;
 
 impl Versions {
-    /// No version yet. The value is 10 KiB, too much for the stack of a C caller's thread, so it is made where it
-    /// stays. `None` without memory.
+    /// No version yet. The value is 10 KiB, too much for the stack of a C caller's thread, so it is
+    /// made where it stays. `None` without memory.
     pub(crate) fn new() -> Option<Box<Versions>> {
         // SAFETY: all fields are atomics of words, and zero bytes are a null pointer and 0.
         unsafe { zeroed_value() }
     }
 
-    /// The version with `stamp`, if this process keeps it and has used no other version with the same number since.
-    /// No version has stamp 0.
+    /// The version with `stamp`, if this process keeps it and has used no other version with the
+    /// same number since. No version has stamp 0.
     #[inline(always)]
     pub(crate) fn known(&self, stamp: u64) -> Option<&Version> {
         // Acquire: `keep` writes the version before its pointer.
@@ -65,36 +68,49 @@ impl Versions {
         self.places.load(Ordering::Relaxed) >= KEPT_MOST
     }
 
-    /// Compiles the version with `stamp` before the first request under it. [`TableError::NoMemory`], or
-    /// [`TableError::Corrupt`] if the record is damaged.
-    pub(crate) fn prepare(&self, records: &[Record; VERSIONS], stamp: u64) -> Result<(), TableError> {
+    /// Compiles the version with `stamp` before the first request under it.
+    /// [`TableError::NoMemory`], or [`TableError::Corrupt`] if the record is damaged.
+    pub(crate) fn prepare(
+        &self,
+        records: &[Record; VERSIONS],
+        stamp: u64,
+    ) -> Result<(), TableError> {
         let (policy, terms) = read(records, stamp)?;
         self.keep(&policy, terms, stamp).map(|_| ())
     }
 
-    /// Finds the version among the kept ones, or compiles and keeps it. [`TableError::Versions`] if the process keeps
-    /// no more, [`TableError::NoMemory`], or [`TableError::Corrupt`] for a policy that does not compile.
-    pub(super) fn keep(&self, policy: &Policy, terms: Terms, stamp: u64) -> Result<&Version, TableError> {
+    /// Finds the version among the kept ones, or compiles and keeps it. [`TableError::Versions`] if
+    /// the process keeps no more, [`TableError::NoMemory`], or [`TableError::Corrupt`] for a policy
+    /// that does not compile.
+    pub(super) fn keep(
+        &self,
+        policy: &Policy,
+        terms: Terms,
+        stamp: u64,
+    ) -> Result<&Version, TableError> {
         let number = version_of(stamp);
         let list = mix(fold(&encode(policy, terms)) ^ number as u64) as usize % LISTS;
         let (Some(place), Some(made)) = (self.compiled.get(number), self.made.get(list)) else {
             return Err(TableError::Corrupt);
         };
         if let Some(version) = made_before(made, stamp, policy, terms) {
-            // Relaxed: the pointer is stored next with Release, so a thread that reads it reads this stamp or a later
-            // one. A thread that wants another stamp comes here again.
+            // Relaxed: the pointer is stored next with Release, so a thread that reads it reads
+            // this stamp or a later one. A thread that wants another stamp comes here again.
             version.stamp.store(stamp, Ordering::Relaxed);
             place.store(ptr::from_ref(version).cast_mut(), Ordering::Release);
             // SAFETY: only the drop of `self` frees nodes, so the version lives as long as `self`.
             return Ok(unsafe { &*ptr::from_ref(version) });
         }
-        // Relaxed: no other data depends on the number. The call reads it before it adds, so that the number stays
-        // bounded.
+        // Relaxed: no other data depends on the number. The call reads it before it adds, so that
+        // the number stays bounded.
         if self.is_full() || self.places.fetch_add(1, Ordering::Relaxed) >= KEPT_MOST {
             return Err(TableError::Versions);
         }
-        let node = Version::of(policy, terms, stamp).map(|version| KeptVersion { version, next: ptr::null_mut() });
-        let new = node.ok_or(TableError::Corrupt).and_then(|node| boxed(node).ok_or(TableError::NoMemory));
+        let node = Version::of(policy, terms, stamp)
+            .map(|version| KeptVersion { version, next: ptr::null_mut() });
+        let new = node
+            .ok_or(TableError::Corrupt)
+            .and_then(|node| boxed(node).ok_or(TableError::NoMemory));
         let new = match new {
             Ok(new) => Box::into_raw(new),
             Err(error) => {
@@ -119,16 +135,25 @@ impl Versions {
     }
 }
 
-/// A kept version with the same number, policy and [`Keep`], which was compiled for an earlier stamp. Only its stamp
-/// differs, so threads that still use it decide alike.
-fn made_before<'a>(made: &'a AtomicPtr<KeptVersion>, stamp: u64, policy: &Policy, terms: Terms) -> Option<&'a Version> {
+/// A kept version with the same number, policy and [`Keep`], which was compiled for an earlier
+/// stamp. Only its stamp differs, so threads that still use it decide alike.
+fn made_before<'a>(
+    made: &'a AtomicPtr<KeptVersion>,
+    stamp: u64,
+    policy: &Policy,
+    terms: Terms,
+) -> Option<&'a Version> {
     let mut at = made.load(Ordering::Acquire);
     for _ in 0..KEPT_MOST {
         // SAFETY: null, or a node of the list, which only the drop of its `Versions` frees.
         let node = unsafe { at.as_ref() }?;
         let version = &node.version;
         let same_number = version.key == (version_of(stamp) as u64) << TAG_BITS;
-        if same_number && version.number == policy_of(stamp) && version.policy == *policy && version.terms == terms {
+        if same_number
+            && version.number == policy_of(stamp)
+            && version.policy == *policy
+            && version.terms == terms
+        {
             return Some(version);
         }
         at = node.next;
@@ -141,7 +166,8 @@ impl Drop for Versions {
         for made in &self.made {
             let mut node = made.load(Ordering::Relaxed);
             while !node.is_null() {
-                // SAFETY: from Box::into_raw and in one list only. The drop has the only reference to `self`.
+                // SAFETY: from Box::into_raw and in one list only. The drop has the only reference
+                // to `self`.
                 let owned = unsafe { Box::from_raw(node) };
                 node = owned.next;
             }
@@ -150,6 +176,12 @@ impl Drop for Versions {
 }
 
 /// Reads the policy of the version with `stamp`.
-pub(super) fn read(records: &[Record; VERSIONS], stamp: u64) -> Result<(Policy, Terms), RequestError> {
-    records.get(version_of(stamp)).and_then(|record| record.read_kept(stamp)).ok_or(RequestError::Corrupt)
+pub(super) fn read(
+    records: &[Record; VERSIONS],
+    stamp: u64,
+) -> Result<(Policy, Terms), RequestError> {
+    records
+        .get(version_of(stamp))
+        .and_then(|record| record.read_kept(stamp))
+        .ok_or(RequestError::Corrupt)
 }

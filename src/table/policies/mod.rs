@@ -1,5 +1,5 @@
-//! A table's policies: their versions in the shared memory, the compiled versions of a process, and the conversion of
-//! states.
+//! A table's policies: their versions in the shared memory, the compiled versions of a process, and
+//! the conversion of states.
 
 pub(crate) mod compiled;
 pub(crate) mod conversion;
@@ -58,22 +58,28 @@ pub(crate) struct Policies {
 }
 
 impl Policies {
-    /// Compiles the current policies of the table in `memory`, so that the first request does not allocate.
+    /// Compiles the current policies of the table in `memory`, so that the first request does not
+    /// allocate.
     pub(crate) fn over(memory: Memory) -> Result<Policies, TableError> {
-        let policies =
-            Policies { memory, versions: Versions::new().ok_or(TableError::NoMemory)?, locals: Locals::new()? };
+        let policies = Policies {
+            memory,
+            versions: Versions::new().ok_or(TableError::NoMemory)?,
+            locals: Locals::new()?,
+        };
         for current in &policies.memory.header().current {
             let stamp = current.load(Ordering::Acquire);
             // A damaged record makes the calls that use it fail, but not this one.
-            if let Err(TableError::NoMemory) = policies.versions.prepare(policies.memory.records(), stamp) {
+            if let Err(TableError::NoMemory) =
+                policies.versions.prepare(policies.memory.records(), stamp)
+            {
                 return Err(TableError::NoMemory);
             }
         }
         Ok(policies)
     }
 
-    /// The mark that credit taken now under a version gets ([`Version::credit_mark`]). Credit with another mark is
-    /// void.
+    /// The mark that credit taken now under a version gets ([`Version::credit_mark`]). Credit with
+    /// another mark is void.
     pub(crate) fn credit_mark(&self, version: &Version) -> u64 {
         version.credit_mark(self.memory.header().special.read().changes())
     }
@@ -83,7 +89,8 @@ impl Policies {
         self.versions.known(self.memory.current_stamp(policy.0)).map(|version| &version.policy)
     }
 
-    /// The version that the key with `hash` is under: its override's, or the current one of its policy.
+    /// The version that the key with `hash` is under: its override's, or the current one of its
+    /// policy.
     #[inline(never)]
     pub(crate) fn current<'s, 't: 's>(
         &'t self,
@@ -117,7 +124,11 @@ impl Policies {
 
     /// The version that a key word names.
     #[inline(never)]
-    pub(crate) fn named<'s, 't: 's>(&'t self, key: u64, scratch: &'s mut Scratch<'t>) -> Option<&'s Version> {
+    pub(crate) fn named<'s, 't: 's>(
+        &'t self,
+        key: u64,
+        scratch: &'s mut Scratch<'t>,
+    ) -> Option<&'s Version> {
         let stamp = self.stamp_of(key)?;
         // In damaged memory a record may hold the stamp of another version.
         self.version(stamp, scratch).ok().filter(|version| version.key == key & !TAG)
@@ -138,8 +149,9 @@ impl Policies {
         }
     }
 
-    /// The current version of a policy, if this process has compiled it for all threads and no key of the table is
-    /// exempt or has a policy of its own. The second value is the word that counts those keys.
+    /// The current version of a policy, if this process has compiled it for all threads and no key
+    /// of the table is exempt or has a policy of its own. The second value is the word that counts
+    /// those keys.
     #[inline(always)]
     pub(crate) fn current_compiled(&self, policy: PolicyId) -> Option<(&Version, Special)> {
         let stamp = self.memory.current_stamp(policy.0);
@@ -152,8 +164,8 @@ impl Policies {
         }
     }
 
-    /// The version with `stamp`. [`RequestError::Corrupt`] if its record is damaged or belongs to another version by
-    /// now.
+    /// The version with `stamp`. [`RequestError::Corrupt`] if its record is damaged or belongs to
+    /// another version by now.
     #[inline(always)]
     pub(super) fn version<'s, 't: 's>(
         &'t self,
@@ -169,8 +181,8 @@ impl Policies {
         }
     }
 
-    /// Finds or compiles the current version of a policy. `stamp` is its current stamp as the caller has read it.
-    /// `None`: `scratch` holds the version.
+    /// Finds or compiles the current version of a policy. `stamp` is its current stamp as the
+    /// caller has read it. `None`: `scratch` holds the version.
     #[cold]
     #[inline(never)]
     pub(super) fn find_or_compile_current<'t>(
@@ -197,8 +209,8 @@ impl Policies {
         for _ in 0..ROUNDS {
             let compiled = self.compile(stamp, scratch);
             let seen = self.stamp_for(policy, hash);
-            // While this thread slept, other calls may have changed the policy so often that they gave the record
-            // of `stamp` to another version. Then the current stamp is another one.
+            // While this thread slept, other calls may have changed the policy so often that they
+            // gave the record of `stamp` to another version. Then the current stamp is another one.
             if compiled.is_ok() || seen == stamp {
                 return compiled;
             }
@@ -221,15 +233,21 @@ impl Policies {
         }
     }
 
-    /// Whether the calling thread's place has the version with `stamp`. If so, it makes `scratch` hold that version.
+    /// Whether the calling thread's place has the version with `stamp`. If so, it makes `scratch`
+    /// hold that version.
     #[inline(always)]
     fn share_local<'t>(&'t self, stamp: u64, scratch: &mut Scratch<'t>) -> bool {
-        self.versions.is_full() && self.local(stamp).is_some_and(|local| scratch.share(local, stamp))
+        self.versions.is_full()
+            && self.local(stamp).is_some_and(|local| scratch.share(local, stamp))
     }
 
     /// Compiles the version with `stamp`. `None`: `scratch` holds it.
     #[inline(never)]
-    fn compile<'t>(&'t self, stamp: u64, scratch: &mut Scratch<'t>) -> Result<Option<&'t Version>, RequestError> {
+    fn compile<'t>(
+        &'t self,
+        stamp: u64,
+        scratch: &mut Scratch<'t>,
+    ) -> Result<Option<&'t Version>, RequestError> {
         let (policy, terms) = kept::read(self.memory.records(), stamp)?;
         match self.versions.keep(&policy, terms, stamp) {
             Ok(version) => return Ok(Some(version)),
@@ -246,7 +264,8 @@ impl Policies {
         let policy = policy_of(stamp);
         let current = self.memory.header().current.get(policy as usize)?;
         // Relaxed: it chooses one of two places, and either is right.
-        self.locals.get(self.memory.thread_lines.number(policy)?, current.load(Ordering::Relaxed) == stamp)
+        self.locals
+            .get(self.memory.thread_lines.number(policy)?, current.load(Ordering::Relaxed) == stamp)
     }
 
     /// Counts what a request did to the table.

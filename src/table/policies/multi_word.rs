@@ -1,12 +1,13 @@
 //! Policies whose state is more than one word: sliding windows and sliding logs.
 //!
-//! Such a policy is its table's only one, and does not change, because a slot's words count in the same way for every
-//! key. A slot's state word decides. The slot also has a fixed number of side words (a ring of starts, or the entries
-//! of a log). They stay unchanged when another key takes the slot. This is sound, because the ring or log is one long
-//! history and the key only a label on it ([`crate::limiter::state_word`]).
+//! Such a policy is its table's only one, and does not change, because a slot's words count in the
+//! same way for every key. A slot's state word decides. The slot also has a fixed number of side
+//! words (a ring of starts, or the entries of a log). They stay unchanged when another key takes
+//! the slot. This is sound, because the ring or log is one long history and the key only a label on
+//! it ([`crate::limiter::state_word`]).
 //!
-//! A new key takes the slot that the protocol chooses ([`crate::table::slots::protocol`]). The state word alone says
-//! when the slot expires.
+//! A new key takes the slot that the protocol chooses ([`crate::table::slots::protocol`]). The
+//! state word alone says when the slot expires.
 
 use crate::algorithm::sliding_log::{KeyedLog, SlidingLog};
 use crate::algorithm::sliding_window::SlidingWindow;
@@ -89,9 +90,15 @@ impl MultiWord {
         }
     }
 
-    /// Applies `op` to the ring or log whose state word `head` reads. `None` if the slot no longer holds the caller's
-    /// key.
-    pub(crate) fn apply(&self, head: &Owner<'_, Slot>, side: &[AtomicU64], now: u64, op: Op) -> Option<Decided> {
+    /// Applies `op` to the ring or log whose state word `head` reads. `None` if the slot no longer
+    /// holds the caller's key.
+    pub(crate) fn apply(
+        &self,
+        head: &Owner<'_, Slot>,
+        side: &[AtomicU64],
+        now: u64,
+        op: Op,
+    ) -> Option<Decided> {
         macro_rules! each {
             ($view:ident => $call:expr) => {
                 match self {
@@ -107,8 +114,11 @@ impl MultiWord {
             };
         }
         match op {
-            Op::Check(cost) => each!(view => view.check(now, cost)).map(|decision| Decided { decision, taken: cost }),
-            Op::Peek(cost) => each!(view => view.peek(now, cost)).map(|decision| Decided { decision, taken: 0 }),
+            Op::Check(cost) => each!(view => view.check(now, cost))
+                .map(|decision| Decided { decision, taken: cost }),
+            Op::Peek(cost) => {
+                each!(view => view.peek(now, cost)).map(|decision| Decided { decision, taken: 0 })
+            }
             Op::TakeUpTo(most) => each!(view => view.take_up_to(now, most)).map(|taken| {
                 let verdict = if taken == 0 { Verdict::Denied } else { Verdict::Allowed };
                 Decided { decision: state_word::given_up(verdict, 0), taken }
@@ -129,14 +139,20 @@ impl MultiWord {
             Op::Check(cost) | Op::Peek(cost) if cost > limit => (Verdict::Never, 0),
             Op::Check(1..) | Op::Peek(1..) | Op::TakeUpTo(_) if now > self.last_time() => {
                 let denied = state_word::given_up(Verdict::Denied, 0);
-                return Decided { decision: Decision { retry_after: NEVER, reset_after: NEVER, ..denied }, taken: 0 };
+                return Decided {
+                    decision: Decision { retry_after: NEVER, reset_after: NEVER, ..denied },
+                    taken: 0,
+                };
             }
             Op::Check(cost) => (Verdict::Allowed, cost),
             Op::Peek(_) => (Verdict::Allowed, 0),
             Op::TakeUpTo(most) => (Verdict::Allowed, most.min(limit)),
         };
         let retry_after = if verdict == Verdict::Never { NEVER } else { 0 };
-        Decided { decision: Decision { retry_after, ..state_word::given_up(verdict, limit - taken) }, taken }
+        Decided {
+            decision: Decision { retry_after, ..state_word::given_up(verdict, limit - taken) },
+            taken,
+        }
     }
 }
 

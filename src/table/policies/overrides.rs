@@ -1,5 +1,5 @@
-//! Keys with a policy of their own: finds the version that a key is under, and gives a key its own version.
-//! [`OverridePlaces`] maps keys to versions.
+//! Keys with a policy of their own: finds the version that a key is under, and gives a key its own
+//! version. [`OverridePlaces`] maps keys to versions.
 
 use super::encoding::Terms;
 use super::record::{policy_of, version_of};
@@ -31,11 +31,19 @@ impl Policies {
     }
 
     /// Gives the key with `hash` a policy of its own.
-    pub(crate) fn set_override(&self, number: u32, hash: u64, policy: &Policy, keep: Keep) -> Result<(), TableError> {
+    pub(crate) fn set_override(
+        &self,
+        number: u32,
+        hash: u64,
+        policy: &Policy,
+        keep: Keep,
+    ) -> Result<(), TableError> {
         let header = self.memory.header();
         let stamp = references::acquire(header, self.memory.records(), number, policy, keep)?;
         let places = self.places(hash).ok_or(TableError::Overrides);
-        let left = places.and_then(|places| places.put(stamp, self.memory.fixed.overrides, &|old| self.release(old)));
+        let left = places.and_then(|places| {
+            places.put(stamp, self.memory.fixed.overrides, &|old| self.release(old))
+        });
         if left.is_err() {
             self.release(stamp);
         }
@@ -49,7 +57,12 @@ impl Policies {
 
     /// Each key with an override, by its hash, and the stamp of its version.
     pub(crate) fn overrides(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
-        self.memory.overrides().iter().map(Slot::pair).filter(|pair| pair.key != 0).map(|pair| (pair.key, pair.state))
+        self.memory
+            .overrides()
+            .iter()
+            .map(Slot::pair)
+            .filter(|pair| pair.key != 0)
+            .map(|pair| (pair.key, pair.state))
     }
 
     /// The version of `stamp`: the number of its policy, its text as a policy, and its terms.
@@ -58,8 +71,8 @@ impl Policies {
         Some((policy_of(stamp), policy, terms))
     }
 
-    /// The override in place number `from` or after it: the number of its policy, the hash of its key and the policy
-    /// that it is; and the place after it.
+    /// The override in place number `from` or after it: the number of its policy, the hash of its
+    /// key and the policy that it is; and the place after it.
     pub(crate) fn next_override(&self, from: u64) -> Option<(u32, u64, Policy, u64)> {
         let places = self.memory.overrides();
         let mut n = usize::try_from(from).ok()?;
@@ -72,8 +85,8 @@ impl Policies {
         }
     }
 
-    /// Empties places of unknown versions, and counts overrides and exempt keys anew. Only while no other call uses
-    /// the table.
+    /// Empties places of unknown versions, and counts overrides and exempt keys anew. Only while no
+    /// other call uses the table.
     pub(crate) fn repair_special(&self) {
         let (header, records) = (self.memory.header(), self.memory.records());
         let mut count = 0;

@@ -65,9 +65,13 @@ impl Record {
     }
 }
 
-/// Claims a free record. It prefers the one that has been free for the longest time, so that a slow request under a
-/// freed version has time to notice the change before another policy gets the record.
-pub(super) fn claim<'a>(header: &Header, records: &'a [Record; VERSIONS]) -> Result<(usize, &'a Record), TableError> {
+/// Claims a free record. It prefers the one that has been free for the longest time, so that a slow
+/// request under a freed version has time to notice the change before another policy gets the
+/// record.
+pub(super) fn claim<'a>(
+    header: &Header,
+    records: &'a [Record; VERSIONS],
+) -> Result<(usize, &'a Record), TableError> {
     // Each generation starts the search at the next version. Version 0 is none.
     let start = header.generation.load(Ordering::Relaxed) as usize;
     for n in 0..VERSIONS {

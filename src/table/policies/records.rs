@@ -1,13 +1,15 @@
 //! The records of policies' versions in a table's memory.
 //!
-//! A slot names the *version* of its policy in eight bits. A change of a policy writes a new version beside the old
-//! one and makes it current by one swap of the policy's stamp. A key under the old version is converted at its next
-//! request. A stamp is `generation : policy : version`; all stamps of a table are different.
+//! A slot names the *version* of its policy in eight bits. A change of a policy writes a new
+//! version beside the old one and makes it current by one swap of the policy's stamp. A key under
+//! the old version is converted at its next request. A stamp is `generation : policy : version`;
+//! all stamps of a table are different.
 //!
-//! A version's record is shared and holds the policy as plain numbers. Each process compiles the record before it
-//! decides under it ([`super::compiled`]).
+//! A version's record is shared and holds the policy as plain numbers. Each process compiles the
+//! record before it decides under it ([`super::compiled`]).
 //!
-//! A process that is killed between claiming a record and publishing it costs the table that record, one of 255.
+//! A process that is killed between claiming a record and publishing it costs the table that
+//! record, one of 255.
 
 use super::compiled::Version;
 use super::encoding::{decode, Terms};
@@ -16,19 +18,30 @@ use super::{references, Keep, ROUNDS};
 use crate::policy::Policy;
 use crate::sync::{AtomicU64, Ordering};
 use crate::table::memory::error::{RequestError, TableError};
-use crate::table::memory::layout::{word_of, Header, Record, POLICIES_MOST, RECORD_WORDS, VERSIONS, VERSIONS_AT};
+use crate::table::memory::layout::{
+    word_of, Header, Record, POLICIES_MOST, RECORD_WORDS, VERSIONS, VERSIONS_AT,
+};
 use crate::table::memory::mix::fold;
 use crate::table::memory::slot::TAG_BITS;
 use core::mem::{offset_of, size_of};
 
 /// Adds `policy` to the table; returns its number.
-pub(crate) fn add(header: &Header, records: &[Record; VERSIONS], policy: &Policy) -> Result<u32, TableError> {
+pub(crate) fn add(
+    header: &Header,
+    records: &[Record; VERSIONS],
+    policy: &Policy,
+) -> Result<u32, TableError> {
     add_unless(header, records, policy, |_| false)
 }
 
 /// The first number whose policy equals `policy`. If there is none, it adds the policy.
-pub(crate) fn find_or_add(header: &Header, records: &[Record; VERSIONS], policy: &Policy) -> Result<u32, TableError> {
-    let has = |current: &AtomicU64| current_policy(records, current).is_some_and(|now| now == *policy);
+pub(crate) fn find_or_add(
+    header: &Header,
+    records: &[Record; VERSIONS],
+    policy: &Policy,
+) -> Result<u32, TableError> {
+    let has =
+        |current: &AtomicU64| current_policy(records, current).is_some_and(|now| now == *policy);
     // In the common case the table has the policy, and no record is claimed.
     match header.current.iter().position(has) {
         Some(number) => Ok(number as u32),
@@ -36,8 +49,9 @@ pub(crate) fn find_or_add(header: &Header, records: &[Record; VERSIONS], policy:
     }
 }
 
-/// Adds `policy` under the first free number, unless `is_it` accepts a policy with a lower number. Numbers are taken
-/// in their order and never become free. So if two calls add at once, the later one sees the earlier one's policy.
+/// Adds `policy` under the first free number, unless `is_it` accepts a policy with a lower number.
+/// Numbers are taken in their order and never become free. So if two calls add at once, the later
+/// one sees the earlier one's policy.
 fn add_unless(
     header: &Header,
     records: &[Record; VERSIONS],
@@ -48,8 +62,8 @@ fn add_unless(
     let mut last = CLAIMED;
     for (number, current) in header.current.iter().enumerate() {
         if current.load(Ordering::Relaxed) == 0 {
-            // The stamp names the policy's number, so each number that is tried needs a new stamp. No reader knows
-            // the record yet.
+            // The stamp names the policy's number, so each number that is tried needs a new stamp.
+            // No reader knows the record yet.
             let stamp = stamp(header, number as u32, version);
             record.publish(policy, Terms::of_policy(Keep::Count), stamp);
             // Release: a reader of the current stamp sees the record.
@@ -83,8 +97,8 @@ pub(crate) fn current_policy(records: &[Record; VERSIONS], current: &AtomicU64) 
     None
 }
 
-/// Makes `policy` the current policy of that number. It does nothing if they are equal, unless the keys are to begin
-/// anew.
+/// Makes `policy` the current policy of that number. It does nothing if they are equal, unless the
+/// keys are to begin anew.
 pub(crate) fn change(
     header: &Header,
     records: &[Record; VERSIONS],
@@ -97,15 +111,16 @@ pub(crate) fn change(
     if seen == 0 {
         return Err(RequestError::NoSuchPolicy.into());
     }
-    let is_equal = records.get(version_of(seen)).and_then(|record| record.read(seen)) == Some(*policy);
+    let is_equal =
+        records.get(version_of(seen)).and_then(|record| record.read(seen)) == Some(*policy);
     if is_equal && keep != Keep::Reset {
         return Ok(());
     }
     let (version, record) = claim(header, records)?;
     let stamp = stamp(header, number, version);
     record.publish(policy, Terms::of_policy(keep), stamp);
-    // A policy's generation only grows. So of two calls that change it at once the one with the later stamp wins, and
-    // no version that `former` returns becomes current again.
+    // A policy's generation only grows. So of two calls that change it at once the one with the
+    // later stamp wins, and no version that `former` returns becomes current again.
     for _ in 0..ROUNDS {
         if seen >> 16 >= stamp >> 16 {
             record.free(stamp);
@@ -120,22 +135,24 @@ pub(crate) fn change(
     Err(TableError::Corrupt)
 }
 
-/// Frees the records in `former` that are not current. The caller must have converted every slot under them before.
+/// Frees the records in `former` that are not current. The caller must have converted every slot
+/// under them before.
 pub(crate) fn free_former(header: &Header, records: &[Record; VERSIONS], former: &[u64; VERSIONS]) {
     for (version, (record, stamp)) in records.iter().zip(former).enumerate() {
         if references::is_override(header, version) {
             references::free(header, record, *stamp);
             continue;
         }
-        let current = header.current.get(policy_of(*stamp) as usize).map_or(0, |c| c.load(Ordering::Acquire));
+        let current =
+            header.current.get(policy_of(*stamp) as usize).map_or(0, |c| c.load(Ordering::Acquire));
         if *stamp > CLAIMED && current != *stamp {
             record.free(*stamp);
         }
     }
 }
 
-/// The older half of the former versions, so that a request whose version is freed has slept through many changes. If
-/// all former versions are newer, it returns all of them.
+/// The older half of the former versions, so that a request whose version is freed has slept
+/// through many changes. If all former versions are newer, it returns all of them.
 pub(crate) fn older(header: &Header, former: &[u64; VERSIONS]) -> [u64; VERSIONS] {
     let half = header.generation.load(Ordering::Relaxed).saturating_sub(VERSIONS as u64 / 2);
     let older = former.map(|stamp| if stamp >> 16 <= half { stamp } else { 0 });
@@ -156,7 +173,8 @@ pub(crate) fn former(header: &Header, records: &[Record; VERSIONS]) -> [u64; VER
             *place = if stamp > CLAIMED { references::unused(header, stamp) } else { 0 };
             continue;
         }
-        let current = header.current.get(policy_of(stamp) as usize).map_or(0, |c| c.load(Ordering::Acquire));
+        let current =
+            header.current.get(policy_of(stamp) as usize).map_or(0, |c| c.load(Ordering::Acquire));
         // A version that is newer than the current one is about to become current.
         if stamp > CLAIMED && current != stamp && current >> 16 > stamp >> 16 {
             *place = stamp;
@@ -165,13 +183,15 @@ pub(crate) fn former(header: &Header, records: &[Record; VERSIONS]) -> [u64; VER
     former
 }
 
-/// Whether a table that begins with these bytes certainly has other policies than `policies`. Other processes may
-/// change the file during the read. If the bytes do not fit together, it returns false, and the caller compares again
-/// after it has mapped the file.
+/// Whether a table that begins with these bytes certainly has other policies than `policies`. Other
+/// processes may change the file during the read. If the bytes do not fit together, it returns
+/// false, and the caller compares again after it has mapped the file.
 pub(crate) fn differ(head: &[u8], policies: &[Policy]) -> bool {
     (0..POLICIES_MOST).any(|number| {
         // The caller refuses a shorter file for its length.
-        let Some(stamp) = word_of(head, offset_of!(Header, current) / 8 + number) else { return false };
+        let Some(stamp) = word_of(head, offset_of!(Header, current) / 8 + number) else {
+            return false;
+        };
         match policies.get(number) {
             None => stamp != 0,
             Some(_) if stamp == 0 => true,
@@ -197,11 +217,14 @@ pub(crate) fn is_known(records: &[Record; VERSIONS], key: u64) -> bool {
     records.get(version).is_some_and(|record| {
         let stamp = record.stamp.load(Ordering::Acquire);
         version_of(stamp) == version
-            && record.read_kept(stamp).is_some_and(|(policy, terms)| Version::of(&policy, terms, stamp).is_some())
+            && record
+                .read_kept(stamp)
+                .is_some_and(|(policy, terms)| Version::of(&policy, terms, stamp).is_some())
     })
 }
 
-/// The number of records that a writer has claimed and not published. The writer may have been killed.
+/// The number of records that a writer has claimed and not published. The writer may have been
+/// killed.
 pub(crate) fn claimed(records: &[Record; VERSIONS]) -> u64 {
     records.iter().filter(|record| record.stamp.load(Ordering::Relaxed) == CLAIMED).count() as u64
 }

@@ -1,16 +1,17 @@
 //! The versions of overrides: which they are, and how many keys have them.
 //!
-//! Keys with equal overrides share a version. Its record may be freed when no key has it any more, and when every
-//! slot under it has been brought over ([`super::records`]). The word of a version of an override:
+//! Keys with equal overrides share a version. Its record may be freed when no key has it any more,
+//! and when every slot under it has been brought over ([`super::records`]). The word of a version
+//! of an override:
 //!
 //! ```text
 //! generation of its last change 40 : keys 22 : 1 while its record is being freed : 1
 //! ```
 //!
-//! 0: the version is none of an override. A call takes its reference before it stores the version's stamp for a key,
-//! and gives it back after the stamp is gone. So no key has a freed version. If the process is killed in between, the
-//! version keeps one reference too many, and its record is not freed before
-//! [`Table::repair`](crate::table::Table::repair).
+//! 0: the version is none of an override. A call takes its reference before it stores the version's
+//! stamp for a key, and gives it back after the stamp is gone. So no key has a freed version. If
+//! the process is killed in between, the version keeps one reference too many, and its record is
+//! not freed before [`Table::repair`](crate::table::Table::repair).
 
 use super::encoding::Terms;
 use super::record::{claim, policy_of, stamp, version_of, CLAIMED};
@@ -31,8 +32,8 @@ pub(crate) fn is_override(header: &Header, version: usize) -> bool {
     word(header, version).is_some_and(|word| word.load(Ordering::Acquire) != 0)
 }
 
-/// Finds or makes the version for an override of policy `number` and adds one reference to it. The result is the
-/// version's stamp. Equal overrides share a version.
+/// Finds or makes the version for an override of policy `number` and adds one reference to it. The
+/// result is the version's stamp. Equal overrides share a version.
 pub(crate) fn acquire(
     header: &Header,
     records: &[Record; VERSIONS],
@@ -43,7 +44,9 @@ pub(crate) fn acquire(
     let wanted = Some((*policy, Terms::of_override(keep)));
     for (version, record) in records.iter().enumerate() {
         let found = record.stamp.load(Ordering::Acquire);
-        let is_it = is_override(header, version) && policy_of(found) == number && record.read_kept(found) == wanted;
+        let is_it = is_override(header, version)
+            && policy_of(found) == number
+            && record.read_kept(found) == wanted;
         if is_it && add_key(header, version) {
             // The record may have been freed and written again before the reference was taken.
             if record.stamp.load(Ordering::Acquire) == found {
@@ -60,8 +63,8 @@ pub(crate) fn acquire(
     }
     let made = stamp(header, number, version);
     if let Some(word) = word(header, version) {
-        // The reference is stored before the stamp, because another call could free a published version without a
-        // reference.
+        // The reference is stored before the stamp, because another call could free a published
+        // version without a reference.
         word.store(IS_OVERRIDE | KEY | made >> 16 << GENERATION_AT, Ordering::SeqCst);
     }
     record.publish(policy, Terms::of_override(keep), made);
@@ -71,22 +74,24 @@ pub(crate) fn acquire(
 /// Takes another reference of a version that has one.
 fn add_key(header: &Header, version: usize) -> bool {
     update(header, version, |seen| {
-        (seen & (IS_OVERRIDE | BEING_FREED) == IS_OVERRIDE && seen & KEYS != KEYS).then(|| seen + KEY)
+        (seen & (IS_OVERRIDE | BEING_FREED) == IS_OVERRIDE && seen & KEYS != KEYS)
+            .then(|| seen + KEY)
     })
 }
 
 /// Gives a reference back.
 pub(crate) fn release(header: &Header, version: usize) {
-    // Each release gets a new generation. A call that frees a record compares it, and so knows that no key has had
-    // the version since.
+    // Each release gets a new generation. A call that frees a record compares it, and so knows that
+    // no key has had the version since.
     let generation = header.generation.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
     update(header, version, |seen| {
-        (seen & KEYS != 0).then(|| (seen - KEY) & ((1 << GENERATION_AT) - 1) | generation << GENERATION_AT)
+        (seen & KEYS != 0)
+            .then(|| (seen - KEY) & ((1 << GENERATION_AT) - 1) | generation << GENERATION_AT)
     });
 }
 
-/// The stamp of the override's version in `record`, with the generation at which its last reference was given back. 0
-/// if it has references.
+/// The stamp of the override's version in `record`, with the generation at which its last reference
+/// was given back. 0 if it has references.
 pub(crate) fn unused(header: &Header, stamp: u64) -> u64 {
     let seen = word(header, version_of(stamp)).map_or(0, |word| word.load(Ordering::Acquire));
     match seen & (KEYS | BEING_FREED) {
@@ -99,16 +104,18 @@ pub(crate) fn unused(header: &Header, stamp: u64) -> u64 {
 pub(crate) fn free(header: &Header, record: &Record, unused: u64) {
     let Some(word) = word(header, version_of(unused)) else { return };
     let seen = IS_OVERRIDE | unused >> 16 << GENERATION_AT;
-    if word.compare_exchange(seen, seen | BEING_FREED, Ordering::SeqCst, Ordering::Relaxed).is_ok() {
+    if word.compare_exchange(seen, seen | BEING_FREED, Ordering::SeqCst, Ordering::Relaxed).is_ok()
+    {
         let stamp = record.stamp.load(Ordering::Relaxed);
-        // The word becomes 0 before the record is free, because a call that claims the free record may store a new
-        // word for an override.
+        // The word becomes 0 before the record is free, because a call that claims the free record
+        // may store a new word for an override.
         word.store(0, Ordering::SeqCst);
         record.free(stamp);
     }
 }
 
-/// Sets the references of each version to those that `keys` counts. Only while no other call uses the table.
+/// Sets the references of each version to those that `keys` counts. Only while no other call uses
+/// the table.
 pub(crate) fn recount(header: &Header, records: &[Record; VERSIONS], keys: impl Fn(u64) -> u64) {
     for (record, word) in records.iter().zip(&header.references) {
         let stamp = record.stamp.load(Ordering::Relaxed);

@@ -39,8 +39,9 @@ impl<'a> Candidates<'a> {
         self.spare().and_then(|spare| find_in(spare, key))
     }
 
-    /// Candidate number `n`, below [`CANDIDATES`]. The order alternates between the first two buckets, each from its
-    /// first slot on, so that a key that takes the first empty slot goes to the emptier bucket.
+    /// Candidate number `n`, below [`CANDIDATES`]. The order alternates between the first two
+    /// buckets, each from its first slot on, so that a key that takes the first empty slot goes to
+    /// the emptier bucket.
     #[inline(always)]
     pub(crate) fn slot(&self, n: usize) -> Option<&'a Slot> {
         if n >= 2 * SLOTS {
@@ -50,10 +51,10 @@ impl<'a> Candidates<'a> {
         bucket.0.get(n >> 1)
     }
 
-    /// The numbers of the candidates, in the order in which the key prefers slots that expire at the same time. A
-    /// flood of new keys makes many slots expire at the same time. If all keys preferred the first slot of a bucket,
-    /// the flood would evict only the keys there. So each key begins at another slot. The spare bucket comes last,
-    /// because it belongs to many more keys.
+    /// The numbers of the candidates, in the order in which the key prefers slots that expire at
+    /// the same time. A flood of new keys makes many slots expire at the same time. If all keys
+    /// preferred the first slot of a bucket, the flood would evict only the keys there. So each key
+    /// begins at another slot. The spare bucket comes last, because it belongs to many more keys.
     pub(crate) fn order(&self) -> impl Iterator<Item = usize> {
         let begin = (self.tag % (2 * SLOTS as u64)) as usize;
         (begin..2 * SLOTS).chain(0..begin).chain(2 * SLOTS..CANDIDATES)
@@ -70,8 +71,8 @@ impl<'a> Candidates<'a> {
         self.slots().map(Slot::key).filter(is_tagged)
     }
 
-    /// The last candidate that an insertion takes. In a table that holds no more keys than its capacity it is mostly
-    /// empty.
+    /// The last candidate that an insertion takes. In a table that holds no more keys than its
+    /// capacity it is mostly empty.
     #[inline(always)]
     pub(crate) fn last(&self) -> Option<&'a Slot> {
         self.slot(CANDIDATES - 1)
@@ -86,7 +87,8 @@ impl<'a> Candidates<'a> {
     }
 }
 
-/// The part of a hash that a slot stores. It is the upper part, because that takes fewer instructions.
+/// The part of a hash that a slot stores. It is the upper part, because that takes fewer
+/// instructions.
 #[inline(always)]
 pub(crate) fn tag(hash: u64) -> u64 {
     hash >> REST_BITS

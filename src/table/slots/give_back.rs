@@ -1,4 +1,5 @@
-//! How permits go back to a key: a swap that lowers the key's debt and leaves the slot's time of expiry.
+//! How permits go back to a key: a swap that lowers the key's debt and leaves the slot's time of
+//! expiry.
 
 use super::candidates::Candidates;
 use super::protocol::first_to_expire;
@@ -7,11 +8,12 @@ use super::ROUNDS;
 use crate::algorithm::Returned;
 use crate::table::memory::slot::{Pair, TAG};
 
-/// Tries once to give permits back to `key` in its turn ([`States::turn`]), and returns their number. `lower`
-/// computes the lowered state. If it returns `None`, the key gets nothing back. It must read the flags of the policy
-/// and then the time itself, because [`GiveBack`](crate::algorithm::GiveBack) needs values that were read after the
-/// state. After [`Changed`] nothing went back, and the caller may try again under the current version of the key's
-/// policy.
+/// Tries once to give permits back to `key` in its turn ([`States::turn`]), and returns their
+/// number. `lower` computes the lowered state. If it returns `None`, the key gets nothing back. It
+/// must read the flags of the policy and then the time itself, because
+/// [`GiveBack`](crate::algorithm::GiveBack) needs values that were read after the state. After
+/// [`Changed`] nothing went back, and the caller may try again under the current version of the
+/// key's policy.
 pub(crate) fn give_back(
     states: &impl States,
     candidates: &Candidates<'_>,
@@ -20,7 +22,8 @@ pub(crate) fn give_back(
     lower: &mut dyn FnMut(u64) -> Option<Returned>,
 ) -> Result<u64, Changed> {
     let Some(slot) = candidates.find(key) else {
-        // `Changed`: the key was under a former version of its policy, and this or another call has converted it.
+        // `Changed`: the key was under a former version of its policy, and this or another call has
+        // converted it.
         return first_to_expire(states, candidates, key, now()).map(|_| 0);
     };
     let Some(_turn) = states.turn(key & TAG) else { return Ok(0) };
@@ -32,9 +35,9 @@ pub(crate) fn give_back(
     slot.swap(found, Pair { key, state: next }).map(|()| permits).map_err(|_| Changed)
 }
 
-/// Gives permits of a charge back to `key`, if the key is still under the version of the charge. A later version may
-/// refill more slowly. It would count too few of the permits that the former version has refilled since the charge,
-/// and so would return too many.
+/// Gives permits of a charge back to `key`, if the key is still under the version of the charge. A
+/// later version may refill more slowly. It would count too few of the permits that the former
+/// version has refilled since the charge, and so would return too many.
 pub(crate) fn give_back_under(
     states: &impl States,
     candidates: &Candidates<'_>,

@@ -2,14 +2,14 @@
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test --profile models --target-dir target/loom --lib table::slots::models`
 //!
-//! The models run the code of `protocol`, `candidates`, the scalar probes and `slot`. A bucket has one slot, so a key
-//! has two candidates. The rules of the policies are small ones of the models ([`rules`]). Each swap writes its
-//! change into a journal. Each model checks the invariants of every run ([`Played::judge`]), and the results of its
-//! own scene.
+//! The models run the code of `protocol`, `candidates`, the scalar probes and `slot`. A bucket has
+//! one slot, so a key has two candidates. The rules of the policies are small ones of the models
+//! ([`rules`]). Each swap writes its change into a journal. Each model checks the invariants of
+//! every run ([`Played::judge`]), and the results of its own scene.
 //!
-//! Loom tries each order of steps. In some of them a thread stands still between two steps until the others have
-//! ended, as a killed thread would. If a thread waited for another, such a run would never end. Every model ends, so
-//! no thread waits.
+//! Loom tries each order of steps. In some of them a thread stands still between two steps until
+//! the others have ended, as a killed thread would. If a thread waited for another, such a run
+//! would never end. Every model ends, so no thread waits.
 
 mod rules;
 
@@ -63,7 +63,8 @@ enum Act {
 
 use Act::{Ask, Change as SetVersion, End, Free, Own, Reset, Settle, SettleOwn, Short, Take};
 
-/// A charge with a receipt: the key, the time and the cost of the charge, and the receipt's number and check.
+/// A charge with a receipt: the key, the time and the cost of the charge, and the receipt's number
+/// and check.
 #[derive(Clone, Copy, Debug)]
 struct Paper {
     key: Key,
@@ -159,10 +160,24 @@ impl World {
         let bucket = |(number, &pair): (usize, &Pair)| Bucket([Slot::new(number, pair, &journal)]);
         let buckets = slots.iter().enumerate().map(bucket).collect();
         let receipts = Receipts::new();
-        let papers = scene.charges.iter().map(|&(key, at, cost)| open(&receipts, 7, key, at, cost)).collect();
+        let papers = scene
+            .charges
+            .iter()
+            .map(|&(key, at, cost)| open(&receipts, 7, key, at, cost))
+            .collect();
         let (current, clock, turn) = (AtomicU64::new(1), AtomicU64::new(0), AtomicU64::new(0));
         let overrides = scene.overrides.as_ref().map(|keys| Map::new(weak, keys));
-        World { buckets, journal, on_full: *on_full, current, receipts, papers, clock, turn, overrides }
+        World {
+            buckets,
+            journal,
+            on_full: *on_full,
+            current,
+            receipts,
+            papers,
+            clock,
+            turn,
+            overrides,
+        }
     }
 
     /// The number of the current version.
@@ -192,7 +207,16 @@ impl World {
 
     fn act(&self, act: Act, own: &mut Option<Paper>) -> Done {
         let from = self.journal.len();
-        let mut done = Done { act, from, till: 0, key: 0, outcome: None, reset: false, settled: None, opened: None };
+        let mut done = Done {
+            act,
+            from,
+            till: 0,
+            key: 0,
+            outcome: None,
+            reset: false,
+            settled: None,
+            opened: None,
+        };
         match act {
             Ask(key, now, cost) => (done.key, done.outcome) = self.ask(key, now, cost),
             Short(key, now, cost) => {
@@ -213,7 +237,9 @@ impl World {
             }
             Own(Key(tag, ..), version) => self.overrides.as_ref().expect("a map").set(tag, version),
             End(Key(tag, ..)) => self.overrides.as_ref().expect("a map").clear(tag),
-            Settle(n, now, cost) => (done.key, done.settled) = self.settle(self.papers[n], now, cost),
+            Settle(n, now, cost) => {
+                (done.key, done.settled) = self.settle(self.papers[n], now, cost)
+            }
             SettleOwn(now, cost) => {
                 if let Some(paper) = own.take() {
                     (done.key, done.settled) = self.settle(paper, now, cost);
@@ -233,7 +259,9 @@ impl World {
             let word = self.word(key);
             let rule = named(word).1;
             let step = |state| rule.step(state, now, cost);
-            if let Ok(outcome) = protocol::request(self, &self.candidates(key), word, now, self.on_full, step) {
+            if let Ok(outcome) =
+                protocol::request(self, &self.candidates(key), word, now, self.on_full, step)
+            {
                 return (word, Some(outcome));
             }
         }
@@ -248,13 +276,20 @@ impl World {
             let Step { verdict, next } = rule.step(state, now, cost);
             if slot.commit(word, state, next) {
                 let state = next.unwrap_or(state);
-                return (word, Some(Outcome { verdict, state, event: Event::Known, until: 0, retries: 0 }));
+                return (
+                    word,
+                    Some(Outcome { verdict, state, event: Event::Known, until: 0, retries: 0 }),
+                );
             }
         } else if let (Some(gap), Some(fresh)) = (rule.gap(), rule.step(0, now, cost).next) {
             let expired = |state| expires(Pair { key: word, state }) <= now;
-            if let Some(event) = protocol::insert_among_own(&candidates, word, fresh, gap, expired) {
+            if let Some(event) = protocol::insert_among_own(&candidates, word, fresh, gap, expired)
+            {
                 let verdict = Verdict::Allowed;
-                return (word, Some(Outcome { verdict, state: fresh, event, until: 0, retries: 0 }));
+                return (
+                    word,
+                    Some(Outcome { verdict, state: fresh, event, until: 0, retries: 0 }),
+                );
             }
         }
         self.ask(key, now, cost)
@@ -268,9 +303,11 @@ impl World {
         let first = self.receipts.close(check(version, key, at), number);
         let is_current = || self.current(key.1) == version;
         let time = || self.clock.load(Ordering::Acquire).max(now);
-        let mut lower = |state| named(word).1.lowered(state, time(), (at, estimate), estimate - cost);
+        let mut lower =
+            |state| named(word).1.lowered(state, time(), (at, estimate), estimate - cost);
         let back = match first {
-            true => give_back_under(self, &candidates, word, is_current, &time, &mut lower).expect("too many tries"),
+            true => give_back_under(self, &candidates, word, is_current, &time, &mut lower)
+                .expect("too many tries"),
             false => 0,
         };
         (word, Some(Settled { paper, first, back }))
@@ -312,8 +349,12 @@ impl World {
                 continue;
             }
             let expires = expires(pair);
-            let room =
-                |n| candidates.slot(n).map(Slot::pair).is_some_and(|at| at.key != word && self.expires_at(at) <= now);
+            let room = |n| {
+                candidates
+                    .slot(n)
+                    .map(Slot::pair)
+                    .is_some_and(|at| at.key != word && self.expires_at(at) <= now)
+            };
             if expires <= now || !(0..super::candidates::CANDIDATES).any(room) {
                 return (word, false);
             }
@@ -332,7 +373,8 @@ struct Scene {
     threads: std::sync::Arc<[Vec<Act>]>,
     /// Charges in the slots that have open receipts: key, time, cost.
     charges: Vec<(Key, u64, u64)>,
-    /// The keys that have a policy of their own at the beginning, and its version. `None`: no key ever has one.
+    /// The keys that have a policy of their own at the beginning, and its version. `None`: no key
+    /// ever has one.
     overrides: Option<Vec<(Key, u64)>>,
 }
 
@@ -368,9 +410,9 @@ struct Played {
     newest: u64,
 }
 
-/// Explores a scene. loom tries another order only where an access conflicts with another thread's last access. So it
-/// may not try that a thread which only reads runs after a thread that reads and then swaps. Therefore each thread in
-/// turn is the one that starts first.
+/// Explores a scene. loom tries another order only where an access conflicts with another thread's
+/// last access. So it may not try that a thread which only reads runs after a thread that reads and
+/// then swaps. Therefore each thread in turn is the one that starts first.
 fn model<C>(name: &str, preemptions: usize, scene: Scene, check: C)
 where
     C: Fn(&Played) + Copy + Send + Sync + 'static,
@@ -380,7 +422,8 @@ where
         on_full => format!("{name}, {on_full:?}:"),
     };
     let (mut executions, start) = (0, std::time::Instant::now());
-    for (first, weak) in (0..scene.threads.len()).flat_map(|first| [(first, false), (first, true)]) {
+    for (first, weak) in (0..scene.threads.len()).flat_map(|first| [(first, false), (first, true)])
+    {
         let scene = scene.clone();
         executions += explore(preemptions, move || {
             let played = play(&scene, first, weak);
@@ -421,7 +464,8 @@ fn play(scene: &Scene, first: usize, weak: bool) -> Played {
     Played { on_full: scene.on_full, weak, changes, tables, threads, overrides, returns, newest }
 }
 
-/// Whether a key that comes under the version of this key word may expire earlier, and so move to another slot.
+/// Whether a key that comes under the version of this key word may expire earlier, and so move to
+/// another slot.
 fn moves(key: u64) -> bool {
     matches!(key >> TAG_BITS, 6 | 8 | 12)
 }

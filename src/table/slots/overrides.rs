@@ -1,18 +1,20 @@
-//! A map from the hashes of keys that have a policy of their own to the stamps of these policies' versions, shared
-//! with the table.
+//! A map from the hashes of keys that have a policy of their own to the stamps of these policies'
+//! versions, shared with the table.
 //!
-//! A place is a slot of 16 bytes: a key's hash, and the stamp of the version that the key is under in place of its
-//! policy's current one. Both words change together, so a killed call leaves each place either unchanged or complete.
-//! A hash has two groups of eight places, and may be in any of the sixteen. The map compares only the tags of hashes,
-//! because a slot of the table has no more than a key's tag.
+//! A place is a slot of 16 bytes: a key's hash, and the stamp of the version that the key is under
+//! in place of its policy's current one. Both words change together, so a killed call leaves each
+//! place either unchanged or complete. A hash has two groups of eight places, and may be in any of
+//! the sixteen. The map compares only the tags of hashes, because a slot of the table has no more
+//! than a key's tag.
 //!
 //! # Two calls for one key
 //!
-//! Two calls that find no place of a key may each take one. Then the place that is first in the key's order counts. A
-//! call that has taken a place reads all others again. If a place before its own has the key, the call empties its
-//! own and changes that one. If a place after its own has the key, the call empties that one. A concurrent lookup
-//! could read the first place before it was taken, and the other place after it was emptied. So a call counts a
-//! change before it empties a place, and a lookup that has found nothing repeats if a change was counted meanwhile.
+//! Two calls that find no place of a key may each take one. Then the place that is first in the
+//! key's order counts. A call that has taken a place reads all others again. If a place before its
+//! own has the key, the call empties its own and changes that one. If a place after its own has the
+//! key, the call empties that one. A concurrent lookup could read the first place before it was
+//! taken, and the other place after it was emptied. So a call counts a change before it empties a
+//! place, and a lookup that has found nothing repeats if a change was counted meanwhile.
 
 use super::candidates::{hash_of_tag, tag};
 use super::ROUNDS;
@@ -40,7 +42,11 @@ pub(crate) struct OverridePlaces<'a> {
 impl<'a> OverridePlaces<'a> {
     /// The two different groups of a hash among all `places`, by its tag. `None` if there are none.
     #[inline]
-    pub(crate) fn of(places: &'a [Slot], counts: &'a SpecialCounts, hash: u64) -> Option<OverridePlaces<'a>> {
+    pub(crate) fn of(
+        places: &'a [Slot],
+        counts: &'a SpecialCounts,
+        hash: u64,
+    ) -> Option<OverridePlaces<'a>> {
         let hash = known_hash(hash);
         let groups = NonZeroU64::new((places.len() / GROUP) as u64)?;
         let others = NonZeroU64::new(groups.get() - 1)?;
@@ -68,14 +74,20 @@ impl<'a> OverridePlaces<'a> {
         None
     }
 
-    /// Stores `stamp` for the key, unless there are `most` keys in the map. It calls `release` with each stamp that
-    /// has lost its place: that of the key's former version, or `stamp` if another call has replaced it already.
-    pub(crate) fn put(&self, stamp: u64, most: u64, release: &dyn Fn(u64)) -> Result<(), TableError> {
+    /// Stores `stamp` for the key, unless there are `most` keys in the map. It calls `release` with
+    /// each stamp that has lost its place: that of the key's former version, or `stamp` if another
+    /// call has replaced it already.
+    pub(crate) fn put(
+        &self,
+        stamp: u64,
+        most: u64,
+        release: &dyn Fn(u64),
+    ) -> Result<(), TableError> {
         let new = Pair { key: self.hash, state: stamp };
         for _ in 0..ROUNDS {
             if let Some((slot, pair)) = self.find() {
-                // The count comes before the change, because threads compare it to find out that their credit for a
-                // key is void.
+                // The count comes before the change, because threads compare it to find out that
+                // their credit for a key is void.
                 self.counts.count_change();
                 if slot.swap(pair, new).is_ok() {
                     release(pair.state);
@@ -111,12 +123,12 @@ impl<'a> OverridePlaces<'a> {
         found
     }
 
-    /// Whether `taken`, the place that this call has taken, is the first place with the key. The call empties all
-    /// later places with the key.
+    /// Whether `taken`, the place that this call has taken, is the first place with the key. The
+    /// call empties all later places with the key.
     fn is_first(&self, taken: &Slot, release: &dyn Fn(u64)) -> bool {
-        // Two calls that have each taken a place must not both miss the other's. A swap orders only its own place, so
-        // a processor with weak order could load the other place before its swap is seen. With a fence between swap
-        // and loads on both sides one call sees the other.
+        // Two calls that have each taken a place must not both miss the other's. A swap orders only
+        // its own place, so a processor with weak order could load the other place before its swap
+        // is seen. With a fence between swap and loads on both sides one call sees the other.
         fence(Ordering::SeqCst);
         let (mut is_first, mut is_after) = (true, false);
         for slot in self.all(0) {

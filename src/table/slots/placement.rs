@@ -1,8 +1,9 @@
 //! A key's three buckets, and the order of their slots.
 //!
-//! The table knows a key only by the 64-bit hash of its bytes and policy. A slot stores the upper 56 bits of the hash
-//! (the *tag*). The number of the slot's bucket implies the other 8 bits (the *rest*): the buckets of one tag are
-//! different for each rest. So the table confuses two keys only if all 64 bits of their hashes agree.
+//! The table knows a key only by the 64-bit hash of its bytes and policy. A slot stores the upper
+//! 56 bits of the hash (the *tag*). The number of the slot's bucket implies the other 8 bits (the
+//! *rest*): the buckets of one tag are different for each rest. So the table confuses two keys only
+//! if all 64 bits of their hashes agree.
 //!
 //! ```text
 //! hash = tag 56 : rest 8
@@ -11,14 +12,16 @@
 //! spare  = place"(tag) + rest          in the third part, of at least 256 buckets, modulo their number
 //! ```
 //!
-//! Keys with the same tag have the same places, so two of them share a bucket of one part only if their rests agree.
-//! The parts share no bucket. The lengths of the first two parts are multiples of 256, so a number that is below such
-//! a length stays below it when its lowest eight bits change.
+//! Keys with the same tag have the same places, so two of them share a bucket of one part only if
+//! their rests agree. The parts share no bucket. The lengths of the first two parts are multiples
+//! of 256, so a number that is below such a length stays below it when its lowest eight bits
+//! change.
 //!
-//! A new key takes a slot in the emptier of its first two buckets, and the spare bucket comes last. With two buckets
-//! alone, one key in 90 would find no free slot in a table that is four fifths full. The spare buckets, a fifteenth
-//! of the table and therefore mostly in the cache, reduce that to one key in some thousands. In a new table, 98 of
-//! 100 keys are in their first two buckets; after slots have been reused many times, 91 of 100 are.
+//! A new key takes a slot in the emptier of its first two buckets, and the spare bucket comes last.
+//! With two buckets alone, one key in 90 would find no free slot in a table that is four fifths
+//! full. The spare buckets, a fifteenth of the table and therefore mostly in the cache, reduce that
+//! to one key in some thousands. In a new table, 98 of 100 keys are in their first two buckets;
+//! after slots have been reused many times, 91 of 100 are.
 
 use super::candidates::{tag, Candidates, RESTS, REST_BITS};
 use crate::table::memory::sizes::BUCKETS_AT;
@@ -26,8 +29,8 @@ use crate::table::memory::slot::{Bucket, Slot, SLOTS_A_BUCKET, TAG, TAG_BITS};
 use crate::table::memory::{Memory, Parts};
 use core::ptr::NonNull;
 
-/// The addresses of a table's buckets. It keeps the addresses of the first and the second part, which saves each
-/// request four instructions. It must not outlive its memory.
+/// The addresses of a table's buckets. It keeps the addresses of the first and the second part,
+/// which saves each request four instructions. It must not outlive its memory.
 #[derive(Debug)]
 pub(crate) struct Slots {
     first: NonNull<Bucket>,
@@ -47,8 +50,8 @@ impl Slots {
     pub(crate) unsafe fn of(memory: &Memory) -> Slots {
         let buckets = memory.fixed.buckets;
         let placement = Placement::new(buckets);
-        // SAFETY: `Header::fixed` checked that the memory has this many buckets. They are aligned, because the region
-        // and BUCKETS_AT are aligned to 64 bytes.
+        // SAFETY: `Header::fixed` checked that the memory has this many buckets. They are aligned,
+        // because the region and BUCKETS_AT are aligned to 64 bytes.
         let first: NonNull<Bucket> = unsafe { memory.region().base().byte_add(BUCKETS_AT).cast() };
         // SAFETY: as above; the second part is in the memory, too.
         let second = unsafe { first.add(placement.second_part() as usize) };
@@ -75,7 +78,8 @@ impl Slots {
     #[inline(always)]
     pub(crate) fn number(&self, slot: &Slot) -> u64 {
         let from = self.first.as_ptr() as usize;
-        ((core::ptr::from_ref(slot) as usize).wrapping_sub(from) / core::mem::size_of::<Slot>()) as u64
+        ((core::ptr::from_ref(slot) as usize).wrapping_sub(from) / core::mem::size_of::<Slot>())
+            as u64
     }
 
     /// The first two buckets of a hash.
@@ -83,14 +87,17 @@ impl Slots {
     pub(crate) fn first_two(&self, hash: u64) -> (&Bucket, &Bucket) {
         let (first, second) = self.placement.in_parts(hash);
         // SAFETY: `in_parts` returns numbers below the length of a part.
-        unsafe { (self.first.add(first as usize).as_ref(), self.second.add(second as usize).as_ref()) }
+        unsafe {
+            (self.first.add(first as usize).as_ref(), self.second.add(second as usize).as_ref())
+        }
     }
 
     /// All buckets of a hash.
     pub(crate) fn candidates(&self, hash: u64) -> Candidates<'_> {
         let (first, second, spare) = self.placement.buckets(hash);
         // SAFETY: `Placement::buckets` returns numbers below the number of buckets.
-        let (first, second, spare) = unsafe { (self.bucket(first), self.bucket(second), self.bucket(spare)) };
+        let (first, second, spare) =
+            unsafe { (self.bucket(first), self.bucket(second), self.bucket(spare)) };
         Candidates { first, second, spare, tag: tag(hash) }
     }
 
@@ -111,8 +118,8 @@ impl Slots {
         unsafe { self.bucket(self.placement.spare(hash)) }
     }
 
-    /// The hash of a key, from its key word and its second bucket. Few requests need the hash, and keeping it would
-    /// cost every request a register.
+    /// The hash of a key, from its key word and its second bucket. Few requests need the hash, and
+    /// keeping it would cost every request a register.
     #[inline(always)]
     pub(crate) fn hash_of_key(&self, key: u64, second: &Bucket) -> u64 {
         let from = self.first.as_ptr() as usize;
@@ -134,8 +141,8 @@ impl Slots {
     /// `n` is below the number of buckets.
     #[inline(always)]
     unsafe fn bucket(&self, n: u64) -> &Bucket {
-        // SAFETY: the memory outlives `self` and has all buckets, and the caller promises that `n` is below their
-        // number.
+        // SAFETY: the memory outlives `self` and has all buckets, and the caller promises that `n`
+        // is below their number.
         unsafe { self.first.add(n as usize).as_ref() }
     }
 }
@@ -183,11 +190,12 @@ impl Placement {
         self.parts.half
     }
 
-    /// The hash whose key, with `tag`, is in bucket number `bucket`: the inverse of [`Placement::buckets`]. `None` in
-    /// damaged memory.
+    /// The hash whose key, with `tag`, is in bucket number `bucket`: the inverse of
+    /// [`Placement::buckets`]. `None` in damaged memory.
     pub(crate) fn hash_of(&self, tag: u64, bucket: u64) -> Option<u64> {
         let Parts { half, spares } = self.parts;
-        let back = |from: u64, by: u64, parts: u64| if from >= by { from - by } else { from + parts - by };
+        let back =
+            |from: u64, by: u64, parts: u64| if from >= by { from - by } else { from + parts - by };
         let hash = |rest: u64| (rest < RESTS).then_some(tag << REST_BITS | rest);
         match (bucket.checked_sub(half), bucket.checked_sub(2 * half)) {
             (_, Some(spare)) => hash(back(spare, self.spare_place(tag), spares)),
@@ -209,9 +217,9 @@ impl Placement {
         scale((tag >> (TAG_BITS - 32)) as u32, self.parts.half)
     }
 
-    /// The second place depends on the tag's lower 32 bits. The two places share eight bits, the lowest of the one
-    /// and the highest of the other: in tables of less than 2^24 buckets the places are independent, and in larger
-    /// ones nearly so.
+    /// The second place depends on the tag's lower 32 bits. The two places share eight bits, the
+    /// lowest of the one and the highest of the other: in tables of less than 2^24 buckets the
+    /// places are independent, and in larger ones nearly so.
     #[inline(always)]
     fn second_place(&self, tag: u64) -> u64 {
         scale(tag as u32, self.parts.half)
@@ -230,7 +238,8 @@ fn rest(hash: u64) -> u64 {
     hash & (RESTS - 1)
 }
 
-/// A number whose upper half depends on all bits of `tag`: the multiplier is odd and near 2^64 / phi.
+/// A number whose upper half depends on all bits of `tag`: the multiplier is odd and near 2^64 /
+/// phi.
 #[inline(always)]
 fn mixed(tag: u64) -> u64 {
     tag.wrapping_mul(0x9e37_79b9_7f4a_7c15)
@@ -242,8 +251,8 @@ fn scale(n: u32, parts: u64) -> u64 {
     (u64::from(n) * parts) >> 32
 }
 
-/// `n`, which is below twice `buckets`, modulo `buckets`. It is computed by a mask, because compilers make a branch
-/// of a choice, and this one cannot be predicted.
+/// `n`, which is below twice `buckets`, modulo `buckets`. It is computed by a mask, because
+/// compilers make a branch of a choice, and this one cannot be predicted.
 #[inline(always)]
 fn wrap(n: u64, buckets: u64) -> u64 {
     let over = n.wrapping_sub(buckets);

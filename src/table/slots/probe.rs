@@ -1,8 +1,9 @@
-//! The probes of an insertion: they find the candidate that a new key may take. The probe for a known key is
-//! [`find_in_two`](crate::table::memory::slot::find_in_two).
+//! The probes of an insertion: they find the candidate that a new key may take. The probe for a
+//! known key is [`find_in_two`](crate::table::memory::slot::find_in_two).
 //!
-//! On x86-64 each probe compares all slots at once by vector instructions, without a branch. On other machines, under
-//! loom, and in the tests that compare both, the functions of `scalar` compare slot by slot.
+//! On x86-64 each probe compares all slots at once by vector instructions, without a branch. On
+//! other machines, under loom, and in the tests that compare both, the functions of `scalar`
+//! compare slot by slot.
 
 use super::candidates::Candidates;
 use crate::table::memory::slot::Slot;
@@ -14,14 +15,18 @@ pub(crate) use scalar::{first_unused, lowest_state};
 #[cfg(all(target_arch = "x86_64", not(loom)))]
 pub(crate) use vectors::{first_unused, lowest_state};
 
+/// A slot and its state.
+type Lowest<'a> = Option<(&'a Slot, u64)>;
+
 /// The probes that compare slot by slot.
 #[cfg(any(test, loom, not(target_arch = "x86_64")))]
 pub(crate) mod scalar {
     use super::*;
     use crate::table::memory::slot::TAG_BITS;
 
-    /// The first slot, in the key's order, that no key has ever had. `None` if there is none, or if some slot may
-    /// already hold the key under any version of its policy: the probe compares only the lower half of the tag.
+    /// The first slot, in the key's order, that no key has ever had. `None` if there is none, or if
+    /// some slot may already hold the key under any version of its policy: the probe compares only
+    /// the lower half of the tag.
     pub(crate) fn first_unused<'a>(candidates: &Candidates<'a>, key: u64) -> Option<&'a Slot> {
         let mut first = None;
         for slot in candidates.slots() {
@@ -36,11 +41,12 @@ pub(crate) mod scalar {
         first
     }
 
-    /// The slot whose state is lower than every other candidate's by at least `gap`, and that state. `None` if there
-    /// is none, if some slot is empty or under another version than `key`, if some state has its highest bit set, or
-    /// if some slot may already hold the key. The probe compares only the lower half of the tag, so it sends one new
-    /// key in 2^32 / 12 to the slow path without need.
-    pub(crate) fn lowest_state<'a>(candidates: &Candidates<'a>, key: u64, gap: u64) -> Option<(&'a Slot, u64)> {
+    /// The slot whose state is lower than every other candidate's by at least `gap`, and that
+    /// state. `None` if there is none, if some slot is empty or under another version than `key`,
+    /// if some state has its highest bit set, or if some slot may already hold the key. The probe
+    /// compares only the lower half of the tag, so it sends one new key in 2^32 / 12 to the slow
+    /// path without need.
+    pub(crate) fn lowest_state<'a>(candidates: &Candidates<'a>, key: u64, gap: u64) -> Lowest<'a> {
         let mut lowest: Option<(&Slot, i64)> = None;
         let mut second = i64::MAX;
         for slot in candidates.slots() {
@@ -63,13 +69,14 @@ pub(crate) mod scalar {
     }
 }
 
-/// The probes by AVX instructions. A table is opened only on a processor that has them ([`Slot::supported`]).
+/// The probes by AVX instructions. A table is opened only on a processor that has them
+/// ([`Slot::supported`]).
 #[cfg(all(target_arch = "x86_64", not(loom)))]
 mod vectors {
     use super::*;
 
-    /// Instructions that compare the four 32-bit halves of each of four slots with those in `{k}`. They put four bits
-    /// for each slot into a register.
+    /// Instructions that compare the four 32-bit halves of each of four slots with those in `{k}`.
+    /// They put four bits for each slot into a register.
     #[rustfmt::skip]
     macro_rules! alike {
         ($first:literal $second:literal $third:literal $fourth:literal => $bits:literal) => {
@@ -90,8 +97,9 @@ mod vectors {
         };
     }
 
-    /// Instructions that load a bucket. They put its states into two registers, the bits in which its keys' upper
-    /// halves differ from `{ku}` into a third, and ones for the keys whose lower half equals `{k}` into a fourth.
+    /// Instructions that load a bucket. They put its states into two registers, the bits in which
+    /// its keys' upper halves differ from `{ku}` into a third, and ones for the keys whose lower
+    /// half equals `{k}` into a fourth.
     #[rustfmt::skip]
     macro_rules! differ {
         ($bucket:literal => $states:literal $more:literal $upper:literal $lower:literal) => {
@@ -120,9 +128,9 @@ mod vectors {
         // SAFETY: as in `lowest_state`.
         unsafe {
             core::arch::asm!(
-                // `{k}` has the lower half of the key word in its lowest half and zeroes in the others. So bit 0 of a
-                // slot's four bits means that the lower halves of the key words agree, and bits 2 and 3 that the
-                // state is 0.
+                // `{k}` has the lower half of the key word in its lowest half and zeroes in the
+                // others. So bit 0 of a slot's four bits means that the lower halves of the key
+                // words agree, and bits 2 and 3 that the state is 0.
                 "vmovd {k}, {same:e}",
                 alike!("{first}" "{second}" "{first} + 16" "{second} + 16" => "same"),
                 alike!("{first} + 32" "{second} + 32" "{first} + 48" "{second} + 48" => "four"),
@@ -144,19 +152,21 @@ mod vectors {
         if same & 0x1111_1111_1111 != 0 || empty == 0 {
             return None;
         }
-        // Four bits for each of the twelve candidates in the key's order: its index in the three buckets.
+        // Four bits for each of the twelve candidates in the key's order: its index in the three
+        // buckets.
         let place = (0xba98_7362_5140_u64 >> (empty.trailing_zeros() & !3) & 15) as usize;
         [first, second, spare].get(place / SLOTS)?.0.get(place % SLOTS)
     }
 
-    /// As in `scalar`. Each new key calls it in a full table. It is short, so that the processor's window reaches the
-    /// next request's cache lines: docs/internals/decisions/0017-a-flood-in-the-window.md.
+    /// As in `scalar`. Each new key calls it in a full table. It is short, so that the processor's
+    /// window reaches the next request's cache lines:
+    /// docs/internals/decisions/0017-a-flood-in-the-window.md.
     #[inline(always)]
-    pub(crate) fn lowest_state<'a>(candidates: &Candidates<'a>, key: u64, gap: u64) -> Option<(&'a Slot, u64)> {
+    pub(crate) fn lowest_state<'a>(candidates: &Candidates<'a>, key: u64, gap: u64) -> Lowest<'a> {
         let Candidates { first, second, spare, .. } = *candidates;
         let (mask, state): (u32, u64);
-        // SAFETY: three buckets of 64 readable bytes, aligned to 64, shared only through atomics. Each load reads one
-        // slot by one access, as in `Slot::pair`.
+        // SAFETY: three buckets of 64 readable bytes, aligned to 64, shared only through atomics.
+        // Each load reads one slot by one access, as in `Slot::pair`.
         unsafe {
             core::arch::asm!(
                 "vmovq {k}, {key}",
@@ -220,7 +230,8 @@ mod vectors {
                 mask = out(reg) mask,
                 k = out(xmm_reg) _, ku = out(xmm_reg) _, u = out(xmm_reg) _, l = out(xmm_reg) _,
                 a = out(xmm_reg) _, b = out(xmm_reg) _, c = out(xmm_reg) _, d = out(xmm_reg) _,
-                s0 = out(xmm_reg) _, s1 = out(xmm_reg) _, s2 = out(xmm_reg) _, s3 = out(xmm_reg) _, s4 = out(xmm_reg) _, s5 = out(xmm_reg) _,
+                s0 = out(xmm_reg) _, s1 = out(xmm_reg) _, s2 = out(xmm_reg) _, s3 = out(xmm_reg) _,
+                s4 = out(xmm_reg) _, s5 = out(xmm_reg) _,
                 options(nostack, readonly),
             );
         }

@@ -1,19 +1,20 @@
 //! The slot protocol: how requests change slots, and how a new key gets one.
 //!
-//! A request changes a slot by one swap of both its words, the key word and the state word. A slot *expires* when its
-//! key has its full burst again ([`States::expires_at`]). A vacant slot expires at the time in its state word, and a
-//! slot that no key has ever had expires at 0. **No swap makes that time earlier.** A request probes the candidates of
-//! its key:
+//! A request changes a slot by one swap of both its words, the key word and the state word. A slot
+//! *expires* when its key has its full burst again ([`States::expires_at`]). A vacant slot expires
+//! at the time in its state word, and a slot that no key has ever had expires at 0. **No swap makes
+//! that time earlier.** A request probes the candidates of its key:
 //!
-//! 1. A slot holds the key. The request steps the state and swaps. If the swap fails, it steps the new state.
-//! 2. No slot holds the key. The request chooses the candidate that expires first. Among equals it chooses the first in
-//!    the key's order ([`Candidates::order`]). If the candidate has expired, the new key takes it, and no debt is lost.
-//!    Otherwise [`OnFull`] decides.
+//! 1. A slot holds the key. The request steps the state and swaps. If the swap fails, it steps the
+//!    new state.
+//! 2. No slot holds the key. The request chooses the candidate that expires first. Among equals it
+//!    chooses the first in the key's order ([`Candidates::order`]). If the candidate has expired,
+//!    the new key takes it, and no debt is lost. Otherwise [`OnFull`] decides.
 //!
-//! **A key never has two slots.** Assume that A puts key K into slot a, and later B puts K into slot b while a still
-//! holds K. B read a before A's swap (otherwise it would have found K), and A read b before B's swap. Times only
-//! grow, and a swap succeeds only on the pair that its caller read. Let `x(s)` be the expiry of the pair that was
-//! replaced in s:
+//! **A key never has two slots.** Assume that A puts key K into slot a, and later B puts K into
+//! slot b while a still holds K. B read a before A's swap (otherwise it would have found K), and A
+//! read b before B's swap. Times only grow, and a swap succeeds only on the pair that its caller
+//! read. Let `x(s)` be the expiry of the pair that was replaced in s:
 //!
 //! ```text
 //! x(a) <= time of b that A read     A chose a
@@ -22,35 +23,39 @@
 //!      <= x(a)                      a's time only grew until A's swap
 //! ```
 //!
-//! So all four times are equal, and the key's order decided both choices: a before b, and b before a. That is a
-//! contradiction.
+//! So all four times are equal, and the key's order decided both choices: a before b, and b before
+//! a. That is a contradiction.
 //!
-//! **A slot passes no charge or credit from one key to another.** A swap names the key and the state that its caller
-//! read. If the slot holds both, that state is the key's, even if the slot held another key meanwhile. If the slot
-//! holds another key, the swap fails.
+//! **A slot passes no charge or credit from one key to another.** A swap names the key and the
+//! state that its caller read. If the slot holds both, that state is the key's, even if the slot
+//! held another key meanwhile. If the slot holds another key, the swap fails.
 //!
-//! **No debt is forgiven**, unless [`OnFull`] or a change of the policy says so. A new key replaces a pair that has
-//! expired by its clock.
+//! **No debt is forgiven**, unless [`OnFull`] or a change of the policy says so. A new key replaces
+//! a pair that has expired by its clock.
 //!
-//! **A key moves to another slot** if a change of its policy makes it expire earlier. The call that moves it is the
-//! *mover*. It makes four swaps:
+//! **A key moves to another slot** if a change of its policy makes it expire earlier. The call that
+//! moves it is the *mover*. It makes four swaps:
 //!
-//! 1. It reserves the new slot, which has expired: it stores the key's tag there, without a version.
-//! 2. It removes the key from the old slot. The old slot keeps its time, and the key's tag as a *mark*.
+//! 1. It reserves the new slot, which has expired: it stores the key's tag there, without a
+//!    version.
+//! 2. It removes the key from the old slot. The old slot keeps its time, and the key's tag as a
+//!    *mark*.
 //! 3. It inserts the key with its debt into the new slot.
 //! 4. It removes the mark.
 //!
-//! A request between swaps 2 and 3 finds the mark and no key. It decides as if the key owed until the old slot's time,
-//! which is at least the key's debt. If the mover is killed there, later requests decide in the same way.
+//! A request between swaps 2 and 3 finds the mark and no key. It decides as if the key owed until
+//! the old slot's time, which is at least the key's debt. If the mover is killed there, later
+//! requests decide in the same way.
 //!
-//! **A mover inserts no key under a freed version.** Slots name a version by a number of eight bits. While a mover
-//! sleeps, the table may free the number of the mover's version and give it to another version. The table frees a
-//! number only after a sweep of all slots. The sweep converts the keys under the number, and changes the time of each
-//! vacant slot that has a tag ([`disturb`]). The mover checks after swap 1 that its version is still current. If it is,
-//! that sweep has not begun. So the sweep either converts the key in the new slot, or makes swap 3 fail.
+//! **A mover inserts no key under a freed version.** Slots name a version by a number of eight
+//! bits. While a mover sleeps, the table may free the number of the mover's version and give it to
+//! another version. The table frees a number only after a sweep of all slots. The sweep converts
+//! the keys under the number, and changes the time of each vacant slot that has a tag
+//! ([`disturb`]). The mover checks after swap 1 that its version is still current. If it is, that
+//! sweep has not begun. So the sweep either converts the key in the new slot, or makes swap 3 fail.
 //!
-//! **No thread waits.** Each swap leaves the table complete, so a killed thread leaves no work for others. A swap
-//! fails only because another swap has succeeded.
+//! **No thread waits.** Each swap leaves the table complete, so a killed thread leaves no work for
+//! others. A swap fails only because another swap has succeeded.
 
 use super::candidates::Candidates;
 use super::probe::{first_unused, lowest_state};
@@ -61,8 +66,9 @@ use crate::limiter::state_word::TRIES;
 use crate::sync::{fence, Ordering};
 use crate::table::memory::slot::{Pair, Slot, TAG, TAG_BITS};
 
-/// Step 1 of a request for `key` at `now`, or step 2 if no slot holds the key. `step` is the request as a function of
-/// the state. The protocol may call `step` more than once; the last call counts.
+/// Step 1 of a request for `key` at `now`, or step 2 if no slot holds the key. `step` is the
+/// request as a function of the state. The protocol may call `step` more than once; the last call
+/// counts.
 #[inline(always)]
 pub(crate) fn request(
     states: &impl States,
@@ -80,7 +86,11 @@ pub(crate) fn request(
 
 /// Step 1 in `slot`, as long as it holds `key`.
 #[inline(always)]
-fn step_known(slot: &Slot, key: u64, step: &mut impl FnMut(u64) -> Step) -> Result<Outcome, Changed> {
+fn step_known(
+    slot: &Slot,
+    key: u64,
+    step: &mut impl FnMut(u64) -> Step,
+) -> Result<Outcome, Changed> {
     let mut state = slot.state();
     let mut retries = 0;
     // Whether one access read `state` together with the key.
@@ -140,20 +150,22 @@ pub(crate) fn insert(
                 // A key that is between two slots owes at least until the first candidate expires.
                 let debt = if begin == 0 { states.adopt(key, first.pair) } else { begin };
                 let Step { verdict, next } = step(debt);
-                let Some(next) = next else { return Ok(outcome(verdict, debt, Event::RefusedByDebt, 0)) };
+                let Some(next) = next else {
+                    return Ok(outcome(verdict, debt, Event::RefusedByDebt, 0));
+                };
                 take(first.slot, first.pair, Pair { key, state: next })?;
                 room.forget();
                 return Ok(outcome(verdict, next, Event::Inherited, 0));
             }
         }
     };
-    // If the fresh state expires earlier, its word keeps the slot's time beside it. If no word does, the key owes
-    // until then.
+    // If the fresh state expires earlier, its word keeps the slot's time beside it. If no word
+    // does, the key owes until then.
     let state = stay(states, Pair { key, state }, first.expires, now, false)
         .unwrap_or_else(|| states.owing(key, first.expires));
     if room.mark.is_some() && first.expires <= now {
-        // The key inherits the debt of its mark. A late swap under a freed version would lose it, so this insertion
-        // reserves the slot first, as a move does.
+        // The key inherits the debt of its mark. A late swap under a freed version would lose it,
+        // so this insertion reserves the slot first, as a move does.
         let reserved = reserve(states, *first, key)?;
         take(reserved.slot, reserved.pair, Pair { key, state })?;
         event = Event::Inserted;
@@ -164,12 +176,12 @@ pub(crate) fn insert(
     Ok(outcome(verdict, state, event, 0))
 }
 
-/// Step 2 for the two common cases: some candidates have never held a key, or all are under the key's own version.
-/// States of that version must be times that differ by `gap` or more if they expire at different times. It chooses
-/// the same slot as [`first_to_expire`] by a comparison of the words. `expired` says whether a state of the key's
-/// version has expired. `fresh` is the state of the new key, which must expire later than every state that has
-/// expired. `None`: no slot has changed, some slot may hold the key, and the caller must call
-/// [`request`].
+/// Step 2 for the two common cases: some candidates have never held a key, or all are under the
+/// key's own version. States of that version must be times that differ by `gap` or more if they
+/// expire at different times. It chooses the same slot as [`first_to_expire`] by a comparison of
+/// the words. `expired` says whether a state of the key's version has expired. `fresh` is the state
+/// of the new key, which must expire later than every state that has expired. `None`: no slot has
+/// changed, some slot may hold the key, and the caller must call [`request`].
 #[inline(always)]
 pub(crate) fn insert_among_own(
     candidates: &Candidates<'_>,
@@ -183,8 +195,8 @@ pub(crate) fn insert_among_own(
         (first_unused(candidates, key)?, Pair { key: 0, state: 0 })
     } else {
         let (slot, state) = lowest_state(candidates, key, gap)?;
-        // The key that the slot holds now may not be the one that `lowest_state` saw. With the same version and state
-        // it has expired, too.
+        // The key that the slot holds now may not be the one that `lowest_state` saw. With the same
+        // version and state it has expired, too.
         let found = slot.key();
         let is_own = (found ^ key).wrapping_sub(1) >> TAG_BITS == 0;
         if !is_own || !expired(state) {
@@ -196,8 +208,8 @@ pub(crate) fn insert_among_own(
     Some(taken_from(found))
 }
 
-/// Whether no candidate holds `key`, and an insertion would take a slot that no key has ever had. It may be false
-/// although both are true.
+/// Whether no candidate holds `key`, and an insertion would take a slot that no key has ever had.
+/// It may be false although both are true.
 #[inline(always)]
 pub(crate) fn is_new(candidates: &Candidates<'_>, key: u64) -> bool {
     first_unused(candidates, key).is_some()
@@ -230,8 +242,8 @@ pub(crate) struct Candidate<'a> {
 pub(crate) struct Room<'a> {
     /// The candidate that expires first; among equals the first in the key's order.
     pub(crate) first: Candidate<'a>,
-    /// The slot that the key has left, if a call is moving the key to another slot, or was killed before the key was
-    /// there.
+    /// The slot that the key has left, if a call is moving the key to another slot, or was killed
+    /// before the key was there.
     mark: Option<Candidate<'a>>,
 }
 
@@ -250,8 +262,8 @@ impl Room<'_> {
     }
 }
 
-/// The candidates, none of which holds the key. [`Changed`] if a slot holds the key. If the key was there under a
-/// former version of its policy, the function has tried to convert it to this one.
+/// The candidates, none of which holds the key. [`Changed`] if a slot holds the key. If the key was
+/// there under a former version of its policy, the function has tried to convert it to this one.
 pub(crate) fn first_to_expire<'a>(
     states: &impl States,
     candidates: &Candidates<'a>,
@@ -267,14 +279,18 @@ pub(crate) fn first_to_expire<'a>(
         let Some(slot) = candidates.slot(n) else { continue };
         let pair = slot.pair(); // At one instant: a torn pair could have a later time than the slot ever had.
         let is_tagged = pair.key != 0 && (pair.key ^ key) & TAG == 0;
-        if is_tagged && pair.is_vacant() && pair.state > now.max(mark.as_ref().map_or(0, |mark| mark.expires)) {
+        if is_tagged
+            && pair.is_vacant()
+            && pair.state > now.max(mark.as_ref().map_or(0, |mark| mark.expires))
+        {
             mark = Some(Candidate { slot, pair, expires: pair.state });
         }
         // A slot that waits for its time, which a key has left.
         left |= pair.key == 0 && pair.state > now;
         if is_tagged && !pair.is_vacant() {
             match states.relation(pair.key, key) {
-                // A sweep may have converted the key and freed its version since this call read the pair.
+                // A sweep may have converted the key and freed its version since this call read the
+                // pair.
                 Relation::Other if slot.pair() != pair => return Err(Changed),
                 Relation::Other => {}
                 Relation::Same => return Err(Changed),
@@ -288,23 +304,27 @@ pub(crate) fn first_to_expire<'a>(
             continue;
         }
         let expires = states.expires_at(pair);
-        let is_first =
-            |first: &Candidate<'_>| expires < first.expires || (expires == 0 && first.expires == 0 && n < place);
+        let is_first = |first: &Candidate<'_>| {
+            expires < first.expires || (expires == 0 && first.expires == 0 && n < place)
+        };
         if first.as_ref().map_or(true, is_first) {
             (first, place) = (Some(Candidate { slot, pair, expires }), n);
         }
     }
     let Some(former) = former else {
-        // This call may have read the key's new slot before the key moved there, and its old slot afterwards.
-        let is_there = left && candidates.tagged().any(|found| states.relation(found, key) != Relation::Other);
+        // This call may have read the key's new slot before the key moved there, and its old slot
+        // afterwards.
+        let is_there =
+            left && candidates.tagged().any(|found| states.relation(found, key) != Relation::Other);
         return if is_there { Err(Changed) } else { Ok(first.map(|first| Room { first, mark })) };
     };
     migrate(states, candidates, key, now, former, first);
     Err(Changed)
 }
 
-/// Converts a key from the version in `former` to the current version of its policy, that of `key`. `first` is the
-/// first to expire of its other candidates. The caller must probe for the key again, whether this succeeds or not.
+/// Converts a key from the version in `former` to the current version of its policy, that of `key`.
+/// `first` is the first to expire of its other candidates. The caller must probe for the key again,
+/// whether this succeeds or not.
 #[cold]
 #[inline(never)]
 fn migrate<'a>(
@@ -316,9 +336,9 @@ fn migrate<'a>(
     first: Option<Candidate<'a>>,
 ) {
     let Candidate { slot, pair, expires } = former;
-    // This call may have slept while the table freed the version's number and reused it. Then the slot may hold the
-    // same two words with another meaning, and the swap would succeed. So each swap checks first that the request's
-    // version is still current.
+    // This call may have slept while the table freed the version's number and reused it. Then the
+    // slot may hold the same two words with another meaning, and the swap would succeed. So each
+    // swap checks first that the request's version is still current.
     let swap = |new| states.is_current(key) && slot.swap(pair, new).is_ok();
     let vacate = |new| {
         let is_done = swap(new);
@@ -333,7 +353,8 @@ fn migrate<'a>(
         return;
     }
     let converted = Pair { key, state: states.convert(key, pair, now) };
-    // The key stays in its slot, and the word keeps the slot's time: of itself, or beside the smaller debt.
+    // The key stays in its slot, and the word keeps the slot's time: of itself, or beside the
+    // smaller debt.
     if let Some(state) = stay(states, converted, expires, now, true) {
         swap(Pair { key, state });
         return;
@@ -343,8 +364,8 @@ fn migrate<'a>(
             vacate(Pair { key: 0, state: expires });
             return;
         }
-        // The key moves. It leaves the old slot first, or another thread could convert it there meanwhile, and the
-        // key would have two slots.
+        // The key moves. It leaves the old slot first, or another thread could convert it there
+        // meanwhile, and the key would have two slots.
         let mark = Pair { key: key & TAG, state: expires };
         let Ok(first) = reserve(states, first, key) else { return };
         if vacate(mark) && reinsert(states, candidates, converted, now, first) {
@@ -355,13 +376,15 @@ fn migrate<'a>(
     // No other slot has expired. The key stays, with a debt that is a microsecond late.
     match stay(states, converted, expires, now, false) {
         Some(state) => swap(Pair { key, state }),
-        // No word has both. The key owes as long as under the former version; without a debt it leaves its slot.
+        // No word has both. The key owes as long as under the former version; without a debt it
+        // leaves its slot.
         None if converted.state != 0 => swap(Pair { key, state: states.adopt(key, pair) }),
         None => vacate(Pair { key: 0, state: expires }),
     };
 }
 
-/// The state of `pair` in its slot, which may not expire before `expires`; `None` if no word says both.
+/// The state of `pair` in its slot, which may not expire before `expires`; `None` if no word says
+/// both.
 fn stay(states: &impl States, pair: Pair, expires: u64, now: u64, exact: bool) -> Option<u64> {
     match pair.state != 0 && states.expires_at(pair) >= expires {
         true => Some(pair.state),
@@ -369,9 +392,10 @@ fn stay(states: &impl States, pair: Pair, expires: u64, now: u64, exact: bool) -
     }
 }
 
-/// Puts a key that has just left its slot into the slot `first`. If another key has taken `first`, the call chooses
-/// the slot that expires first now. It returns true if the key has a slot afterwards: from this call, or from a request
-/// for the key that found the mark and inserted the key meanwhile.
+/// Puts a key that has just left its slot into the slot `first`. If another key has taken `first`,
+/// the call chooses the slot that expires first now. It returns true if the key has a slot
+/// afterwards: from this call, or from a request for the key that found the mark and inserted the
+/// key meanwhile.
 fn reinsert<'a>(
     states: &impl States,
     candidates: &Candidates<'a>,
@@ -385,13 +409,15 @@ fn reinsert<'a>(
             return true;
         }
         first = match first_to_expire(states, candidates, key.key, now) {
-            Ok(Some(room)) if room.first.expires <= now => match reserve(states, room.first, key.key) {
-                Ok(first) => first,
-                // The key's version is not the current one any more. The mark stays, so the key owes until its former
-                // slot's time.
-                Err(Changed) if !states.is_current(key.key) => return false,
-                Err(Changed) => continue,
-            },
+            Ok(Some(room)) if room.first.expires <= now => {
+                match reserve(states, room.first, key.key) {
+                    Ok(first) => first,
+                    // The key's version is not the current one any more. The mark stays, so the key
+                    // owes until its former slot's time.
+                    Err(Changed) if !states.is_current(key.key) => return false,
+                    Err(Changed) => continue,
+                }
+            }
             Ok(_) => return false,
             Err(Changed) => return true,
         }
@@ -399,9 +425,14 @@ fn reinsert<'a>(
     false
 }
 
-/// Swap 1 of a move: stores the key's tag in `free`, a slot that has expired. To other calls the slot remains an
-/// expired one. [`Changed`] if another call has changed the slot, or if the version in `key` is no longer current.
-fn reserve<'a>(states: &impl States, free: Candidate<'a>, key: u64) -> Result<Candidate<'a>, Changed> {
+/// Swap 1 of a move: stores the key's tag in `free`, a slot that has expired. To other calls the
+/// slot remains an expired one. [`Changed`] if another call has changed the slot, or if the version
+/// in `key` is no longer current.
+fn reserve<'a>(
+    states: &impl States,
+    free: Candidate<'a>,
+    key: u64,
+) -> Result<Candidate<'a>, Changed> {
     let reserved = Pair { key: key & TAG, state: free.expires };
     if free.pair != reserved {
         take(free.slot, free.pair, reserved)?;
@@ -409,9 +440,9 @@ fn reserve<'a>(states: &impl States, free: Candidate<'a>, key: u64) -> Result<Ca
             states.vacated();
         }
     }
-    // SeqCst orders the swap above before the load of the current version below. The sweeping call has the same fence
-    // between its change of the policy and its loads of the slots. So this call sees the change, or the sweep sees the
-    // tag.
+    // SeqCst orders the swap above before the load of the current version below. The sweeping call
+    // has the same fence between its change of the policy and its loads of the slots. So this call
+    // sees the change, or the sweep sees the tag.
     fence(Ordering::SeqCst);
     match states.is_current(key) {
         true => Ok(Candidate { pair: reserved, ..free }),
@@ -419,8 +450,8 @@ fn reserve<'a>(states: &impl States, free: Candidate<'a>, key: u64) -> Result<Ca
     }
 }
 
-/// Makes the swap of a sleeping mover fail: adds a nanosecond to the time of a vacant slot that has a tag. If the time
-/// has passed, it also removes the tag, which no request needs any more.
+/// Makes the swap of a sleeping mover fail: adds a nanosecond to the time of a vacant slot that has
+/// a tag. If the time has passed, it also removes the tag, which no request needs any more.
 ///
 /// # Errors
 /// The content of the slot, if another call has changed it. It may be a key that has moved there.

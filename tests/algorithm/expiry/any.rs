@@ -13,40 +13,50 @@ fn sized(most: u32) -> impl Strategy<Value = u64> {
 /// Any policy with a state of one word; some of them do not compile.
 fn any_policy() -> impl Strategy<Value = Policy> {
     let numbers = (sized(34), sized(55), sized(45), any::<u64>(), sized(40));
-    (numbers, any::<usize>(), any::<[bool; 3]>()).prop_map(|((limit, period, burst, part, warm_up), kind, flags)| {
-        let [first, second, own_burst] = flags;
-        let kind = one_word().nth(kind % one_word().count()).expect("one of them");
-        let mut policy = match kind {
-            Kind::Calendar => {
-                let span = [Span::Day, Span::Week, Span::Month, Span::Year][part as usize % 4];
-                Policy::calendar(limit, span, if first { policy(BERLIN).zone } else { Zone::UTC })
-            }
-            _ => Policy::new(limit, period).with_kind(kind),
-        };
-        if own_burst && kind.takes(Opt::Burst) {
-            policy = policy.with_burst(burst);
-        }
-        match kind {
-            Kind::Gcra => {
-                policy.borrow = first;
-                policy.init = if second { part % (policy.burst + 1) } else { policy.burst };
-                if !first && !second && part % 2 == 0 {
-                    policy = policy.with_ban(warm_up, 1 + (part / 2 % 1_000) as u32);
+    (numbers, any::<usize>(), any::<[bool; 3]>()).prop_map(
+        |((limit, period, burst, part, warm_up), kind, flags)| {
+            let [first, second, own_burst] = flags;
+            let kind = one_word().nth(kind % one_word().count()).expect("one of them");
+            let mut policy = match kind {
+                Kind::Calendar => {
+                    let span = [Span::Day, Span::Week, Span::Month, Span::Year][part as usize % 4];
+                    Policy::calendar(
+                        limit,
+                        span,
+                        if first { policy(BERLIN).zone } else { Zone::UTC },
+                    )
                 }
+                _ => Policy::new(limit, period).with_kind(kind),
+            };
+            if own_burst && kind.takes(Opt::Burst) {
+                policy = policy.with_burst(burst);
             }
-            Kind::Pacer => policy.slack = if first { part % 1_000 } else { 0 },
-            Kind::WarmUp => policy.warm_up = warm_up,
-            Kind::Curve => policy.knots = [Knots::NONE, Knots::LN, Knots::STEP, Knots::FRONT][part as usize % 4],
-            Kind::LevelRefill => {
-                let [low, middle, high] = [part, part >> 8, part >> 16].map(|n| 1 + (n % 100) as u8);
-                policy.knots = Knots::of(&[[0, low], [high.min(98), middle], [99, high]]);
+            match kind {
+                Kind::Gcra => {
+                    policy.borrow = first;
+                    policy.init = if second { part % (policy.burst + 1) } else { policy.burst };
+                    if !first && !second && part % 2 == 0 {
+                        policy = policy.with_ban(warm_up, 1 + (part / 2 % 1_000) as u32);
+                    }
+                }
+                Kind::Pacer => policy.slack = if first { part % 1_000 } else { 0 },
+                Kind::WarmUp => policy.warm_up = warm_up,
+                Kind::Curve => {
+                    policy.knots =
+                        [Knots::NONE, Knots::LN, Knots::STEP, Knots::FRONT][part as usize % 4]
+                }
+                Kind::LevelRefill => {
+                    let [low, middle, high] =
+                        [part, part >> 8, part >> 16].map(|n| 1 + (n % 100) as u8);
+                    policy.knots = Knots::of(&[[0, low], [high.min(98), middle], [99, high]]);
+                }
+                Kind::Interval | Kind::FixedWindow if first => policy.anchor = Anchor::First,
+                _ => {}
             }
-            Kind::Interval | Kind::FixedWindow if first => policy.anchor = Anchor::First,
-            _ => {}
-        }
-        policy.count_rejected = second && kind == Kind::FixedWindow;
-        policy
-    })
+            policy.count_rejected = second && kind == Kind::FixedWindow;
+            policy
+        },
+    )
 }
 
 proptest! {

@@ -1,9 +1,9 @@
-//! Expiry of states, states that owe until a given time, and the move of a state to another rule: a table relies on
-//! all three when it gives one key's slot to another.
+//! Expiry of states, states that owe until a given time, and the move of a state to another rule: a
+//! table relies on all three when it gives one key's slot to another.
 //!
-//! An idle state is *better* than a fresh one if a fresh state holds fewer permits than a full one: gcra with an
-//! `init` below its burst, with `borrow` or not, and pacer with `slack`. In all other cases an expired state and a
-//! fresh one answer alike.
+//! An idle state is *better* than a fresh one if a fresh state holds fewer permits than a full one:
+//! gcra with an `init` below its burst, with `borrow` or not, and pacer with `slack`. In all other
+//! cases an expired state and a fresh one answer alike.
 
 mod any;
 mod change;
@@ -127,7 +127,8 @@ fn slop(policy: &Policy) -> Option<u64> {
         Kind::LevelRefill => LevelRefill::new(policy).unwrap().grid().per_permit(),
         _ => return None,
     };
-    let unit = u128::from(policy.period).div_ceil(u128::from(policy.limit) * u128::from(per_permit.get()));
+    let unit =
+        u128::from(policy.period).div_ceil(u128::from(policy.limit) * u128::from(per_permit.get()));
     Some(unit as u64 + 3)
 }
 
@@ -141,7 +142,14 @@ struct Walk {
 impl Walk {
     fn new(policy: &Policy, rng: &mut Rng) -> Walk {
         let period = scale(policy);
-        let starts = [0, 1, period, DAY + rng.below(DAY), UNIX_NOW + rng.below(DAY), HORIZON - rng.below(DAY)];
+        let starts = [
+            0,
+            1,
+            period,
+            DAY + rng.below(DAY),
+            UNIX_NOW + rng.below(DAY),
+            HORIZON - rng.below(DAY),
+        ];
         Walk { now: rng.pick(&starts), period, interval: period / policy.limit.max(1) }
     }
 
@@ -161,7 +169,11 @@ impl Walk {
     /// A time after the last one or, once in three times, before it.
     fn anywhere(&mut self, rng: &mut Rng) -> u64 {
         let jump = self.jump(rng);
-        self.now = if rng.one_in(3) { self.now.saturating_sub(jump) } else { self.now.saturating_add(jump) };
+        self.now = if rng.one_in(3) {
+            self.now.saturating_sub(jump)
+        } else {
+            self.now.saturating_add(jump)
+        };
         self.now = self.now.min(HORIZON + DAY);
         self.now
     }
@@ -187,7 +199,10 @@ fn touch(rule: &Rule, state: u64, now: u64, cost: u64, rng: &mut Rng) -> Option<
     if rng.one_in(5) {
         let cost = if rng.one_in(4) { rng.next() >> rng.below(64) } else { cost };
         let charged = rule.charge(state, now, cost);
-        assert!(charged.rest <= cost && (charged.next.is_some() || charged.rest == cost), "{charged:?}");
+        assert!(
+            charged.rest <= cost && (charged.next.is_some() || charged.rest == cost),
+            "{charged:?}"
+        );
         // A charge from the fresh word expires as an admission does.
         return charged.next.map(|next| (next, state == 0));
     }
@@ -230,7 +245,9 @@ fn never_falls(policy: &Policy, rng: &mut Rng) -> u32 {
     for _ in 0..40 {
         let (now, cost) = (walk.now, cost(policy, rng));
         let before = rule.expires_at(state);
-        let was = || format!("{policy}: cost {cost} at {now}, from {state:#x}, which expires at {before}");
+        let was = || {
+            format!("{policy}: cost {cost} at {now}, from {state:#x}, which expires at {before}")
+        };
         if let Some((next, stepped)) = touch(&rule, state, now, cost, rng) {
             let at = rule.expires_at(next);
             assert!(at >= before, "{at}: {}", was());
@@ -264,7 +281,8 @@ fn the_time_of_expiry_never_falls() {
     }
 }
 
-/// For any word a bucket's time of expiry is never early, hardly late, and never falls as the word grows.
+/// For any word a bucket's time of expiry is never early, hardly late, and never falls as the word
+/// grows.
 #[test]
 fn a_bucket_expires_when_it_is_full_for_any_word() {
     let mut rng = Rng(2);
@@ -277,22 +295,26 @@ fn a_bucket_expires_when_it_is_full_for_any_word() {
             let (at, exact) = (rule.expires_at(word), rule.fresh_at(word, 0));
             assert!(at >= exact, "{policy}, {word}: {at}, exactly {exact}");
             assert!(at - exact <= slop || exact >= END, "{policy}, {word}: {at}, exactly {exact}");
-            let later = word.saturating_add(rng.next() >> rng.below(64)).min(word.max(u64::MAX >> 1));
+            let later =
+                word.saturating_add(rng.next() >> rng.below(64)).min(word.max(u64::MAX >> 1));
             assert!(rule.expires_at(later) >= at, "{policy}, {word}, {later}");
         }
         assert_eq!(rule.expires_at(rule.owing(NEVER)), NEVER, "{policy}");
     }
 }
 
-/// Compares `state` with a fresh one at times from `from` on: answer by answer, or permit by permit where an
-/// idle state is better. The fresh state never gives more.
+/// Compares `state` with a fresh one at times from `from` on: answer by answer, or permit by permit
+/// where an idle state is better. The fresh state never gives more.
 fn as_good_as_fresh(policy: &Policy, rule: &Rule, state: u64, from: u64, rng: &mut Rng) {
     let better = idle_is_better(policy);
     let mut walk = Walk { now: from, ..Walk::new(policy, rng) };
     let (mut old, mut fresh, mut lead) = (state, 0, 0i64);
     for _ in 0..12 {
         let now = walk.now;
-        assert!(rule.available(old, now) >= rule.available(fresh, now) || fresh != 0, "{policy}, {state:#x} at {now}");
+        assert!(
+            rule.available(old, now) >= rule.available(fresh, now) || fresh != 0,
+            "{policy}, {state:#x} at {now}"
+        );
         let cost = if better { 1 } else { cost(policy, rng) };
         let (a, b) = (rule.step(old, now, cost), rule.step(fresh, now, cost));
         lead += i64::from(a.verdict == Verdict::Allowed) - i64::from(b.verdict == Verdict::Allowed);
@@ -300,7 +322,10 @@ fn as_good_as_fresh(policy: &Policy, rule: &Rule, state: u64, from: u64, rng: &m
         (old, fresh) = (a.next.unwrap_or(old), b.next.unwrap_or(fresh));
         if !better {
             assert_eq!(a.verdict, b.verdict, "{policy}, {state:#x}, from {from}: {cost} at {now}");
-            assert!(old == fresh || fresh == 0, "{policy}, {state:#x}, from {from}: {cost} at {now}");
+            assert!(
+                old == fresh || fresh == 0,
+                "{policy}, {state:#x}, from {from}: {cost} at {now}"
+            );
         }
         walk.anywhere(rng);
         walk.now = walk.now.max(from);
@@ -317,7 +342,9 @@ fn an_expired_state_is_as_good_as_fresh() {
             if at >= END {
                 continue;
             }
-            for from in [at, at + 1, at + rng.below(scale(&policy)), at + (rng.next() >> rng.within(4, 60))] {
+            for from in
+                [at, at + 1, at + rng.below(scale(&policy)), at + (rng.next() >> rng.within(4, 60))]
+            {
                 as_good_as_fresh(&policy, &rule, state, from, &mut rng);
             }
         }
@@ -354,15 +381,16 @@ fn anchored(policy: &Policy) -> bool {
     policy.anchor == Anchor::First
 }
 
-/// Whether later answers depend on the time of the first request or refusal, through the start of windows, the warmth
-/// of a store or a ban. Then two traces cannot be compared permit by permit.
+/// Whether later answers depend on the time of the first request or refusal, through the start of
+/// windows, the warmth of a store or a ban. Then two traces cannot be compared permit by permit.
 fn depends_on_the_first(policy: &Policy) -> bool {
     anchored(policy) || policy.kind == Kind::WarmUp || policy.ban != 0
 }
 
-/// Asserts that `state` gives no more than a fresh one on a trace from `from` on. Where answers depend on the first
-/// request, it gives no more than it has left until it expires. A level-dependent refill may be faster for the state
-/// that took less before, so it gives no more than its bound.
+/// Asserts that `state` gives no more than a fresh one on a trace from `from` on. Where answers
+/// depend on the first request, it gives no more than it has left until it expires. A
+/// level-dependent refill may be faster for the state that took less before, so it gives no more
+/// than its bound.
 fn no_more_than_fresh(policy: &Policy, rule: &Rule, state: u64, from: u64, rng: &mut Rng) {
     let mut walk = Walk { now: from, ..Walk::new(policy, rng) };
     let (mut mine, mut fresh, mut lead) = (state, 0, 0i64);
@@ -375,17 +403,25 @@ fn no_more_than_fresh(policy: &Policy, rule: &Rule, state: u64, from: u64, rng: 
             }
             let left = rule.available(state, now) as i64;
             lead -= i64::from(rule.step(mine, now, 1).verdict == Verdict::Allowed);
-            assert!(left + lead >= 0, "{policy}, {state:#x} from {from}: more than a window at {now}");
+            assert!(
+                left + lead >= 0,
+                "{policy}, {state:#x} from {from}: more than a window at {now}"
+            );
         }
         let (a, b) = (rule.step(mine, now, 1), rule.step(fresh, now, 1));
         (mine, fresh) = (a.next.unwrap_or(mine), b.next.unwrap_or(fresh));
         if policy.kind == Kind::LevelRefill {
-            let refill = u128::from(now - from) * u128::from(policy.limit) / u128::from(policy.period);
+            let refill =
+                u128::from(now - from) * u128::from(policy.limit) / u128::from(policy.period);
             lead += i64::from(a.verdict == Verdict::Allowed);
             let bound = u128::from(policy.burst) + refill;
-            assert!(lead as u128 <= bound, "{policy}, {state:#x} from {from}: {lead} of {bound} at {now}");
+            assert!(
+                lead as u128 <= bound,
+                "{policy}, {state:#x} from {from}: {lead} of {bound} at {now}"
+            );
         } else if !depends_on_the_first(policy) {
-            lead += i64::from(b.verdict == Verdict::Allowed) - i64::from(a.verdict == Verdict::Allowed);
+            lead +=
+                i64::from(b.verdict == Verdict::Allowed) - i64::from(a.verdict == Verdict::Allowed);
             assert!(lead >= 0, "{policy}, {state:#x} from {from}: more than a fresh one at {now}");
         }
         if rng.one_in(3) {
@@ -405,7 +441,8 @@ fn adopts(new: (&Policy, &Rule), old: (&Policy, &Rule), rng: &mut Rng) {
         return;
     }
     let another = old.1 != new.1;
-    // A state that has expired, and is not the rest of a window that still runs, is as good as fresh.
+    // A state that has expired, and is not the rest of a window that still runs, is as good as
+    // fresh.
     let long_after = expires.max(at);
     if long_after < END {
         as_good_as_fresh(new.0, new.1, word, long_after + rng.below(DAY), rng);
@@ -414,7 +451,8 @@ fn adopts(new: (&Policy, &Rule), old: (&Policy, &Rule), rng: &mut Rng) {
         let most = expires.max(new.0.period) + 2 * new.0.period + slop(new.0).unwrap_or(0) * 2;
         assert!(at <= most, "{}: {expires} to {at}", context());
     }
-    // Before that it gives no more than a fresh one: together both gave at most the sum of their bounds.
+    // Before that it gives no more than a fresh one: together both gave at most the sum of their
+    // bounds.
     if another && now <= at && (!idle_is_better(new.0) || now <= expires) {
         no_more_than_fresh(new.0, new.1, word, now, rng);
     }

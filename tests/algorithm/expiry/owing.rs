@@ -23,17 +23,32 @@ fn what_owes_expires_then_and_gives_no_more_than_a_fresh_state() {
                     _ if policy.limit == 0 => assert_eq!(at, until.max(1)),
                     (_, Some(slop)) => assert!(late <= 2 * slop, "{policy}, {until}: {late}"),
                     // One unit of its clock, which shares the word with the store.
-                    (Kind::WarmUp, _) => assert!(late <= YEAR.min(policy.period / 8), "{policy}, {until}: {late}"),
+                    (Kind::WarmUp, _) => {
+                        assert!(late <= YEAR.min(policy.period / 8), "{policy}, {until}: {late}")
+                    }
                     // The longest month, in a zone that moves by a day in it.
-                    (Kind::Calendar, _) => assert!(late < policy.period + 2 * DAY, "{policy}, {until}: {late}"),
-                    _ => assert!(late < policy.period || at == policy.period, "{policy}, {until}: {late}"),
+                    (Kind::Calendar, _) => {
+                        assert!(late < policy.period + 2 * DAY, "{policy}, {until}: {late}")
+                    }
+                    _ => assert!(
+                        late < policy.period || at == policy.period,
+                        "{policy}, {until}: {late}"
+                    ),
                 }
             }
             let now = until.saturating_sub(rng.next() >> rng.below(64));
-            assert!(rule.available(word, now) <= rule.available(0, now), "{policy}, {until} at {now}");
+            assert!(
+                rule.available(word, now) <= rule.available(0, now),
+                "{policy}, {until} at {now}"
+            );
             no_more_than_fresh(&policy, &rule, word, now, &mut rng);
-            if policy.kind == Kind::FixedWindow || depends_on_the_first(&policy) && policy.ban == 0 {
-                assert_eq!(rule.step(word, at.saturating_sub(1), 1).verdict, Verdict::Denied, "{policy}, {until}");
+            if policy.kind == Kind::FixedWindow || depends_on_the_first(&policy) && policy.ban == 0
+            {
+                assert_eq!(
+                    rule.step(word, at.saturating_sub(1), 1).verdict,
+                    Verdict::Denied,
+                    "{policy}, {until}"
+                );
             }
             if at < END {
                 as_good_as_fresh(&policy, &rule, word, at, &mut rng);
@@ -67,7 +82,11 @@ fn what_owes_for_ever_admits_nothing() {
         for _ in 0..2_000 {
             let now = sometime(&mut rng);
             let cost = rng.within(1, policy.burst.max(1));
-            assert_eq!(rule.step(word, now, cost), tollbar::algorithm::Step::deny(), "{policy}: {cost} at {now}");
+            assert_eq!(
+                rule.step(word, now, cost),
+                tollbar::algorithm::Step::deny(),
+                "{policy}: {cost} at {now}"
+            );
             assert_eq!(rule.available(word, now), 0, "{policy} at {now}");
             assert_eq!(rule.admits_at(word, now, cost), NEVER, "{policy}: {cost} at {now}");
             assert_eq!(rule.reserve(word, now, cost), None, "{policy}: {cost} at {now}");
@@ -75,7 +94,8 @@ fn what_owes_for_ever_admits_nothing() {
     }
 }
 
-/// `owing` and the calls on its words neither overflow nor decrease at the edges of times and costs.
+/// `owing` and the calls on its words neither overflow nor decrease at the edges of times and
+/// costs.
 #[test]
 fn the_edges_of_what_owes() {
     let mut rng = Rng(8);
@@ -88,7 +108,10 @@ fn the_edges_of_what_owes() {
                 let before = rule.expires_at(state);
                 let _ = rule.describe(Verdict::Denied, state, now, cost);
                 if let Some((next, _)) = touch(&rule, state, now, cost, &mut rng) {
-                    assert!(rule.expires_at(next) >= before, "{policy}, {state:#x}: {cost} at {now}");
+                    assert!(
+                        rule.expires_at(next) >= before,
+                        "{policy}, {state:#x}: {cost} at {now}"
+                    );
                     state = next;
                 }
             }

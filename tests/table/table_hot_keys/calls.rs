@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// The credit of a view's thread: the permits that it could take, less those that any other thread could.
+/// The credit of a view's thread: the permits that it could take, less those that any other thread
+/// could.
 fn credit(keys: &Table, table: &Table, now: u64) -> u64 {
     keys.peek_at(FIRST, KEY, now, 1).remaining - left(table, now)
 }
@@ -26,7 +27,8 @@ fn other_calls_know_of_credit() {
     assert_eq!((left(&table, SEC), credit(&keys, &table, SEC)), (before, had));
     assert_eq!(keys.take_up_to_at(FIRST, KEY, SEC, had + 10), had + 10);
     assert_eq!((left(&table, SEC), credit(&keys, &table, SEC)), (before - 10, 0));
-    // A booking and a wait spend credit that pays for them at once, and otherwise book on the table.
+    // A booking and a wait spend credit that pays for them at once, and otherwise book on the
+    // table.
     while credit(&keys, &table, SEC) < 8 {
         assert!(admits(&keys, SEC, 1));
     }
@@ -69,7 +71,8 @@ fn more_threads_than_blocks() {
     let with_credit = AtomicU64::new(0);
     thread::scope(|scope| {
         for n in 0..THREADS {
-            let (table, keys, all_have_asked, with_credit) = (&table, &keys, &all_have_asked, &with_credit);
+            let (table, keys, all_have_asked, with_credit) =
+                (&table, &keys, &all_have_asked, &with_credit);
             scope.spawn(move || {
                 let key = n.to_le_bytes();
                 let ask = || keys.admit_at(FIRST, &key, SEC, 1);
@@ -127,7 +130,8 @@ fn a_wait_spends_credit() {
         let before = left(&table, table.now());
         let decision = keys.wait(FIRST, KEY, 1, SEC);
         assert_eq!(decision.verdict, Verdict::Allowed);
-        // The call leaves most of the table's permits, far more than the refill since could explain.
+        // The call leaves most of the table's permits, far more than the refill since could
+        // explain.
         assert!(admits(&keys, keys.now(), 1));
         spent += u64::from(decision.remaining > before);
     }
@@ -136,7 +140,8 @@ fn a_wait_spends_credit() {
     assert_eq!((counts.allowed, counts.denied), (600, 0));
 }
 
-/// A request with several limits that only a thread's credit can pay: the peek and the charge agree.
+/// A request with several limits that only a thread's credit can pay: the peek and the charge
+/// agree.
 #[test]
 fn several_limits_know_of_credit() {
     let table = table("1/day burst 100000");
@@ -150,11 +155,13 @@ fn several_limits_know_of_credit() {
     assert_eq!(admitted, had);
 }
 
-/// A request at an earlier time than the thread's latest credit does not spend it: at that instant all requests
-/// together get the burst at most.
+/// A request at an earlier time than the thread's latest credit does not spend it: at that instant
+/// all requests together get the burst at most.
 #[test]
 fn times_that_go_back_gain_nothing() {
-    for (text, burst) in [("1000/s burst 4096", 4096), ("100/s burst 64", 64), ("7/s burst 300", 300)] {
+    for (text, burst) in
+        [("1000/s burst 4096", 4096), ("100/s burst 64", 64), ("7/s burst 300", 300)]
+    {
         let table = table(text);
         let keys = table.view(256);
         // The bucket is full again at `late`.
@@ -162,13 +169,19 @@ fn times_that_go_back_gain_nothing() {
         let mut had_credit = 0;
         for key in 0..500_u32 {
             let key = key.to_le_bytes();
-            let mut passed = if keys.admit_at(FIRST, &key, early, burst) == Verdict::Allowed { burst } else { 0 };
+            let mut passed = if keys.admit_at(FIRST, &key, early, burst) == Verdict::Allowed {
+                burst
+            } else {
+                0
+            };
             for _ in 0..4 {
                 let _ = keys.admit_at(FIRST, &key, late, 1);
             }
             let remaining = |of: &Table| of.peek_at(FIRST, &key, late, 1).remaining;
             had_credit += u64::from(remaining(&keys) > remaining(&table));
-            passed += (0..50).filter(|_| keys.admit_at(FIRST, &key, early, 1) == Verdict::Allowed).count() as u64;
+            passed += (0..50)
+                .filter(|_| keys.admit_at(FIRST, &key, early, 1) == Verdict::Allowed)
+                .count() as u64;
             passed += keys.take_up_to_at(FIRST, &key, early, 2 * burst);
             assert!(passed <= burst, "{passed} of {burst} at one instant under {text}");
         }

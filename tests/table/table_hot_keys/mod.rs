@@ -17,8 +17,8 @@ use tollbar::{Policy, Verdict};
 const FIRST: PolicyId = PolicyId::FIRST;
 const KEY: &[u8] = b"everybody's";
 
-/// A table without hot keys, and views of it with hot keys. Each view has its own credit, so one thread of a test can
-/// play several.
+/// A table without hot keys, and views of it with hot keys. Each view has its own credit, so one
+/// thread of a test can play several.
 struct Viewed {
     table: Table,
     descriptor: i32,
@@ -26,7 +26,8 @@ struct Viewed {
 
 impl Viewed {
     fn new(capacity: u64, policies: &[Policy]) -> Viewed {
-        let (table, descriptor) = Table::sealed(&Options::new(capacity).with_seed(7), policies).unwrap();
+        let (table, descriptor) =
+            Table::sealed(&Options::new(capacity).with_seed(7), policies).unwrap();
         Viewed { table, descriptor }
     }
 
@@ -86,7 +87,8 @@ const POLICIES: [&str; 10] = [
     "400000/s burst 40000 init 100",
 ];
 
-/// While the thread has room for hot keys, a key becomes one with its first request, and its credit grows.
+/// While the thread has room for hot keys, a key becomes one with its first request, and its credit
+/// grows.
 #[test]
 fn where_there_is_room_a_new_key_enters() {
     let table = table("1000000/s burst 10000000");
@@ -102,11 +104,14 @@ fn where_there_is_room_a_new_key_enters() {
         before = now;
     }
     // With the first credit some of the full bucket is burnt.
-    assert_eq!((charged[0], &charged[2..]), (1, &[1 + 16, 1 + 64, 1 + 256, 1 + 1024, 1 + 1024][..]));
+    assert_eq!(
+        (charged[0], &charged[2..]),
+        (1, &[1 + 16, 1 + 64, 1 + 256, 1 + 1024, 1 + 1024][..])
+    );
 }
 
-/// Views and callers without credit hoard, rest and spend, at random and in the worst order: all take what they can,
-/// rest until the bucket is full, and then spend everything at one instant.
+/// Views and callers without credit hoard, rest and spend, at random and in the worst order: all
+/// take what they can, rest until the bucket is full, and then spend everything at one instant.
 #[test]
 fn no_more_passes_than_the_policy_lets() {
     let mut rng = Rng(1);
@@ -115,7 +120,8 @@ fn no_more_passes_than_the_policy_lets() {
         let text = POLICIES[round as usize % POLICIES.len()];
         let terms = policy(text);
         let table = table(text);
-        let refill = (u128::from(terms.burst) * u128::from(terms.period) / u128::from(terms.limit)) as u64;
+        let refill =
+            (u128::from(terms.burst) * u128::from(terms.period) / u128::from(terms.limit)) as u64;
         let mut now = rng.within(SEC, 3 * DAY);
         let views: Vec<_> = (0..rng.pick(&[1, 2, 3, 8, 20])).map(|_| table.view(64)).collect();
         let mut got: Vec<(u64, u64)> = Vec::new();
@@ -134,7 +140,8 @@ fn no_more_passes_than_the_policy_lets() {
                         hoarded += u64::from(keys.admit_at(FIRST, KEY, now, 0) == Verdict::Allowed);
                     }
                 }
-                // They spend everything: first the bucket and then the credit, or in the other order.
+                // They spend everything: first the bucket and then the credit, or in the other
+                // order.
                 1 | 2 => {
                     let drain = |got: &mut Vec<(u64, u64)>| {
                         while table.admit_at(FIRST, KEY, now, cost) == Verdict::Allowed {
@@ -176,17 +183,31 @@ fn no_more_passes_than_the_policy_lets() {
                     }
                 }
             }
-            now += rng.pick(&[0, 1, 5000, refill / 100, refill / 9, refill / 7, refill / 3, refill, 3 * refill]);
+            now += rng.pick(&[
+                0,
+                1,
+                5000,
+                refill / 100,
+                refill / 9,
+                refill / 7,
+                refill / 3,
+                refill,
+                3 * refill,
+            ]);
         }
         let over = excess(&terms, &got);
-        assert!(over <= 0, "round {round}, {text}: {} permits too many", over / i128::from(terms.period) + 1);
+        assert!(
+            over <= 0,
+            "round {round}, {text}: {} permits too many",
+            over / i128::from(terms.period) + 1
+        );
         closest = closest.max(over / i128::from(terms.period));
     }
     assert!(hoarded > 1000 && closest > -5, "the search is harmless: {hoarded}, {closest}");
 }
 
-/// A view that has just taken credit for the key and spent none. Half of the bucket is taken before, so no permits
-/// are lost for the credit.
+/// A view that has just taken credit for the key and spent none. Half of the bucket is taken
+/// before, so no permits are lost for the credit.
 fn hoarder(table: &Viewed, burst: u64) -> Table {
     assert_eq!(table.admit_at(FIRST, KEY, SEC, burst / 2), Verdict::Allowed);
     let keys = warm(table, SEC);
@@ -197,13 +218,14 @@ fn hoarder(table: &Viewed, burst: u64) -> Table {
     keys
 }
 
-/// Credit ends before the tick of 4,096 ns in which the bucket would be full without it. The test tries instants from
-/// a tick before that to two ticks after it, each on a new table: all permits are spent at once, at most the burst
-/// and at least the burst less a tick's refill.
+/// Credit ends before the tick of 4,096 ns in which the bucket would be full without it. The test
+/// tries instants from a tick before that to two ticks after it, each on a new table: all permits
+/// are spent at once, at most the burst and at least the burst less a tick's refill.
 #[test]
 fn credit_ends_before_its_tick() {
     const TICK: u64 = 4096;
-    for text in ["1000000/s burst 200000", "3000000/s burst 100000", "1000000000/s burst 100000000"] {
+    for text in ["1000000/s burst 200000", "3000000/s burst 100000", "1000000000/s burst 100000000"]
+    {
         let terms = policy(text);
         let twin = table(text);
         let keys = hoarder(&twin, terms.burst);
@@ -228,14 +250,22 @@ fn credit_ends_before_its_tick() {
             while admits(&keys, now, 1) {
                 got += 1;
             }
-            assert!(got <= terms.burst, "{text}: {got} permits {} ns after the end", i128::from(now) - i128::from(end));
+            assert!(
+                got <= terms.burst,
+                "{text}: {got} permits {} ns after the end",
+                i128::from(now) - i128::from(end)
+            );
             most = most.max(got);
         }
-        assert!(terms.burst - most <= 1 + terms.limit * TICK / terms.period, "{text}: at most {most}");
+        assert!(
+            terms.burst - most <= 1 + terms.limit * TICK / terms.period,
+            "{text}: at most {most}"
+        );
     }
 }
 
-/// Below 32 permits of burst, and whatever the burst where sixteen are left, a view decides as the table does.
+/// Below 32 permits of burst, and whatever the burst where sixteen are left, a view decides as the
+/// table does.
 #[test]
 fn near_the_limit_decisions_are_the_tables() {
     for text in ["10/s burst 31", "5/min", "100/s burst 16"] {
@@ -248,7 +278,11 @@ fn near_the_limit_decisions_are_the_tables() {
         for _ in 0..20_000 {
             now += rng.below(SEC / 5);
             let cost = rng.below(4);
-            assert_eq!(keys.admit_at(FIRST, KEY, now, cost), plain.admit_at(FIRST, KEY, now, cost), "{text} at {now}");
+            assert_eq!(
+                keys.admit_at(FIRST, KEY, now, cost),
+                plain.admit_at(FIRST, KEY, now, cost),
+                "{text} at {now}"
+            );
         }
     }
     let table = table("1/day burst 1000");
@@ -267,8 +301,9 @@ fn near_the_limit_decisions_are_the_tables() {
     assert!(!admits(&keys, 0, 1));
 }
 
-/// A key with three times as many requests as its rate, from three views and a caller without credit, passes at its
-/// rate. No caller is left out for long, and most requests of the views do not reach the table.
+/// A key with three times as many requests as its rate, from three views and a caller without
+/// credit, passes at its rate. No caller is left out for long, and most requests of the views do
+/// not reach the table.
 #[test]
 fn a_busy_key_has_its_rate() {
     for (text, rate) in [("1000/s burst 1000", 1000), ("100000/s burst 5000", 100_000)] {
@@ -309,7 +344,8 @@ fn a_hot_key_is_seldom_asked_for() {
     assert!(before >= 10_000_000 - 10_000_000 / 8 - 100_000 - 2048, "{before}");
 }
 
-/// The same with a bucket that is always full: some permits of it are lost, so that credit is valid for a while.
+/// The same with a bucket that is always full: some permits of it are lost, so that credit is valid
+/// for a while.
 #[test]
 fn a_hot_key_with_a_full_bucket_is_seldom_asked_for() {
     let table = table("1000000/s burst 1000000");
@@ -332,7 +368,8 @@ fn credit_expires_and_is_nobody_elses() {
     let keys = warm(&table, SEC);
     let had = 1000 - left(&table, SEC);
     assert!(had > 64, "{had} have been charged");
-    // The bucket is full after ten seconds at most; the credit is gone, and nothing more passes than the burst.
+    // The bucket is full after ten seconds at most; the credit is gone, and nothing more passes
+    // than the burst.
     let later = SEC + 10 * SEC;
     let mut passed = 0;
     while admits(&keys, later, 1) {
@@ -346,7 +383,8 @@ fn a_change_of_policy_voids_credit() {
     let table = table("1000/s burst 1000");
     let keys = warm(&table, SEC);
     table.set_policy(FIRST, &policy("1/day burst 1")).unwrap();
-    // The key keeps the permits that it has left in the table, up to the new burst, without the credit.
+    // The key keeps the permits that it has left in the table, up to the new burst, without the
+    // credit.
     assert_eq!(keys.admit_at(FIRST, KEY, SEC, 1), Verdict::Allowed);
     assert_eq!(keys.admit_at(FIRST, KEY, SEC, 1), Verdict::Denied);
     assert_eq!(keys.admit_at(FIRST, KEY, SEC, 2), Verdict::Never);
@@ -358,7 +396,9 @@ fn what_has_no_credit_is_the_tables() {
     let table = Viewed::new(1000, &policies);
     let keys = table.view(64);
     let count = |n: u32, key: &[u8], times: usize| {
-        (0..times).filter(|_| keys.admit_at(PolicyId::new(n), key, DAY, 1) == Verdict::Allowed).count()
+        (0..times)
+            .filter(|_| keys.admit_at(PolicyId::new(n), key, DAY, 1) == Verdict::Allowed)
+            .count()
     };
     assert_eq!(count(0, KEY, 100), 3);
     assert_eq!(count(1, KEY, 100), 0);
@@ -397,8 +437,8 @@ fn costs() {
     assert_eq!(keys.admit_at(FIRST, KEY, SEC, 100_001), Verdict::Never);
 }
 
-/// More keys than places, and half of all requests for keys that come once: the keys that come again and again stay,
-/// until other keys do so.
+/// More keys than places, and half of all requests for keys that come once: the keys that come
+/// again and again stay, until other keys do so.
 #[test]
 fn the_hot_ones_stay() {
     let table = Viewed::new(1_000_000, &[policy("1000000/s burst 10000000")]);
@@ -421,8 +461,8 @@ fn the_hot_ones_stay() {
     }
 }
 
-/// Real threads on one key: together they get at most the bound of the elapsed time, and the table was charged for
-/// all of it.
+/// Real threads on one key: together they get at most the bound of the elapsed time, and the table
+/// was charged for all of it.
 #[test]
 fn threads_share_a_key() {
     let terms = policy("1000000/s burst 50000");

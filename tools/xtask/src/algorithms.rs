@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 use tollbar::policy::{Kind, Opt, Row, Words};
 
-/// The test that compares the number of each algorithm and error with a number written there by hand, because
-/// programs rely on these numbers.
+/// The test that compares the number of each algorithm and error with a number written there by
+/// hand, because programs rely on these numbers.
 pub const PINNED: &str = include_str!("../../../ffi-tests/c/status_test.c");
 
 /// Checks that the test that promises numbers has the number of each algorithm.
@@ -24,7 +24,9 @@ pub fn fill(frame: &str) -> String {
         ("@ALGORITHM_BOUNDS@", c_bounds),
         ("@ALGORITHM_NUMBERS@", c_numbers),
     ];
-    parts.iter().fold(frame.to_owned(), |text, (name, part)| text.replace(name, part().trim_end_matches('\n')))
+    parts.iter().fold(frame.to_owned(), |text, (name, part)| {
+        text.replace(name, part().trim_end_matches('\n'))
+    })
 }
 
 fn c_names() -> String {
@@ -35,7 +37,8 @@ fn c_names() -> String {
 fn c_options() -> String {
     let mut out = String::new();
     for option in Opt::ALL {
-        let _ = writeln!(out, " *     {:<28} {}; {}", option.usage(), takers(*option), option.note());
+        let _ =
+            writeln!(out, " *     {:<28} {}; {}", option.usage(), takers(*option), option.note());
     }
     out
 }
@@ -44,7 +47,12 @@ fn c_bounds() -> String {
     let mut out = String::new();
     for row in rows() {
         for form in row.forms {
-            let _ = writeln!(out, " *     {:<28} {}", format!("{} {}", row.name, form.with).trim_end(), form.most);
+            let _ = writeln!(
+                out,
+                " *     {:<28} {}",
+                format!("{} {}", row.name, form.with).trim_end(),
+                form.most
+            );
         }
     }
     out
@@ -58,7 +66,13 @@ fn c_numbers() -> String {
             Words::Ring => "8 bytes a segment.",
             Words::Log => "8 bytes a permit.",
         };
-        let _ = writeln!(out, "/* {}. {state} */\n#define {} {}u", row.summary, c_name(row), row.kind as u32);
+        let _ = writeln!(
+            out,
+            "/* {}. {state} */\n#define {} {}u",
+            row.summary,
+            c_name(row),
+            row.kind as u32
+        );
     }
     let lending: u32 = rows().filter(|row| row.lends).map(|row| 1 << row.kind as u32).sum();
     let names: Vec<&str> = rows().filter(|row| row.lends).map(|row| row.name).collect();
@@ -94,13 +108,19 @@ pub fn go() -> String {
     let mut out = "\n// The algorithms; docs/algorithms.md compares them.\nconst (\n".to_owned();
     for row in rows() {
         let name = go_name(row);
-        let _ = writeln!(out, "\t// {name}: {}.\n\t{name} Algorithm = {}", uncapitalised(row.summary), row.kind as u32);
+        let _ = writeln!(
+            out,
+            "\t// {name}: {}.\n\t{name} Algorithm = {}",
+            uncapitalised(row.summary),
+            row.kind as u32
+        );
     }
     out.push_str(")\n\nvar algorithmNames = [...]string{\n");
     for row in rows() {
         let _ = writeln!(out, "\t\"{}\",", row.name);
     }
-    let lending: Vec<String> = rows().filter(|row| row.lends).map(|row| format!("1<<{}", go_name(row))).collect();
+    let lending: Vec<String> =
+        rows().filter(|row| row.lends).map(|row| format!("1<<{}", go_name(row))).collect();
     let _ = writeln!(
         out,
         "}}\n\n// Of each algorithm that lends the bit of its number.\nconst lending = {}\n",
@@ -109,7 +129,8 @@ pub fn go() -> String {
     out
 }
 
-/// The numbers, options and names in Go's own core, which reads and checks policies without the library.
+/// The numbers, options and names in Go's own core, which reads and checks policies without the
+/// library.
 pub fn go_core() -> String {
     let count = "algorithmsCount";
     let kind = |row| format!("kind{}", go_name(row));
@@ -130,7 +151,8 @@ pub fn go_core() -> String {
     out.push_str("}\n\n// taken has the options of each algorithm, without algo and unit, which all of them have.\n");
     out.push_str("var taken = [algorithmsCount]uint32{\n");
     for row in rows() {
-        let options: Vec<String> = row.options.iter().map(|option| format!("opt{option:?}")).collect();
+        let options: Vec<String> =
+            row.options.iter().map(|option| format!("opt{option:?}")).collect();
         let name = kind(row) + ":";
         let _ = writeln!(out, "\t{name:<0$} {1},", longest + 1, options.join(" | "));
     }
@@ -158,8 +180,11 @@ pub fn comparison() -> String {
             Words::Log => "8 bytes a permit",
         };
         for form in row.forms {
-            let name =
-                if form.with.is_empty() { row.name.to_owned() } else { format!("{} … {}", row.name, form.with) };
+            let name = if form.with.is_empty() {
+                row.name.to_owned()
+            } else {
+                format!("{} … {}", row.name, form.with)
+            };
             let most = form.most.replace('*', "·");
             let _ = writeln!(
                 out,
@@ -201,7 +226,8 @@ fn with_aliases(row: &Row) -> String {
 }
 
 fn takers(option: Opt) -> String {
-    let takers: Vec<&str> = rows().filter(|row| row.kind.takes(option)).map(|row| row.name).collect();
+    let takers: Vec<&str> =
+        rows().filter(|row| row.kind.takes(option)).map(|row| row.name).collect();
     if takers.len() == Kind::ALL.len() {
         return "all".to_owned();
     }

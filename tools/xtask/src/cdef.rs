@@ -1,5 +1,5 @@
-//! `bindings/lua/tollbar/cdef.lua`, `cdef_redis.lua` and `cdef_rules.lua`: the headers' declarations as LuaJIT's
-//! `ffi.cdef` reads them, which has no preprocessor.
+//! `bindings/lua/tollbar/cdef.lua`, `cdef_redis.lua` and `cdef_rules.lua`: the headers'
+//! declarations as LuaJIT's `ffi.cdef` reads them, which has no preprocessor.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -23,7 +23,8 @@ const COPIES: [(&str, &str); 3] = [
 pub fn run(root: &Path, check: bool) -> Result<String, String> {
     let mut said = Vec::new();
     for (from, to) in COPIES {
-        let header = std::fs::read_to_string(root.join(from)).map_err(|e| format!("{from}: {e}"))?;
+        let header =
+            std::fs::read_to_string(root.join(from)).map_err(|e| format!("{from}: {e}"))?;
         let text = lua(from, &header)?;
         crate::settle(&root.join(to), &text, check)?;
         said.push(format!("{to}: {} lines", text.lines().count()));
@@ -53,14 +54,15 @@ fn without_comments(from: &str, header: &str) -> Result<String, String> {
     let mut rest = header;
     while let Some((code, comment)) = rest.split_once("/*") {
         out.push_str(code);
-        rest = comment.split_once("*/").ok_or_else(|| format!("{from}: a comment without an end"))?.1;
+        rest =
+            comment.split_once("*/").ok_or_else(|| format!("{from}: a comment without an end"))?.1;
     }
     out.push_str(rest);
     Ok(out.replace("\\\n", ""))
 }
 
-/// Splits a header into macros and declarations. Lines between `#ifdef __cplusplus` and its `#endif` are left
-/// out.
+/// Splits a header into macros and declarations. Lines between `#ifdef __cplusplus` and its
+/// `#endif` are left out.
 fn split(code: &str) -> Result<(Macros, String), String> {
     let mut macros = Macros::default();
     let mut declarations = String::new();
@@ -81,7 +83,8 @@ fn split(code: &str) -> Result<(Macros, String), String> {
     Ok((macros, declarations))
 }
 
-/// Sorts a macro by its kind. A macro that is neither a number, a text nor an initialiser is an error.
+/// Sorts a macro by its kind. A macro that is neither a number, a text nor an initialiser is an
+/// error.
 fn sort(text: &str, macros: &mut Macros) -> Result<(), String> {
     let (name, value) = text.split_once(' ').unwrap_or((text, ""));
     let value = value.trim();
@@ -90,7 +93,9 @@ fn sort(text: &str, macros: &mut Macros) -> Result<(), String> {
         // The include guard, and initialisers, for which the Lua module has functions of its own.
     } else if value == "UINT64_MAX" {
         macros.values.push((short.to_owned(), "0xffffffffffffffffULL".to_owned()));
-    } else if let Some(number) = value.strip_prefix("UINT64_C(").and_then(|rest| rest.strip_suffix(')')) {
+    } else if let Some(number) =
+        value.strip_prefix("UINT64_C(").and_then(|rest| rest.strip_suffix(')'))
+    {
         macros.values.push((short.to_owned(), format!("{number}ULL")));
     } else if value.starts_with('"') {
         macros.values.push((short.to_owned(), value.to_owned()));

@@ -1,6 +1,7 @@
 //! The errors (crates/tollbar-c/src/status.rs) as each binding has them.
 //!
-//! In that file an error is a constant with its comment, and a line `// Errors of …` begins a group.
+//! In that file an error is a constant with its comment, and a line `// Errors of …` begins a
+//! group.
 
 use crate::algorithms::{uncapitalised, wrapped, PINNED};
 use std::fmt::Write as _;
@@ -16,7 +17,10 @@ const GO_WORDS: [(&str, &str); 6] = [
     ("After one of these, errno has the system's reason", "They wrap the system's reason"),
     (" After this error and those down to TOLLBAR_E_SYNC, errno has the system's reason.", ""),
     ("or two slots hold one key", "or two slots hold one key: [Table.Repair]"),
-    ("use a limiter, not a cell", "use a limiter, not a cell; a [cell.Cell] has token buckets only"),
+    (
+        "use a limiter, not a cell",
+        "use a limiter, not a cell; a [cell.Cell] has token buckets only",
+    ),
     ("`struct_size` is", "the size of a struct is"),
 ];
 
@@ -33,8 +37,8 @@ struct Error {
     says: String,
 }
 
-/// Checks that the errors stand in every other place that lists them by hand: their file, and the test that promises
-/// their numbers.
+/// Checks that the errors stand in every other place that lists them by hand: their file, and the
+/// test that promises their numbers.
 pub fn check() -> Result<(), String> {
     let count = STATUS.matches("pub const TOLLBAR_E_").count();
     let groups = groups();
@@ -49,25 +53,35 @@ pub fn check() -> Result<(), String> {
             return Err(format!("status.rs: lookup has no text for TOLLBAR_E_{name}"));
         }
         if !PINNED.contains(&format!("CODE(TOLLBAR_E_{name}, {number}),")) {
-            return Err(format!("ffi-tests/c/status_test.c: expected CODE(TOLLBAR_E_{name}, {number})"));
+            return Err(format!(
+                "ffi-tests/c/status_test.c: expected CODE(TOLLBAR_E_{name}, {number})"
+            ));
         }
     }
     let (first, last) = system();
     let within = |error: &&Error| (last.number..=first.number).contains(&error.number);
     let others = groups.iter().filter(|group| !group.title.starts_with(SYSTEM));
     if let Some(error) = others.flat_map(|group| &group.errors).find(within) {
-        return Err(format!("status.rs: TOLLBAR_E_{} is among the numbers of \"{SYSTEM}\"", error.name));
+        return Err(format!(
+            "status.rs: TOLLBAR_E_{} is among the numbers of \"{SYSTEM}\"",
+            error.name
+        ));
     }
-    let says = |group: &Group, c: &str| group.title.contains(c) || group.errors.iter().any(|e| e.says.contains(c));
+    let says = |group: &Group, c: &str| {
+        group.title.contains(c) || group.errors.iter().any(|e| e.says.contains(c))
+    };
     match GO_WORDS.iter().find(|(c, _)| !groups.iter().any(|group| says(group, c))) {
-        Some((c, _)) => Err(format!("status.rs: no comment says {c:?}, for which Go has other words")),
+        Some((c, _)) => {
+            Err(format!("status.rs: no comment says {c:?}, for which Go has other words"))
+        }
         None => Ok(()),
     }
 }
 
 /// The enumerators of `tollbar::errc`.
 pub fn cpp() -> String {
-    let enumerator = |error: &Error| format!("{} = TOLLBAR_E_{},\n", error.name.to_lowercase(), error.name);
+    let enumerator =
+        |error: &Error| format!("{} = TOLLBAR_E_{},\n", error.name.to_lowercase(), error.name);
     groups().iter().flat_map(|group| &group.errors).map(enumerator).collect()
 }
 
@@ -77,7 +91,8 @@ pub fn python() -> String {
     for Group { title, errors } in groups() {
         let numbers = errors.iter().map(|error| error.number);
         let (Some(least), Some(most)) = (numbers.clone().min(), numbers.max()) else { continue };
-        if let Some(of) = ["policies", "tables", "leases"].into_iter().find(|of| title.contains(of)) {
+        if let Some(of) = ["policies", "tables", "leases"].into_iter().find(|of| title.contains(of))
+        {
             let _ = writeln!(out, "_{} = range({least}, {})", of.to_uppercase(), most + 1);
         }
         for error in errors.iter().filter(|error| error.name == "NO_MEMORY") {
@@ -90,19 +105,28 @@ pub fn python() -> String {
 /// The errors after which errno has the system's reason, as a range: its first and last.
 pub fn cpp_system() -> String {
     let (first, last) = system();
-    format!("constexpr std::int32_t system_first = TOLLBAR_E_{}, system_last = TOLLBAR_E_{};\n", first.name, last.name)
+    format!(
+        "constexpr std::int32_t system_first = TOLLBAR_E_{}, system_last = TOLLBAR_E_{};\n",
+        first.name, last.name
+    )
 }
 
 /// [`cpp_system`] for Python's C extension.
 pub fn c_system() -> String {
     let (first, last) = system();
-    format!("enum {{ SYSTEM_FIRST = TOLLBAR_E_{}, SYSTEM_LAST = TOLLBAR_E_{} }};\n", first.name, last.name)
+    format!(
+        "enum {{ SYSTEM_FIRST = TOLLBAR_E_{}, SYSTEM_LAST = TOLLBAR_E_{} }};\n",
+        first.name, last.name
+    )
 }
 
 /// [`cpp_system`] for Lua.
 pub fn lua_system() -> String {
     let (first, last) = system();
-    format!("local SYSTEM_FIRST, SYSTEM_LAST = lib.TOLLBAR_E_{}, lib.TOLLBAR_E_{}\n", first.name, last.name)
+    format!(
+        "local SYSTEM_FIRST, SYSTEM_LAST = lib.TOLLBAR_E_{}, lib.TOLLBAR_E_{}\n",
+        first.name, last.name
+    )
 }
 
 fn go_system() -> String {
@@ -112,7 +136,10 @@ fn go_system() -> String {
 }
 
 fn system() -> (Error, Error) {
-    let group = groups().into_iter().find(|group| group.title.starts_with(SYSTEM)).expect("status.rs has the group");
+    let group = groups()
+        .into_iter()
+        .find(|group| group.title.starts_with(SYSTEM))
+        .expect("status.rs has the group");
     let mut errors = group.errors;
     errors.sort_by_key(|error| -error.number);
     let last = errors.pop().expect("the group has errors");
@@ -137,11 +164,16 @@ pub fn go() -> String {
 
 /// The texts of tollbar_strerror, for Go without cgo.
 pub fn go_texts() -> String {
-    let verdicts =
-        [("TOLLBAR_NEVER".to_owned(), 2), ("TOLLBAR_DENIED".to_owned(), 1), ("TOLLBAR_ALLOWED".to_owned(), 0)];
+    let verdicts = [
+        ("TOLLBAR_NEVER".to_owned(), 2),
+        ("TOLLBAR_DENIED".to_owned(), 1),
+        ("TOLLBAR_ALLOWED".to_owned(), 0),
+    ];
     let errors = groups().into_iter().flat_map(|group| group.errors);
-    let mut all: Vec<_> =
-        errors.map(|error| (format!("TOLLBAR_E_{}", error.name), error.number)).chain(verdicts).collect();
+    let mut all: Vec<_> = errors
+        .map(|error| (format!("TOLLBAR_E_{}", error.name), error.number))
+        .chain(verdicts)
+        .collect();
     all.sort_by_key(|(_, number)| -number);
     let mut out = String::new();
     for (name, number) in all {

@@ -1,10 +1,11 @@
-//! `include/tollbar.h`, `include/tollbar_redis.h` and `include/tollbar_rules.h`: hand-written frames around one
-//! cbindgen run for each section's source file.
+//! `include/tollbar.h`, `include/tollbar_redis.h` and `include/tollbar_rules.h`: hand-written
+//! frames around one cbindgen run for each section's source file.
 
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// A header: the crate whose files are its sections, each with its title, and what stands before and after them.
+/// A header: the crate whose files are its sections, each with its title, and what stands before
+/// and after them.
 struct Header {
     path: &'static str,
     sources: &'static str,
@@ -104,7 +105,8 @@ pub fn run(root: &Path, check: bool) -> Result<String, String> {
 
 /// The macros of the version, from the library's own manifest.
 fn fill(top: &str, root: &Path) -> Result<String, String> {
-    let manifest = std::fs::read_to_string(root.join("Cargo.toml")).map_err(|e| format!("Cargo.toml: {e}"))?;
+    let manifest =
+        std::fs::read_to_string(root.join("Cargo.toml")).map_err(|e| format!("Cargo.toml: {e}"))?;
     let version = manifest
         .lines()
         .find_map(|line| line.strip_prefix("version = \"")?.strip_suffix('"'))
@@ -119,8 +121,10 @@ fn fill(top: &str, root: &Path) -> Result<String, String> {
 fn costs(top: &str, root: &Path) -> Result<String, String> {
     let path = "benches/instructions.txt";
     let text = std::fs::read_to_string(root.join(path)).map_err(|e| format!("{path}: {e}"))?;
-    let rustc =
-        text.lines().find(|line| line.starts_with("rustc ")).ok_or(format!("{path}: no line \"rustc VERSION\""))?;
+    let rustc = text
+        .lines()
+        .find(|line| line.starts_with("rustc "))
+        .ok_or(format!("{path}: no line \"rustc VERSION\""))?;
     let mut table = String::new();
     for (count, call) in text.lines().filter_map(|line| line.trim().split_once("  C ")) {
         let count: f64 = count.parse().map_err(|e| format!("{path}: {count}: {e}"))?;
@@ -150,8 +154,9 @@ fn files(section: &str) -> Vec<&str> {
     }
 }
 
-/// Does what cbindgen cannot. Rust's safety sections go, because they say nothing to a C reader. Comments
-/// become blocks, because C90 compilers in pedantic mode read the header too. Constants get their C types.
+/// Does what cbindgen cannot. Rust's safety sections go, because they say nothing to a C reader.
+/// Comments become blocks, because C90 compilers in pedantic mode read the header too. Constants
+/// get their C types.
 fn polish(text: &str) -> String {
     let mut out = String::new();
     let mut said: Vec<&str> = Vec::new();
@@ -214,7 +219,9 @@ fn constant(line: &str) -> String {
         "#define TOLLBAR_NO_TIME UINT64_MAX".to_owned()
     } else if name == "TOLLBAR_FOREVER" {
         "#define TOLLBAR_FOREVER UINT64_MAX".to_owned()
-    } else if ["TOLLBAR_TIME_ZERO", "TOLLBAR_DAY", "TOLLBAR_WEEK", "TOLLBAR_MONTH", "TOLLBAR_YEAR"].contains(&name) {
+    } else if ["TOLLBAR_TIME_ZERO", "TOLLBAR_DAY", "TOLLBAR_WEEK", "TOLLBAR_MONTH", "TOLLBAR_YEAR"]
+        .contains(&name)
+    {
         format!("#define {name} UINT64_C({value})")
     } else if value.starts_with('-') {
         format!("#define {name} ({value})")

@@ -1,5 +1,5 @@
-//! Tools of the tree: `cargo xtask header [--check]`, `cargo xtask lists [--check]`, `cargo xtask cdef [--check]`,
-//! `cargo xtask symbols LIBRARY [--check]`.
+//! Tools of the tree: `cargo xtask header [--check]`, `cargo xtask lists [--check]`,
+//! `cargo xtask cdef [--check]`, `cargo xtask symbols LIBRARY [--check]`.
 
 mod algorithms;
 mod cdef;
@@ -52,5 +52,9 @@ fn settle(path: &Path, text: &str, check: bool) -> Result<(), String> {
 }
 
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("xtask lies in the tree").to_owned()
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .ancestors()
+        .nth(2)
+        .expect("xtask lies in the tree")
+        .to_owned()
 }

@@ -1,4 +1,5 @@
-//! The symbols that a shared library exports, as `abi/tollbar.symbols` and `abi/tollbar-redis.symbols` promise them.
+//! The symbols that a shared library exports, as `abi/tollbar.symbols` and
+//! `abi/tollbar-redis.symbols` promise them.
 
 use std::path::Path;
 use std::process::Command;
@@ -21,7 +22,10 @@ pub fn run(root: &Path, library: &Path, check: bool) -> Result<String, String> {
         return Err(format!("{} exports {stranger}", library.display()));
     }
     let text = names.join("\n") + "\n";
-    let name = library.file_stem().and_then(|stem| stem.to_str()).and_then(|stem| stem.strip_prefix("lib"));
+    let name = library
+        .file_stem()
+        .and_then(|stem| stem.to_str())
+        .and_then(|stem| stem.strip_prefix("lib"));
     let name = name.ok_or_else(|| format!("{}: not a lib*.so", library.display()))?;
     crate::settle(&root.join(format!("abi/{name}.symbols")), &text, check)?;
     Ok(format!("{} symbols, all tollbar_", names.len()))

@@ -1,5 +1,5 @@
-//! What programs build from limits: permits in flight, a queue, two limits in one call; and what they had before, a
-//! mutex.
+//! What programs build from limits: permits in flight, a queue, two limits in one call; and what
+//! they had before, a mutex.
 
 use crate::book::Book;
 use crate::keys::{key, word, Key, Order, Spread};
@@ -26,7 +26,11 @@ pub fn in_flight_title(keys: usize) -> String {
 pub fn rows(book: &mut Book, sizes: &Sizes, threads: &[usize], rounds: usize) {
     let order = Order::<8>::new(sizes.small, Spread::Uniform, 1 << 15);
     let open = InFlight::private(&Options::new(sizes.small as u64)).expect("memory");
-    let queue = Words::with(&"1000000000/s burst 1000000".parse().expect("a policy"), 1 << 16, Utc::<Tsc>::default());
+    let queue = Words::with(
+        &"1000000000/s burst 1000000".parse().expect("a policy"),
+        1 << 16,
+        Utc::<Tsc>::default(),
+    );
     let queue = queue.expect("memory");
     let table = Table::private(
         &TableOptions::new(2 * sizes.small as u64),
@@ -37,9 +41,13 @@ pub fn rows(book: &mut Book, sizes: &Sizes, threads: &[usize], rounds: usize) {
         let _ = table.admit(PolicyId::FIRST, &key::<8>(index), 1);
     }
     let ticket = open.acquire(&key::<8>(0), 1).expect("a permit");
-    assert!(open.release(ticket) && queue.offer(1).is_ok() && queue.take().is_some(), "what is measured fails");
+    assert!(
+        open.release(ticket) && queue.offer(1).is_ok() && queue.take().is_some(),
+        "what is measured fails"
+    );
     for &threads in threads {
-        let acquired = |key: &Key<8>, _| open.acquire(key, 1_000).is_ok_and(|ticket| open.release(ticket));
+        let acquired =
+            |key: &Key<8>, _| open.acquire(key, 1_000).is_ok_and(|ticket| open.release(ticket));
         let mut all = vec![Contender::singles(who::IN_FLIGHT, &order, acquired)];
         measure_for(&mut all, threads, rounds, sizes.one.1);
         book.add(&in_flight_title(sizes.small), threads, all);
@@ -54,7 +62,8 @@ pub fn rows(book: &mut Book, sizes: &Sizes, threads: &[usize], rounds: usize) {
             let limit = |key| Limit::Key(&table, PolicyId::FIRST, key, 1);
             pairs.filter(|(one, other)| take_many(&[limit(*one), limit(*other)]).is_ok()).count()
         };
-        let taken = take_many(&[Limit::Key(&table, PolicyId::FIRST, &key::<8>(0), 1)]).expect("a sound table");
+        let taken = take_many(&[Limit::Key(&table, PolicyId::FIRST, &key::<8>(0), 1)])
+            .expect("a sound table");
         assert!(taken.decision.is_allowed(), "what is measured fails");
         let mut all = vec![Contender::batches(who::TAKE_MANY, &order, both)];
         measure_for(&mut all, threads, rounds, sizes.one.1);

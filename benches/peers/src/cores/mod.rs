@@ -1,5 +1,6 @@
-//! From one thread to all processors: one key, tables, and what programs build from them, as one run of some minutes.
-//! The program that `tools/bench-cores.sh` links is static, so it runs on any Linux host of its architecture.
+//! From one thread to all processors: one key, tables, and what programs build from them, as one
+//! run of some minutes. The program that `tools/bench-cores.sh` links is static, so it runs on any
+//! Linux host of its architecture.
 
 mod calls;
 mod page;
@@ -22,15 +23,17 @@ use std::time::Instant;
 
 pub use page::write;
 
-/// The rounds of each row. A round is shorter than in `benchmarks.md`, because there are five times as many rows.
+/// The rounds of each row. A round is shorter than in `benchmarks.md`, because there are five times
+/// as many rows.
 const ROUNDS: usize = 5;
 
-/// Measures every row with 1, 2, 4 threads and so on to all processors, prints the rows, and with `json` writes them
-/// there.
+/// Measures every row with 1, 2, 4 threads and so on to all processors, prints the rows, and with
+/// `json` writes them there.
 pub fn run(book: &mut Book, sizes: &Sizes, json: Option<&Path>) {
     let (begun, load) = (Instant::now(), crate::document::load());
     // Opened before the minutes that it takes.
-    let json = json.map(|path| (path, std::fs::File::create(path).expect("a file that can be written")));
+    let json =
+        json.map(|path| (path, std::fs::File::create(path).expect("a file that can be written")));
     let threads = threads();
     let rounds = ROUNDS.min(sizes.one.0);
     for work in WORKS {
@@ -46,9 +49,11 @@ pub fn run(book: &mut Book, sizes: &Sizes, json: Option<&Path>) {
     for keys in [1, sizes.small, sizes.medium, sizes.large] {
         let set = Set::new(book, keys, false);
         let map = calls::LockedMap::filled(keys);
-        let spreads: &[Spread] = if keys == 1 { &[Spread::Uniform] } else { &[Spread::Uniform, Spread::Zipf] };
+        let spreads: &[Spread] =
+            if keys == 1 { &[Spread::Uniform] } else { &[Spread::Uniform, Spread::Zipf] };
         for &spread in spreads {
-            let length = if keys > sizes.small { sizes.order } else { CACHED_ORDER.min(sizes.order) };
+            let length =
+                if keys > sizes.small { sizes.order } else { CACHED_ORDER.min(sizes.order) };
             let order = Order::<8>::new(keys, spread, length);
             let title = set.title(spread, Work::Allowed);
             for &threads in &threads {
@@ -72,7 +77,8 @@ pub fn run(book: &mut Book, sizes: &Sizes, json: Option<&Path>) {
 /// 1, 2, 4 and so on, and all processors.
 fn threads() -> Vec<usize> {
     let most = std::thread::available_parallelism().map_or(2, |threads| threads.get().max(2));
-    let powers = std::iter::successors(Some(1), |threads| Some(threads * 2)).take_while(|&threads| threads < most);
+    let powers = std::iter::successors(Some(1), |threads| Some(threads * 2))
+        .take_while(|&threads| threads < most);
     powers.chain([most]).collect()
 }
 

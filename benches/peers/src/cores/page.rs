@@ -13,8 +13,10 @@ use std::path::Path;
 
 /// Writes the page of the run that `json` has to the directory `docs`.
 pub fn write(json: &Path, docs: &Path) {
-    let text = std::fs::read_to_string(json).unwrap_or_else(|error| panic!("{}: {error}", json.display()));
-    let run: Run = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", json.display()));
+    let text =
+        std::fs::read_to_string(json).unwrap_or_else(|error| panic!("{}: {error}", json.display()));
+    let run: Run =
+        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", json.display()));
     let path = docs.join(format!("{}-processors.md", run.machine.processors));
     std::fs::write(&path, page(&run)).expect("writable");
     println!("written: {}", path.display());
@@ -86,11 +88,14 @@ fn page(run: &Run) -> String {
     text
 }
 
-/// The table of one work: a row a contender, the fastest first, and a column for each number of threads.
+/// The table of one work: a row a contender, the fastest first, and a column for each number of
+/// threads.
 fn of_work(run: &Run, work: &str) -> String {
     let threads = run.threads();
-    let heads: Vec<String> = threads.iter().map(|&threads| crate::book::of_threads(threads)).collect();
-    let heads: Vec<&str> = ["contender"].into_iter().chain(heads.iter().map(String::as_str)).collect();
+    let heads: Vec<String> =
+        threads.iter().map(|&threads| crate::book::of_threads(threads)).collect();
+    let heads: Vec<&str> =
+        ["contender"].into_iter().chain(heads.iter().map(String::as_str)).collect();
     let mut table = Table::new(&heads);
     let last = threads.last().copied().unwrap_or(1);
     let group = run.groups.iter().find(|group| group.work == work && group.threads == last);
@@ -100,12 +105,15 @@ fn of_work(run: &Run, work: &str) -> String {
         let alone = run.row(work, 1, &row.who).map(Row::nanoseconds);
         let cell = |&threads: &usize| {
             let nanoseconds = run.row(work, threads, &row.who)?.nanoseconds();
-            let share = alone.map_or(String::new(), |alone| format!(" ({:.2})", alone / nanoseconds));
+            let share =
+                alone.map_or(String::new(), |alone| format!(" ({:.2})", alone / nanoseconds));
             Some(format!("{}{share}", figure(millions(nanoseconds, threads))))
         };
-        let cells: Vec<String> = threads.iter().map(|at| cell(at).unwrap_or_else(|| "–".into())).collect();
+        let cells: Vec<String> =
+            threads.iter().map(|at| cell(at).unwrap_or_else(|| "–".into())).collect();
         let who = name_of(&row.who);
-        let cells: Vec<&str> = [who.as_str()].into_iter().chain(cells.iter().map(String::as_str)).collect();
+        let cells: Vec<&str> =
+            [who.as_str()].into_iter().chain(cells.iter().map(String::as_str)).collect();
         table.row(&cells);
     }
     table.text()
@@ -123,13 +131,16 @@ fn most(run: &Run) -> usize {
 fn targets(run: &Run) -> Vec<Target> {
     let most = most(run);
     let mut all = Vec::new();
-    let mut add = |what: String, measured: Option<f64>, least: bool, goal: f64, unit: &'static str| {
-        all.push(Target { what, measured, least, goal, unit, why: String::new() });
-    };
+    let mut add =
+        |what: String, measured: Option<f64>, least: bool, goal: f64, unit: &'static str| {
+            all.push(Target { what, measured, least, goal, unit, why: String::new() });
+        };
     let share = |work: &str, who: Who| {
-        let of = |name: &str| Some(run.row(work, 1, name)?.nanoseconds() / run.row(work, most, name)?.nanoseconds());
-        // The speed of a processor may differ between the two rows. Reading the clock shares nothing, so its share
-        // says by how much.
+        let of = |name: &str| {
+            Some(run.row(work, 1, name)?.nanoseconds() / run.row(work, most, name)?.nanoseconds())
+        };
+        // The speed of a processor may differ between the two rows. Reading the clock shares
+        // nothing, so its share says by how much.
         Some(of(who.name)? / of(who::READ_TSC.name).unwrap_or(1.0))
     };
     let times = |work: &str, who: Who, other: Who| {
@@ -148,9 +159,16 @@ fn targets(run: &Run) -> Vec<Target> {
     ] {
         add(format!("{work}, {}: share of linear", who.name), share(work, who), true, goal, "");
     }
-    for (work, who, goal) in [(&allowed, who::CREDIT, 50.0), (&uniform, who::TABLE, 2.0), (&zipf, who::TABLE_HOT, 5.0)]
+    for (work, who, goal) in
+        [(&allowed, who::CREDIT, 50.0), (&uniform, who::TABLE, 2.0), (&zipf, who::TABLE_HOT, 5.0)]
     {
-        add(format!("{work}, {}: times governor", who.name), times(work, who, who::GOVERNOR), true, goal, "×");
+        add(
+            format!("{work}, {}: times governor", who.name),
+            times(work, who, who::GOVERNOR),
+            true,
+            goal,
+            "×",
+        );
     }
     let value = |who: Who, which: &str| {
         let mut of = run.figures.iter().filter(|figure| figure.who == who.name);

@@ -1,6 +1,7 @@
-//! The cost of two threads whose counters or credit lie on one cache line. A limiter finds a thread's line by a hash of
-//! the thread's address, so two threads may meet on one line by chance. Each placement moves one of the two threads to
-//! another address. The worst placement shows the cost of such a meeting.
+//! The cost of two threads whose counters or credit lie on one cache line. A limiter finds a
+//! thread's line by a hash of the thread's address, so two threads may meet on one line by chance.
+//! Each placement moves one of the two threads to another address. The worst placement shows the
+//! cost of such a meeting.
 
 use crate::book::Book;
 use crate::measure::{measure_for, median, Contender};
@@ -22,19 +23,26 @@ pub const MEDIAN: &str = "the median of 20 placements";
 pub const WORST: &str = "the worst of 20 placements";
 
 pub fn rows(book: &mut Book, turn: Duration) {
-    placed(book, "one key, denied", who::TOLLBAR, turn, || asked(who::TOLLBAR, OneKey::new, Says::No));
+    placed(book, "one key, denied", who::TOLLBAR, turn, || {
+        asked(who::TOLLBAR, OneKey::new, Says::No)
+    });
     placed(book, "one key, denied", who::COUNTED_AT, turn, || {
         // As C's tollbar_limiter_check_at: the limiter counts what it decides.
         let limiter = Limiter::new(&"1/day burst 1".parse().expect("a policy")).expect("compiles");
         let _ = limiter.admit(1);
-        Contender::numbered(who::COUNTED_AT, move |_, now| limiter.admit_at(now, 1) == Verdict::Allowed)
+        Contender::numbered(who::COUNTED_AT, move |_, now| {
+            limiter.admit_at(now, 1) == Verdict::Allowed
+        })
     });
-    placed(book, "one key, allowed", who::CREDIT, turn, || asked(who::CREDIT, Credited::new, Says::Yes));
+    placed(book, "one key, allowed", who::CREDIT, turn, || {
+        asked(who::CREDIT, Credited::new, Says::Yes)
+    });
     placed(book, "table, a key of each thread", who::TABLE, turn, || {
         let policy = "1000000000/s burst 1000000000000".parse().expect("a policy");
         let table = Table::private(&Options::new(1_000), &[policy]).expect("memory");
         Contender::numbered(who::TABLE, move |_, _| {
-            // The address of a thread's own memory differs from thread to thread, and so does the key.
+            // The address of a thread's own memory differs from thread to thread, and so does the
+            // key.
             let key = KEY.with(|key| (key as *const u8) as u64).to_ne_bytes();
             table.admit(PolicyId::FIRST, &key, 1) == Verdict::Allowed
         })
@@ -45,15 +53,25 @@ thread_local! {
     static KEY: u8 = const { 0 };
 }
 
-fn asked<T: One + Send + 'static>(who: Who, make: impl Fn(Says) -> T, says: Says) -> Contender<'static> {
+fn asked<T: One + Send + 'static>(
+    who: Who,
+    make: impl Fn(Says) -> T,
+    says: Says,
+) -> Contender<'static> {
     let one = Padded(make(says));
     one.0.admit(Ours::now());
     Contender::numbered(who, move |_, now| one.0.admit(now))
 }
 
-/// Measures a fresh limit with two threads, again and again, each time with one more idle thread before them, so that
-/// their stacks and what lies beside them are elsewhere.
-fn placed(book: &mut Book, what: &str, who: Who, turn: Duration, make: impl Fn() -> Contender<'static>) {
+/// Measures a fresh limit with two threads, again and again, each time with one more idle thread
+/// before them, so that their stacks and what lies beside them are elsewhere.
+fn placed(
+    book: &mut Book,
+    what: &str,
+    who: Who,
+    turn: Duration,
+    make: impl Fn() -> Contender<'static>,
+) {
     let figures: Vec<f64> = (0..PLACEMENTS)
         .map(|idle| {
             std::thread::scope(|scope| {

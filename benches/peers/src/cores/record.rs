@@ -83,7 +83,8 @@ impl Run {
     }
 
     pub fn row(&self, work: &str, threads: usize, who: &str) -> Option<&Row> {
-        let group = self.groups.iter().find(|group| group.work == work && group.threads == threads)?;
+        let group =
+            self.groups.iter().find(|group| group.work == work && group.threads == threads)?;
         group.rows.iter().find(|row| row.who == who)
     }
 

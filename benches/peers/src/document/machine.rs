@@ -52,7 +52,8 @@ pub fn kernel() -> String {
 
 pub fn caches() -> String {
     let of = |index: usize| {
-        let read = |name: &str| read(&format!("/sys/devices/system/cpu/cpu0/cache/index{index}/{name}"));
+        let read =
+            |name: &str| read(&format!("/sys/devices/system/cpu/cpu0/cache/index{index}/{name}"));
         let (level, kind, size) = (read("level"), read("type"), read("size"));
         (kind != "Instruction" && !size.is_empty()).then(|| format!("L{level} {size}"))
     };
@@ -65,7 +66,8 @@ fn kib(path: &str, name: &str) -> f64 {
 
 pub fn line(path: &str, name: &str) -> String {
     let text = read_to_string(path).unwrap_or_default();
-    let line = text.lines().find(|line| line.starts_with(name)).and_then(|line| line.split_once(':'));
+    let line =
+        text.lines().find(|line| line.starts_with(name)).and_then(|line| line.split_once(':'));
     line.map_or("unknown".into(), |(_, value)| value.trim().to_owned())
 }
 
@@ -75,5 +77,7 @@ pub fn read(path: &str) -> String {
 
 pub fn said(program: &str, arguments: &[&str]) -> String {
     let output = Command::new(program).args(arguments).output();
-    output.map_or("unknown".into(), |output| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    output.map_or("unknown".into(), |output| {
+        String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    })
 }

@@ -108,15 +108,24 @@ impl Document<'_> {
         let allowed = one::title(Work::Allowed);
         let rows = self.book.group(&allowed, 1).map_or(&[][..], |group| &group.rows);
         let dots = rows.iter().map(|row| {
-            let value = |threads| self.book.row(&allowed, threads, row.who).map_or(f64::NAN, |row| row.nanoseconds());
+            let value = |threads| {
+                self.book.row(&allowed, threads, row.who).map_or(f64::NAN, |row| row.nanoseconds())
+            };
             let name = row.who.name.replace('`', "");
             Dots { name, bold: row.who.side == Side::Ours, values: vec![value(1), value(2)] }
         });
         let heading = "One limiter, every request allowed (further left is faster)";
         let unit = "nanoseconds a request of one thread";
-        charts::dots(&to.join("one-key.svg"), heading, unit, &["1 thread", "2 threads"], dots.collect());
+        charts::dots(
+            &to.join("one-key.svg"),
+            heading,
+            unit,
+            &["1 thread", "2 threads"],
+            dots.collect(),
+        );
 
-        let names = [of_keys(self.sizes.medium), of_keys(self.sizes.large)].map(|keys| format!("{keys} keys"));
+        let names = [of_keys(self.sizes.medium), of_keys(self.sizes.large)]
+            .map(|keys| format!("{keys} keys"));
         let dots = tables::memory_rows(self).into_iter().map(|(who, values)| {
             let values = values.map(|value| value.unwrap_or(f64::NAN)).into();
             Dots { name: who.name.to_owned(), bold: who.side == Side::Ours, values }
@@ -148,7 +157,8 @@ impl Document<'_> {
         let line = |who: who::Who| {
             let points: Vec<_> = sizes.iter().filter_map(|&keys| time(keys, who)).collect();
             let name = who.name.replace(", caller's time", "");
-            Some(Line { name, measured: points.len(), points }).filter(|line| !line.points.is_empty())
+            Some(Line { name, measured: points.len(), points })
+                .filter(|line| !line.points.is_empty())
         };
         let lines: Vec<_> = whos.into_iter().filter_map(line).collect();
         let units = ("known keys, asked for uniformly", "nanoseconds a request, 1 thread");
@@ -158,11 +168,15 @@ impl Document<'_> {
 
     fn chart_of_processors(&self, path: &Path) {
         let line = |(name, model): (String, Model)| {
-            let points = tables::PROCESSORS.map(|threads| (threads as f64, model.millions(threads)));
+            let points =
+                tables::PROCESSORS.map(|threads| (threads as f64, model.millions(threads)));
             Line { name: name.replace('`', ""), points: points.into(), measured: 2 }
         };
         let lines: Vec<_> = tables::modelled(self).into_iter().map(line).collect();
-        let units = ("processors", "millions of requests a second; points are measured, lines are the model");
+        let units = (
+            "processors",
+            "millions of requests a second; points are measured, lines are the model",
+        );
         let labels = tables::PROCESSORS.map(|processors| processors as f64);
         let heading = "A model of more processors, fitted to one and two (higher is faster)";
         charts::lines(path, heading, units, &labels, &lines);

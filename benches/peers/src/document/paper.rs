@@ -7,8 +7,8 @@ use std::path::Path;
 pub const INK: RGBColor = RGBColor(0x1f, 0x23, 0x28);
 /// The colour of grid lines.
 pub const GRID: RGBColor = RGBColor(0xd0, 0xd7, 0xde);
-/// The colours of series. They differ on white, on near-black, and for readers who do not see red and green as
-/// different.
+/// The colours of series. They differ on white, on near-black, and for readers who do not see red
+/// and green as different.
 pub const COLOURS: [RGBColor; 9] = [
     RGBColor(0x2f, 0x81, 0xf7),
     RGBColor(0xe3, 0x7a, 0x1e),
@@ -53,7 +53,10 @@ pub fn say(area: &Area, text: &str, at: (i32, i32), size: u32, colour: RGBColor,
         Side::Middle => HPos::Center,
     };
     // plotters takes a line to be this many times as high as its letters.
-    let style = (FONT, f64::from(size) * 1.24).into_font().color(&colour).pos(Pos::new(horizontal, VPos::Center));
+    let style = (FONT, f64::from(size) * 1.24)
+        .into_font()
+        .color(&colour)
+        .pos(Pos::new(horizontal, VPos::Center));
     area.draw(&Text::new(text.to_owned(), at, style)).expect("into memory");
 }
 

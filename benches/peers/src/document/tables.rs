@@ -45,12 +45,20 @@ fn both<'a>(book: &'a Book, work: &str) -> Option<(&'a Group, &'a Group)> {
 /// One work: every contender by one thread and by two.
 pub fn work(book: &Book, work: &str) -> String {
     let Some((one, two)) = both(book, work) else { return String::new() };
-    let mut table = Table::new(&[work, "1 thread, ns", "2 threads, ns", "times governor", "by 2 threads", "M/s of 2"]);
+    let mut table = Table::new(&[
+        work,
+        "1 thread, ns",
+        "2 threads, ns",
+        "times governor",
+        "by 2 threads",
+        "M/s of 2",
+    ]);
     let mut rows: Vec<&Row> = one.rows.iter().collect();
     rows.sort_by(|one, other| one.nanoseconds().total_cmp(&other.nanoseconds()));
     for row in rows {
         let times = |group: &Group, row: Option<&Row>| {
-            let ratio = row.zip(group.row(who::GOVERNOR)).map(|(row, governor)| row.faster_than(governor));
+            let ratio =
+                row.zip(group.row(who::GOVERNOR)).map(|(row, governor)| row.faster_than(governor));
             ratio.map_or("–".into(), times)
         };
         let both = two.row(row.who);
@@ -81,10 +89,16 @@ pub fn one_key(document: &Document) -> String {
 }
 
 pub fn keys(document: &Document) -> String {
-    document.key_works().iter().map(|title| work(document.book, title)).collect::<Vec<_>>().join("\n")
+    document
+        .key_works()
+        .iter()
+        .map(|title| work(document.book, title))
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
-/// Our fastest beside the fastest peer: of contenders that read a clock, or of those that get the time from the caller.
+/// Our fastest beside the fastest peer: of contenders that read a clock, or of those that get the
+/// time from the caller.
 pub fn glance(document: &Document, given_time: bool) -> String {
     let mut table = Table::new(&["", "tollbar", "ns", "fastest peer", "ns", "times as fast"]);
     let mut works: Vec<String> = one::WORKS.map(one::title).into();
@@ -92,7 +106,8 @@ pub fn glance(document: &Document, given_time: bool) -> String {
     for work in works {
         for threads in [1, 2] {
             let Some(group) = document.book.group(&work, threads) else { continue };
-            let (own, peer) = (group.best(Side::Ours, given_time), group.best(Side::Peer, given_time));
+            let (own, peer) =
+                (group.best(Side::Ours, given_time), group.best(Side::Peer, given_time));
             let Some((own, peer)) = own.zip(peer) else { continue };
             table.row(&[
                 &format!("{work}, {}", of_threads(threads)),
@@ -109,12 +124,14 @@ pub fn glance(document: &Document, given_time: bool) -> String {
 
 /// The reasons for missed targets.
 pub fn reasons(targets: &[Target]) -> String {
-    let missed = targets.iter().filter(|target| target.met() == Some(false) && !target.why.is_empty());
+    let missed =
+        targets.iter().filter(|target| target.met() == Some(false) && !target.why.is_empty());
     let lines: Vec<_> = missed.map(|target| format!("- {}: {}", target.what, target.why)).collect();
     if lines.is_empty() {
         return String::new();
     }
-    let head = "Likely reasons for the missed targets, from how the code works, not from measurements:";
+    let head =
+        "Likely reasons for the missed targets, from how the code works, not from measurements:";
     format!("{head}\n\n{}", lines.join("\n"))
 }
 
@@ -140,7 +157,11 @@ pub fn memory(document: &Document) -> String {
 /// Bytes per key at the two larger sets, smallest first.
 pub fn memory_rows(document: &Document) -> Vec<(Who, [Option<f64>; 2])> {
     let keys = [document.sizes.medium, document.sizes.large].map(of_keys);
-    let known = document.book.figures.iter().filter(|figure| figure.topic == MEMORY && figure.what == keys[0]);
+    let known = document
+        .book
+        .figures
+        .iter()
+        .filter(|figure| figure.topic == MEMORY && figure.what == keys[0]);
     let mut rows: Vec<_> = known
         .filter_map(|figure| figure.who)
         .map(|who| (who, [0, 1].map(|at: usize| document.book.value(MEMORY, &keys[at], Some(who)))))
@@ -168,7 +189,9 @@ pub fn flood(document: &Document) -> String {
     if let Some(group) = document.book.group(flood::WORK, 1) {
         let mut table = Table::new(&["", "ns a key", "times governor"]);
         for row in &group.rows {
-            let ratio = group.row(who::GOVERNOR).map_or("–".into(), |governor| times(row.faster_than(governor)));
+            let ratio = group
+                .row(who::GOVERNOR)
+                .map_or("–".into(), |governor| times(row.faster_than(governor)));
             table.row(&[&name(row.who), &figure(row.nanoseconds()), &ratio]);
         }
         text = table.text() + "\n";
@@ -179,7 +202,8 @@ pub fn flood(document: &Document) -> String {
 /// The contenders and works that are modelled.
 pub fn modelled(document: &Document) -> Vec<(String, Model)> {
     let [allowed, denied] = [Work::Allowed, Work::Denied].map(one::title);
-    let [uniform, zipf] = [Uniform, Zipf].map(|spread| title(document.sizes.medium, spread, Work::Allowed));
+    let [uniform, zipf] =
+        [Uniform, Zipf].map(|spread| title(document.sizes.medium, spread, Work::Allowed));
     let mut works = vec![(who::HOT, &allowed, "one key, allowed")];
     if who::HOT.name != who::TOLLBAR.name {
         works.push((who::TOLLBAR, &allowed, "one key, allowed"));

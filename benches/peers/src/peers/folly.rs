@@ -1,6 +1,6 @@
-//! The token bucket of folly, written from its published formula: the one word is the time at which the bucket was
-//! empty, in seconds, as a double. The bucket holds `min((now - empty) * rate, burst)`; a request moves `empty`
-//! forward.
+//! The token bucket of folly, written from its published formula: the one word is the time at which
+//! the bucket was empty, in seconds, as a double. The bucket holds
+//! `min((now - empty) * rate, burst)`; a request moves `empty` forward.
 
 use super::{One, Says};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -28,7 +28,8 @@ impl Bucket {
                 return false;
             }
             let next = (now - (held - permits) / self.rate).to_bits();
-            match self.empty.compare_exchange_weak(seen, next, Ordering::Relaxed, Ordering::Relaxed) {
+            match self.empty.compare_exchange_weak(seen, next, Ordering::Relaxed, Ordering::Relaxed)
+            {
                 Ok(_) => return true,
                 Err(other) => seen = other,
             }
@@ -37,8 +38,8 @@ impl Bucket {
 
     fn of(says: Says) -> Bucket {
         match says {
-            // folly's times are doubles. After a long uptime a double still resolves the time of one permit at this
-            // rate.
+            // folly's times are doubles. After a long uptime a double still resolves the time of
+            // one permit at this rate.
             Says::Yes => Bucket::new(1e8, 1e12),
             Says::No => Bucket::new(1.0 / 86_400.0, 1.0),
         }

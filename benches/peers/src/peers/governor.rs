@@ -1,5 +1,5 @@
-//! governor: one limit, and keyed limits on DashMap in two set-ups: its default, and the fastest that its
-//! interface allows.
+//! governor: one limit, and keyed limits on DashMap in two set-ups: its default, and the fastest
+//! that its interface allows.
 
 use super::{One, Says};
 use crate::keys::{word, Key};
@@ -15,21 +15,22 @@ use std::hash::BuildHasher;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-/// A seeded hasher than which none was found faster for eight bytes: ahash, rapidhash and a seeded FxHash are about
-/// as fast in DashMap, and std's takes twice as long. `--hashers` measures them all.
+/// A seeded hasher than which none was found faster for eight bytes: ahash, rapidhash and a seeded
+/// FxHash are about as fast in DashMap, and std's takes twice as long. `--hashers` measures them
+/// all.
 pub type Fastest = foldhash::fast::RandomState;
 /// The hasher's name, for the table.
 pub const FASTEST: &str = "foldhash";
-/// DashMap's shards in the fast set-up: more than its default of 4 a processor, so that threads meet on a
-/// shard's lock less often.
+/// DashMap's shards in the fast set-up: more than its default of 4 a processor, so that threads
+/// meet on a shard's lock less often.
 pub const SHARDS: usize = 64;
 
 thread_local! {
     static NOW: Cell<u64> = const { Cell::new(1) };
 }
 
-/// Governor takes no time from its caller, but it takes a clock of any type. This is the cheapest clock that
-/// threads can share: one load of a word of the thread's own, which the caller has set.
+/// Governor takes no time from its caller, but it takes a clock of any type. This is the cheapest
+/// clock that threads can share: one load of a word of the thread's own, which the caller has set.
 #[derive(Clone, Copy)]
 pub struct CallersTime;
 
@@ -75,7 +76,11 @@ pub struct Tuned<S: BuildHasher + Clone>(
 
 impl<S: BuildHasher + Clone + std::default::Default> Tuned<S> {
     pub fn new(limit: Limit, keys: usize, shards: usize) -> Tuned<S> {
-        let map = DashMapStateStore::with_capacity_and_hasher_and_shard_amount(keys, S::default(), shards);
+        let map = DashMapStateStore::with_capacity_and_hasher_and_shard_amount(
+            keys,
+            S::default(),
+            shards,
+        );
         Tuned(RateLimiter::new(quota(limit), map, CallersTime))
     }
 
@@ -122,7 +127,9 @@ impl One for DirectAt {
 fn one(says: Says) -> Quota {
     let most = NonZeroU32::MAX;
     match says {
-        Says::Yes => Quota::with_period(Duration::from_nanos(1)).expect("not zero").allow_burst(most),
+        Says::Yes => {
+            Quota::with_period(Duration::from_nanos(1)).expect("not zero").allow_burst(most)
+        }
         Says::No => Quota::with_period(Duration::from_secs(86_400)).expect("not zero"),
     }
 }

@@ -1,5 +1,5 @@
-//! The peers that are crates, and one whose formula is published. Each file uses its peer as the peer's own
-//! documentation does.
+//! The peers that are crates, and one whose formula is published. Each file uses its peer as the
+//! peer's own documentation does.
 
 pub mod folly;
 pub mod governor;

@@ -1,5 +1,5 @@
-//! pingora-limits: events counted in a sketch of hashes, one window at a time. It counts refused requests too,
-//! and keys that collide in the sketch are counted together.
+//! pingora-limits: events counted in a sketch of hashes, one window at a time. It counts refused
+//! requests too, and keys that collide in the sketch are counted together.
 
 use super::{One, Says};
 use crate::keys::{word, Key};

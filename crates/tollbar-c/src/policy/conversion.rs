@@ -1,7 +1,8 @@
 //! Policies to structs of C and back.
 
 use super::spec::{
-    tollbar_class, tollbar_policy_spec, TOLLBAR_POLICY_BORROW, TOLLBAR_POLICY_COUNT_REJECTED, TOLLBAR_POLICY_HAS_INIT,
+    tollbar_class, tollbar_policy_spec, TOLLBAR_POLICY_BORROW, TOLLBAR_POLICY_COUNT_REJECTED,
+    TOLLBAR_POLICY_HAS_INIT,
 };
 use crate::boundary::{policy_code, read};
 use crate::status::{TOLLBAR_E_CALENDAR, TOLLBAR_E_OUT_OF_RANGE, TOLLBAR_E_RESERVED};
@@ -27,7 +28,8 @@ pub unsafe fn policy(spec: *const tollbar_policy_spec) -> Result<Policy, i32> {
         (false, true) => 0,
         (false, false) => spec.burst,
     };
-    let second = Rate { limit: spec.second_limit, period: spec.second_period_ns, burst: spec.second_burst };
+    let second =
+        Rate { limit: spec.second_limit, period: spec.second_period_ns, burst: spec.second_burst };
     let classes = spec.classes.map(|class| (class.name.map(|byte| byte as u8), class.reserve));
     let policy = Policy {
         limit: spec.limit,
@@ -85,10 +87,10 @@ pub(crate) fn spec_of(policy: &Policy) -> tollbar_policy_spec {
         second_limit: policy.second.map_or(0, |second| second.limit),
         second_period_ns: policy.second.map_or(0, |second| second.period),
         second_burst: policy.second.map_or(0, |second| second.burst),
-        classes: policy
-            .classes
-            .to_raw()
-            .map(|(name, reserve)| tollbar_class { name: name.map(|byte| byte as c_char), reserve }),
+        classes: policy.classes.to_raw().map(|(name, reserve)| tollbar_class {
+            name: name.map(|byte| byte as c_char),
+            reserve,
+        }),
         knots: policy.knots.to_bytes(),
         zone: policy.zone.to_words(),
     }

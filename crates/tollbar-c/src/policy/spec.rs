@@ -34,7 +34,8 @@ pub const TOLLBAR_UNIT_PERMITS: u32 = 0;
 /// A permit is a byte.
 pub const TOLLBAR_UNIT_BYTES: u32 = 1;
 
-/// gcra: a bucket without debt lets any cost pass, and later requests wait until that cost is refilled.
+/// gcra: a bucket without debt lets any cost pass, and later requests wait until that cost is
+/// refilled.
 pub const TOLLBAR_POLICY_BORROW: u32 = 1;
 /// fixed window, sliding log: refused requests count too.
 pub const TOLLBAR_POLICY_COUNT_REJECTED: u32 = 2;
@@ -42,13 +43,13 @@ pub const TOLLBAR_POLICY_COUNT_REJECTED: u32 = 2;
 /// TOLLBAR_POLICY_BORROW.
 pub const TOLLBAR_POLICY_HAS_INIT: u32 = 4;
 
-/// After a change of policy a limiter, or a key of a table, keeps the number of permits that it has left, up to the
-/// new burst. No wait becomes longer than the new policy's refill, and the change admits no request that was refused,
-/// with two exceptions: windows of one length keep the permits used (tollbar_table_set_policy), and a key that has
-/// taken no permit of a curve is fresh.
+/// After a change of policy a limiter, or a key of a table, keeps the number of permits that it has
+/// left, up to the new burst. No wait becomes longer than the new policy's refill, and the change
+/// admits no request that was refused, with two exceptions: windows of one length keep the permits
+/// used (tollbar_table_set_policy), and a key that has taken no permit of a curve is fresh.
 pub const TOLLBAR_KEEP_COUNT: u32 = 0;
-/// After a change of policy the limiter or key keeps its debt, as the time until that debt is paid. To and
-/// from a quota, which has no such time, it keeps the number of permits used.
+/// After a change of policy the limiter or key keeps its debt, as the time until that debt is paid.
+/// To and from a quota, which has no such time, it keeps the number of permits used.
 pub const TOLLBAR_KEEP_TIME: u32 = 1;
 /// After a change of policy the limiter or key has a fresh state.
 pub const TOLLBAR_KEEP_RESET: u32 = 2;
@@ -62,7 +63,8 @@ pub const TOLLBAR_CLASS_NAME_SIZE: u32 = 16;
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct tollbar_class {
-    /// The name: a letter, then letters, digits, `-` and `_`, and zeroes to the end. All zeroes: no class.
+    /// The name: a letter, then letters, digits, `-` and `_`, and zeroes to the end. All zeroes: no
+    /// class.
     pub name: [c_char; 16],
     /// A request of the class passes only if so many permits are left after it. Below the burst.
     pub reserve: u64,
@@ -79,11 +81,11 @@ pub struct tollbar_policy_spec {
     pub algorithm: u32,
     /// Permits per period. 0 denies every request.
     pub limit: u64,
-    /// The period in nanoseconds, from 1 on. TOLLBAR_FOREVER for a quota. TOLLBAR_DAY, _WEEK, _MONTH or _YEAR for a
-    /// calendar.
+    /// The period in nanoseconds, from 1 on. TOLLBAR_FOREVER for a quota. TOLLBAR_DAY, _WEEK,
+    /// _MONTH or _YEAR for a calendar.
     pub period_ns: u64,
-    /// The most permits that can be taken at once, at least 1. Windows and logs: equal to `limit`. Pacer and warm-up:
-    /// the largest cost.
+    /// The most permits that can be taken at once, at least 1. Windows and logs: equal to `limit`.
+    /// Pacer and warm-up: the largest cost.
     pub burst: u64,
     /// gcra with TOLLBAR_POLICY_HAS_INIT: permits of a fresh state, at most `burst`.
     pub init: u64,
@@ -107,34 +109,41 @@ pub struct tollbar_policy_spec {
     pub ban_ns: u64,
     /// gcra, with `ban_ns`: the refusal that bans, 1 to 1000; 0 stands for 1.
     pub ban_after: u32,
-    /// calendar: the first day of each window, from 0. Of a month: the day of the month less 1, up to 30. Of a week:
-    /// the day from Monday, up to 6. Of a year: 32 times the month less 1, plus the day of the month less 1.
+    /// calendar: the first day of each window, from 0. Of a month: the day of the month less 1, up
+    /// to 30. Of a week: the day from Monday, up to 6. Of a year: 32 times the month less 1, plus
+    /// the day of the month less 1.
     pub from: u32,
-    /// gcra, without `init`, borrow and ban: permits per `second_period_ns` of a second bucket, which a request needs
-    /// and charges as well ("10/s; 1000/day"). 0: no second bucket.
+    /// gcra, without `init`, borrow and ban: permits per `second_period_ns` of a second bucket,
+    /// which a request needs and charges as well ("10/s; 1000/day"). 0: no second bucket.
     pub second_limit: u64,
     /// The second bucket's period in nanoseconds.
     pub second_period_ns: u64,
     /// The most permits that can be taken at once of the second bucket.
     pub second_burst: u64,
-    /// gcra without borrow, interval, fixed window, weighted window, quota: the classes of requests, the used ones
-    /// first.
+    /// gcra without borrow, interval, fixed window, weighted window, quota: the classes of
+    /// requests, the used ones first.
     pub classes: [tollbar_class; 4],
-    /// curve: up to 16 knots of two bytes, {time in the period, share of `limit`} in whole percents, without {0, 0},
-    /// where each curve begins; none is a straight line. level-refill: up to 4 bands of two bytes, {level in percents
-    /// of `burst`, rate in percents of the policy's}; none is one rate at all levels. Unused bytes are 0.
-    /// tollbar_policy_spec_parse knows the curves' names.
+    /// curve: up to 16 knots of two bytes, {time in the period, share of `limit`} in whole
+    /// percents, without {0, 0}, where each curve begins; none is a straight line. level-refill: up
+    /// to 4 bands of two bytes, {level in percents of `burst`, rate in percents of the policy's};
+    /// none is one rate at all levels. Unused bytes are 0. tollbar_policy_spec_parse knows the
+    /// curves' names.
     pub knots: [u8; 32],
-    /// calendar: the zone, all 0 for UTC. tollbar_policy_spec_parse writes the words of a name or a rule.
+    /// calendar: the zone, all 0 for UTC. tollbar_policy_spec_parse writes the words of a name or a
+    /// rule.
     pub zone: [u64; 5],
 }
 
-// SAFETY: repr(C), u32 first, u32, u64 and byte fields without holes (8-byte fields at multiples of 8).
+// SAFETY: repr(C), u32 first, u32, u64 and byte fields without holes (8-byte fields at multiples of
+// 8).
 unsafe impl Growable for tollbar_policy_spec {
-    // A shorter struct would lose a ban, a second bucket, classes, knots or a zone when a policy is written to it.
+    // A shorter struct would lose a ban, a second bucket, classes, knots or a zone when a policy is
+    // written to it.
     const FIRST_SIZE: usize = 288;
 }
 
-const _: () =
-    assert!(TOLLBAR_CLASSES_MOST as usize == CLASSES_MOST && TOLLBAR_CLASS_NAME_SIZE as usize == CLASS_NAME_MOST + 1);
+const _: () = assert!(
+    TOLLBAR_CLASSES_MOST as usize == CLASSES_MOST
+        && TOLLBAR_CLASS_NAME_SIZE as usize == CLASS_NAME_MOST + 1
+);
 const _: () = assert!(size_of::<tollbar_policy_spec>() == 288);

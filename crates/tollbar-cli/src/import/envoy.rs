@@ -1,13 +1,13 @@
-//! Envoy's rate limits as a rules file: the descriptors of its rate limit service, and the local rate limits of its
-//! own configuration.
+//! Envoy's rate limits as a rules file: the descriptors of its rate limit service, and the local
+//! rate limits of its own configuration.
 
 use super::envoy_descriptors::EnvoyImport;
 use super::{envoy_local, Imported};
 use tollbar_rules::internal::parse;
 use tollbar_rules::{Format, Problem};
 
-/// Translates a configuration of Envoy's rate limit service (`domain`, `descriptors`), or Envoy's own configuration
-/// with local rate limits, both in YAML, into a rules file.
+/// Translates a configuration of Envoy's rate limit service (`domain`, `descriptors`), or Envoy's
+/// own configuration with local rate limits, both in YAML, into a rules file.
 ///
 /// # Errors
 /// The faults of the YAML, with their places.

@@ -1,9 +1,10 @@
 //! The descriptors of Envoy's rate limit service.
 //!
-//! Descriptors without others around them are one group for each key: the limit of a descriptor with a value is the
-//! limit of that key. A rule whose key has several parts cannot have limits for single values. So a descriptor with a
-//! value that stands in others, or has others in it, becomes a field that the server gives to the requests with that
-//! value. The service counts in fixed windows that begin at multiples of their length, and so do the rules.
+//! Descriptors without others around them are one group for each key: the limit of a descriptor
+//! with a value is the limit of that key. A rule whose key has several parts cannot have limits for
+//! single values. So a descriptor with a value that stands in others, or has others in it, becomes
+//! a field that the server gives to the requests with that value. The service counts in fixed
+//! windows that begin at multiples of their length, and so do the rules.
 
 use super::plan::{Group, Plan, UNLIMITED};
 use super::tree::{by_text, Tree};
@@ -27,15 +28,26 @@ enum DescriptorLimit {
     Limited(String),
 }
 
-/// The fields of a descriptor, and of its rate limit, that the import reads or that mean nothing for decisions.
-const DESCRIPTOR: [&str; 7] =
-    ["key", "value", "rate_limit", "shadow_mode", "descriptors", "detailed_metric", "value_to_metric"];
-const RATE_LIMIT: [&str; 6] = ["unit", "unit_multiplier", "requests_per_unit", "unlimited", "name", "replaces"];
+/// The fields of a descriptor, and of its rate limit, that the import reads or that mean nothing
+/// for decisions.
+const DESCRIPTOR: [&str; 7] = [
+    "key",
+    "value",
+    "rate_limit",
+    "shadow_mode",
+    "descriptors",
+    "detailed_metric",
+    "value_to_metric",
+];
+const RATE_LIMIT: [&str; 6] =
+    ["unit", "unit_multiplier", "requests_per_unit", "unlimited", "name", "replaces"];
 
 impl EnvoyImport {
     /// Finds the actions of routes that make descriptors from headers.
     pub fn find_headers(&mut self, node: &Node) {
-        if let (Some(header), Some(key)) = (node.text_of("header_name"), node.text_of("descriptor_key")) {
+        if let (Some(header), Some(key)) =
+            (node.text_of("header_name"), node.text_of("descriptor_key"))
+        {
             if !header.starts_with(':') {
                 self.headers.insert(key, header);
             }
@@ -46,7 +58,10 @@ impl EnvoyImport {
 
     /// Reads the configuration of the rate limit service, if `root` is one.
     pub fn service(&mut self, root: &Node) {
-        let Some(descriptors) = root.get("descriptors").filter(|_| root.get("domain").is_some()) else { return };
+        let Some(descriptors) = root.get("descriptors").filter(|_| root.get("domain").is_some())
+        else {
+            return;
+        };
         self.level(descriptors.list(), &[]);
         if self.groups > 1 {
             self.plan.remark(
@@ -56,7 +71,8 @@ impl EnvoyImport {
         }
     }
 
-    /// Reads the descriptors of one list. `outer` has the parts of the key that the descriptors around them give.
+    /// Reads the descriptors of one list. `outer` has the parts of the key that the descriptors
+    /// around them give.
     fn level(&mut self, descriptors: &[Node], outer: &[String]) {
         let (keys, nameless) = by_text(descriptors, "key");
         for place in nameless {
@@ -78,22 +94,28 @@ impl EnvoyImport {
         }
     }
 
-    /// Adds the group of a key that stands in no other descriptor: the descriptor without a value is the group's limit.
+    /// Adds the group of a key that stands in no other descriptor: the descriptor without a value
+    /// is the group's limit.
     fn values(&mut self, key: &str, nodes: &[&Node]) {
         let is_address = is_address(key);
-        let has_general =
-            nodes.iter().any(|node| value_of(node, is_address).is_empty() && node.get("rate_limit").is_some());
+        let has_general = nodes
+            .iter()
+            .any(|node| value_of(node, is_address).is_empty() && node.get("rate_limit").is_some());
         let mut group = Group::new(key, Vec::new(), Vec::new());
         let mut place = None;
         let mut seen = HashSet::new();
         for node in nodes {
             let value = value_of(node, is_address);
             if !seen.insert(value.clone()) {
-                self.plan.remark(node.place, format!("{} is left out: it is there already", shown(key, &value)));
+                self.plan.remark(
+                    node.place,
+                    format!("{} is left out: it is there already", shown(key, &value)),
+                );
                 continue;
             }
             let rate = self.rate(node);
-            let is_one_key = !value.contains('*') && (!is_address || value.parse::<IpAddr>().is_ok());
+            let is_one_key =
+                !value.contains('*') && (!is_address || value.parse::<IpAddr>().is_ok());
             match rate {
                 Some(DescriptorLimit::Limited(limit)) if value.is_empty() => {
                     group.limits.push(limit);
@@ -169,7 +191,11 @@ impl EnvoyImport {
             None => self.source(key, node.place),
             Some(value) => {
                 let condition = match value.strip_suffix('*') {
-                    Some(begin) => format!("whose {} begins with {}, with its value", quoted(key), quoted(begin)),
+                    Some(begin) => format!(
+                        "whose {} begins with {}, with its value",
+                        quoted(key),
+                        quoted(begin)
+                    ),
                     None => format!("whose {} is {}", quoted(key), quoted(&value)),
                 };
                 Some(self.plan.condition(node.place, key, &value, &condition))
@@ -186,7 +212,8 @@ impl EnvoyImport {
         }
     }
 
-    /// The limit of a descriptor. `None`: it has none, or none that rules can have, which a remark says.
+    /// The limit of a descriptor. `None`: it has none, or none that rules can have, which a remark
+    /// says.
     fn rate(&mut self, node: &Node) -> Option<DescriptorLimit> {
         let limit = node.get("rate_limit")?;
         if let Some(replaces) = limit.get("replaces") {
@@ -195,8 +222,13 @@ impl EnvoyImport {
                 "replaces is left out: rules know the limits of a request by its path only, so both limits count",
             );
         }
-        for entry in limit.entries().iter().filter(|entry| !RATE_LIMIT.contains(&entry.name.as_str())) {
-            self.plan.remark(entry.place, format!("{} is left out: rules have no such field", quoted(&entry.name)));
+        for entry in
+            limit.entries().iter().filter(|entry| !RATE_LIMIT.contains(&entry.name.as_str()))
+        {
+            self.plan.remark(
+                entry.place,
+                format!("{} is left out: rules have no such field", quoted(&entry.name)),
+            );
         }
         if limit.get("unlimited").is_some_and(Node::is_true) {
             return Some(DescriptorLimit::Unlimited);
@@ -218,7 +250,10 @@ impl EnvoyImport {
             }
         };
         let Some(requests) = limit.get("requests_per_unit").and_then(Node::whole) else {
-            self.plan.remark(limit.place, "rate_limit is left out: expected requests_per_unit: a whole number");
+            self.plan.remark(
+                limit.place,
+                "rate_limit is left out: expected requests_per_unit: a whole number",
+            );
             return None;
         };
         // A window of several units. The service takes 0 for 1.
@@ -226,12 +261,16 @@ impl EnvoyImport {
             None | Some(Some(0)) => 1,
             Some(Some(many)) => many,
             Some(None) => {
-                self.plan.remark(limit.place, "rate_limit is left out: expected unit_multiplier: a whole number");
+                self.plan.remark(
+                    limit.place,
+                    "rate_limit is left out: expected unit_multiplier: a whole number",
+                );
                 return None;
             }
         };
         let (many, unit) = period;
-        let text = format!("{requests}/{}{unit} algo fixed-window", multiplier.saturating_mul(many));
+        let text =
+            format!("{requests}/{}{unit} algo fixed-window", multiplier.saturating_mul(many));
         self.plan.policy(limit.place, "rate_limit", &text).map(DescriptorLimit::Limited)
     }
 
@@ -241,8 +280,13 @@ impl EnvoyImport {
             let text = "only a * at the end of a value stands for other texts: the limit is for this text itself";
             self.plan.remark(node.place, format!("{}: {text}", quoted(&value)));
         }
-        for entry in node.entries().iter().filter(|entry| !DESCRIPTOR.contains(&entry.name.as_str())) {
-            self.plan.remark(entry.place, format!("{} is left out: rules have no such field", quoted(&entry.name)));
+        for entry in
+            node.entries().iter().filter(|entry| !DESCRIPTOR.contains(&entry.name.as_str()))
+        {
+            self.plan.remark(
+                entry.place,
+                format!("{} is left out: rules have no such field", quoted(&entry.name)),
+            );
         }
     }
 }

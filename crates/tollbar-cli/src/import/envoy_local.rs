@@ -7,8 +7,8 @@ use tollbar_rules::internal::{quoted, Node};
 use tollbar_rules::Pattern;
 use tollbar_rules::Place;
 
-/// Adds the local rate limits anywhere in the configuration. A limit of a route is for the route's path, and takes
-/// the place of limits with wider paths there.
+/// Adds the local rate limits anywhere in the configuration. A limit of a route is for the route's
+/// path, and takes the place of limits with wider paths there.
 pub(super) fn limits(import: &mut EnvoyImport, root: &Node) {
     let all = everywhere();
     find(import, root, &all, false);
@@ -16,7 +16,9 @@ pub(super) fn limits(import: &mut EnvoyImport, root: &Node) {
 
 /// `is_route`: the node stands in a route whose path a rule can have.
 fn find(import: &mut EnvoyImport, node: &Node, path: &Pattern, is_route: bool) {
-    let is_typed = node.text_of("@type").is_some_and(|name| name.ends_with("local_ratelimit.v3.LocalRateLimit"));
+    let is_typed = node
+        .text_of("@type")
+        .is_some_and(|name| name.ends_with("local_ratelimit.v3.LocalRateLimit"));
     if is_typed || (node.get("stat_prefix").is_some() && node.get("token_bucket").is_some()) {
         return local(import, node, path, is_route);
     }
@@ -46,7 +48,8 @@ fn route_path(import: &mut EnvoyImport, matched: &Node) -> Option<Pattern> {
 /// Adds the limits of one filter or route.
 fn local(import: &mut EnvoyImport, node: &Node, path: &Pattern, is_route: bool) {
     let name = node.text_of("stat_prefix").unwrap_or_else(|| "local".to_owned());
-    let (enabled, enforced) = (share(import, node, "filter_enabled"), share(import, node, "filter_enforced"));
+    let (enabled, enforced) =
+        (share(import, node, "filter_enabled"), share(import, node, "filter_enforced"));
     if enabled == Share::None {
         return import.plan.remark(
             node.place,
@@ -54,9 +57,14 @@ fn local(import: &mut EnvoyImport, node: &Node, path: &Pattern, is_route: bool) 
         );
     }
     if enforced == Share::None {
-        import.plan.remark(node.place, "filter_enforced is 0 %, which is Envoy's default: the rule is a shadow");
+        import.plan.remark(
+            node.place,
+            "filter_enforced is 0 %, which is Envoy's default: the rule is a shadow",
+        );
     }
-    if let Some(own) = node.get("local_rate_limit_per_downstream_connection").filter(|own| own.is_true()) {
+    if let Some(own) =
+        node.get("local_rate_limit_per_downstream_connection").filter(|own| own.is_true())
+    {
         import.plan.remark(
             own.place,
             "Envoy has a bucket for each connection; rules know no connections, so all requests share one",
@@ -74,7 +82,9 @@ fn local(import: &mut EnvoyImport, node: &Node, path: &Pattern, is_route: bool) 
         groups.extend(import.plan.group(node.place, group(&name, vec!["all".to_owned()], limit)));
     }
     for descriptor in node.get("descriptors").map_or(&[][..], Node::list) {
-        let Some(limit) = descriptor.get("token_bucket").and_then(|bucket| token_bucket(import, bucket)) else {
+        let Some(limit) =
+            descriptor.get("token_bucket").and_then(|bucket| token_bucket(import, bucket))
+        else {
             import.plan.remark(descriptor.place, "a descriptor without a token_bucket is left out");
             continue;
         };
@@ -82,22 +92,32 @@ fn local(import: &mut EnvoyImport, node: &Node, path: &Pattern, is_route: bool) 
         for entry in descriptor.get("entries").map_or(&[][..], Node::list) {
             match entry.text_of("key") {
                 Some(name) => key.extend(import.part(&name, entry)),
-                None => import.plan.remark(entry.place, "an entry without a key is left out: expected key: NAME"),
+                None => import
+                    .plan
+                    .remark(entry.place, "an entry without a key is left out: expected key: NAME"),
             }
         }
         if key.is_empty() {
             import.plan.remark(descriptor.place, "a descriptor without entries is left out");
             continue;
         }
-        groups.extend(import.plan.group(descriptor.place, group(&format!("{name}-descriptor"), key, limit)));
+        groups.extend(
+            import.plan.group(descriptor.place, group(&format!("{name}-descriptor"), key, limit)),
+        );
     }
-    if let Some(consume) = node.get("always_consume_default_token_bucket").filter(|node| !node.is_true()) {
+    if let Some(consume) =
+        node.get("always_consume_default_token_bucket").filter(|node| !node.is_true())
+    {
         let text = "requests of a descriptor count against the default bucket too: rules have no limit for the other requests only";
         import.plan.remark(consume.place, text);
     }
     if is_route && !groups.is_empty() {
-        let location =
-            Location { name: format!("line{}", node.place.line), path: path.clone(), methods: Vec::new(), groups };
+        let location = Location {
+            name: format!("line{}", node.place.line),
+            path: path.clone(),
+            methods: Vec::new(),
+            groups,
+        };
         import.plan.location(node.place, location);
     }
 }
@@ -112,7 +132,9 @@ enum Share {
 
 /// The share of a runtime fraction. A remark says that a rule is for all requests.
 fn share(import: &mut EnvoyImport, node: &Node, name: &str) -> Share {
-    let Some(value) = node.get(name).and_then(|fraction| fraction.get("default_value")) else { return Share::None };
+    let Some(value) = node.get(name).and_then(|fraction| fraction.get("default_value")) else {
+        return Share::None;
+    };
     let most = match value.text_of("denominator").as_deref() {
         Some("TEN_THOUSAND") => 10_000,
         Some("MILLION") => 1_000_000,
@@ -122,7 +144,10 @@ fn share(import: &mut EnvoyImport, node: &Node, name: &str) -> Share {
         0 => Share::None,
         n if n >= most => Share::All,
         n => {
-            import.plan.remark(value.place, format!("{name} is for {n} of {most} requests; the rule is for all"));
+            import.plan.remark(
+                value.place,
+                format!("{name} is for {n} of {most} requests; the rule is for all"),
+            );
             Share::Some
         }
     }
@@ -137,9 +162,10 @@ fn status(import: &mut EnvoyImport, node: &Node) -> Option<u16> {
         text => match text.parse() {
             Ok(status @ 400..=599) => Some(status),
             _ => {
-                import
-                    .plan
-                    .remark(code.place, format!("the status {} is left out: the rule answers 429", quoted(text)));
+                import.plan.remark(
+                    code.place,
+                    format!("the status {} is left out: the rule answers 429", quoted(text)),
+                );
                 None
             }
         },
@@ -151,11 +177,17 @@ fn token_bucket(import: &mut EnvoyImport, bucket: &Node) -> Option<String> {
     let place: Place = bucket.place;
     let interval = bucket.text_of("fill_interval").and_then(|text| nanoseconds(&text));
     let burst = bucket.get("max_tokens").and_then(Node::whole).filter(|burst| *burst > 0);
-    let tokens = bucket.get("tokens_per_fill").map_or(Some(1), Node::whole).filter(|tokens| *tokens > 0);
+    let tokens =
+        bucket.get("tokens_per_fill").map_or(Some(1), Node::whole).filter(|tokens| *tokens > 0);
     let (Some(interval), Some(burst), Some(tokens)) = (interval, burst, tokens) else {
-        let text = "expected max_tokens and tokens_per_fill above 0, and a fill_interval such as 1s";
+        let text =
+            "expected max_tokens and tokens_per_fill above 0, and a fill_interval such as 1s";
         import.plan.remark(place, format!("token_bucket is left out: {text}"));
         return None;
     };
-    import.plan.policy(place, "token_bucket", &format!("{tokens}/{interval}ns burst {burst} algo interval"))
+    import.plan.policy(
+        place,
+        "token_bucket",
+        &format!("{tokens}/{interval}ns burst {burst} algo interval"),
+    )
 }

@@ -1,7 +1,7 @@
 //! Rules from the configurations of other programs.
 //!
-//! Each importer reads a configuration, adds groups and locations to a plan, and adds a remark for each part that a
-//! rules file cannot express. The plan writes the rules file.
+//! Each importer reads a configuration, adds groups and locations to a plan, and adds a remark for
+//! each part that a rules file cannot express. The plan writes the rules file.
 
 mod envoy;
 mod envoy_descriptors;
@@ -40,6 +40,7 @@ pub struct Imported {
 pub struct Remark {
     /// The part's place in the configuration.
     pub place: Place,
-    /// What the configuration says there, and what the rules do instead. One line of printable characters.
+    /// What the configuration says there, and what the rules do instead. One line of printable
+    /// characters.
     pub text: String,
 }

@@ -1,9 +1,9 @@
 //! nginx's `limit_req` and `limit_conn` as a rules file.
 //!
-//! Each `limit_req` becomes a group. In nginx one location handles a request; in a rules file all groups that match a
-//! request count. So each location also becomes a route that replaces the groups of other locations. A `limit_conn`
-//! becomes a remark with the `tollbar_conn` that does the same in nginx, because rules limit how often requests come,
-//! and not how many are open.
+//! Each `limit_req` becomes a group. In nginx one location handles a request; in a rules file all
+//! groups that match a request count. So each location also becomes a route that replaces the
+//! groups of other locations. A `limit_conn` becomes a remark with the `tollbar_conn` that does the
+//! same in nginx, because rules limit how often requests come, and not how many are open.
 
 use super::plan::{everywhere, Group, Location, Plan};
 use super::tokens::{directives, Directive};
@@ -15,7 +15,8 @@ use tollbar_rules::internal::quoted;
 use tollbar_rules::Pattern;
 use tollbar_rules::{Place, Problem};
 
-/// Translates the `limit_req` directives of an nginx configuration, given as text, into a rules file.
+/// Translates the `limit_req` directives of an nginx configuration, given as text, into a rules
+/// file.
 ///
 /// # Errors
 /// The first fault of the configuration's syntax, and its place.
@@ -23,8 +24,12 @@ pub fn nginx(text: &str) -> Result<Imported, Vec<Problem>> {
     let mut import = NginxImport::default();
     let all = directives(text)?;
     import.zones(&all);
-    let block =
-        Block { pattern: everywhere(), name: "all".to_owned(), limits: Vec::new(), settings: Settings::default() };
+    let block = Block {
+        pattern: everywhere(),
+        name: "all".to_owned(),
+        limits: Vec::new(),
+        settings: Settings::default(),
+    };
     import.block(&all, &block);
     Ok(import.plan.finish())
 }
@@ -43,7 +48,8 @@ struct Settings {
     dry_run: bool,
 }
 
-/// A block of the configuration: the paths that it serves, and the limits that it inherits from the blocks around it.
+/// A block of the configuration: the paths that it serves, and the limits that it inherits from the
+/// blocks around it.
 #[derive(Clone)]
 struct Block {
     pattern: Pattern,
@@ -92,11 +98,19 @@ impl NginxImport {
 
     fn zone(&mut self, directive: &Directive) {
         let rate = directive.value("rate=").and_then(|rate| {
-            let per = rate.strip_suffix("r/s").map(|n| (n, "s")).or(rate.strip_suffix("r/m").map(|n| (n, "min")))?;
+            let per = rate
+                .strip_suffix("r/s")
+                .map(|n| (n, "s"))
+                .or(rate.strip_suffix("r/m").map(|n| (n, "min")))?;
             per.0.parse::<u64>().ok().filter(|n| *n > 0).map(|n| format!("{n}/{}", per.1))
         });
-        let (Some(name), Some(rate), Some(key)) = (directive.zone_name(), rate, directive.words.get(1)) else {
-            return self.remark(directive, "limit_req_zone is left out: expected KEY zone=NAME:SIZE rate=Nr/s or Nr/m");
+        let (Some(name), Some(rate), Some(key)) =
+            (directive.zone_name(), rate, directive.words.get(1))
+        else {
+            return self.remark(
+                directive,
+                "limit_req_zone is left out: expected KEY zone=NAME:SIZE rate=Nr/s or Nr/m",
+            );
         };
         let key = self.key(directive, key);
         self.zones.insert(name, Zone { key, rate, uses: 0, place: directive.place });
@@ -105,7 +119,8 @@ impl NginxImport {
     /// A zone of `limit_conn`, for which a remark has the directive of this project's nginx module.
     fn open_zone(&mut self, directive: &Directive) {
         let Some(name) = directive.zone_name() else {
-            return self.remark(directive, "limit_conn_zone is left out: expected KEY zone=NAME:SIZE");
+            return self
+                .remark(directive, "limit_conn_zone is left out: expected KEY zone=NAME:SIZE");
         };
         self.open_zones.insert(name);
         let words = directive.words.get(1..).unwrap_or_default().join(" ");
@@ -114,7 +129,9 @@ impl NginxImport {
 
     fn limit_conn(&mut self, directive: &Directive) {
         let text = match &directive.words[..] {
-            [_, zone, number] if self.open_zones.contains(zone) && number.parse::<u32>().is_ok_and(|n| n > 0) => {
+            [_, zone, number]
+                if self.open_zones.contains(zone) && number.parse::<u32>().is_ok_and(|n| n > 0) =>
+            {
                 format!("limit_conn is left out, because rules do not limit how many requests are open; tollbar's nginx module does: tollbar_conn {zone} {number};")
             }
             [_, zone, number] if number.parse::<u32>().is_ok_and(|n| n > 0) => {
@@ -135,19 +152,28 @@ impl NginxImport {
             let inside = variable.strip_prefix('{').and_then(|rest| rest.split('}').next());
             let end = match inside {
                 Some(inside) => inside.len() + 2,
-                None => variable.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(variable.len()),
+                None => variable
+                    .find(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+                    .unwrap_or(variable.len()),
             };
             let name = inside.unwrap_or(&variable[..end]);
             is_never_empty |= end < variable.len();
-            is_never_empty |=
-                matches!(name, "binary_remote_addr" | "remote_addr" | "server_name" | "host" | "http_host");
+            is_never_empty |= matches!(
+                name,
+                "binary_remote_addr" | "remote_addr" | "server_name" | "host" | "http_host"
+            );
             let source = match (name, name.strip_prefix("http_"), name.strip_prefix("cookie_")) {
                 ("binary_remote_addr" | "remote_addr", ..) => Some("address/32/128".to_owned()),
                 ("server_name" | "host" | "http_host", ..) => {
-                    self.remark(directive, format!("${name}: rules know no host, so all hosts share this limit"));
+                    self.remark(
+                        directive,
+                        format!("${name}: rules know no host, so all hosts share this limit"),
+                    );
                     None
                 }
-                (_, Some(header), _) => self.plan.source(directive.place, "header", &header.replace('_', "-")),
+                (_, Some(header), _) => {
+                    self.plan.source(directive.place, "header", &header.replace('_', "-"))
+                }
                 (_, _, Some(cookie)) => self.plan.source(directive.place, "cookie", cookie),
                 _ => Some(self.plan.field(directive.place, name)),
             };
@@ -163,7 +189,10 @@ impl NginxImport {
             (false, _) => "nothing",
         };
         let is_always_there = |part: &String| part.starts_with("address") || part == "all";
-        parts.iter_mut().filter(|part| !is_always_there(part)).for_each(|part| *part = format!("{part} | {empty}"));
+        parts
+            .iter_mut()
+            .filter(|part| !is_always_there(part))
+            .for_each(|part| *part = format!("{part} | {empty}"));
         parts
     }
 
@@ -173,7 +202,8 @@ impl NginxImport {
         for directive in all {
             match (directive.name(), directive.words.get(1).map(String::as_str)) {
                 ("limit_req_status", Some(status)) => {
-                    block.settings.status = status.parse().ok().filter(|status| (400..600).contains(status))
+                    block.settings.status =
+                        status.parse().ok().filter(|status| (400..600).contains(status))
                 }
                 ("limit_req_dry_run", Some(on)) => block.settings.dry_run = on == "on",
                 _ => {}
@@ -204,7 +234,10 @@ impl NginxImport {
                 }
                 "location" => self.location(directive, &block),
                 "if" | "limit_except" if directive.has("limit_req") => {
-                    let text = format!("{} is left out: rules choose by path and method only", directive.name());
+                    let text = format!(
+                        "{} is left out: rules choose by path and method only",
+                        directive.name()
+                    );
                     self.remark(directive, text);
                 }
                 "include" => self.remark(directive, "include is not read: import that file too"),
@@ -214,17 +247,24 @@ impl NginxImport {
                     let value = directive.words.get(1).map_or("", String::as_str);
                     self.remark(
                         directive,
-                        format!("{name} is left out; tollbar's nginx module has it as: {own} {value};"),
+                        format!(
+                            "{name} is left out; tollbar's nginx module has it as: {own} {value};"
+                        ),
                     );
                 }
                 name @ ("limit_rate" | "limit_rate_after") => {
                     self.remark(
                         directive,
-                        format!("{name} is left out: rules do not limit how fast requests are answered"),
+                        format!(
+                            "{name} is left out: rules do not limit how fast requests are answered"
+                        ),
                     );
                 }
                 "real_ip_header"
-                    if !directive.words.get(1).is_some_and(|name| name.eq_ignore_ascii_case("x-forwarded-for")) =>
+                    if !directive
+                        .words
+                        .get(1)
+                        .is_some_and(|name| name.eq_ignore_ascii_case("x-forwarded-for")) =>
                 {
                     self.remark(directive, "real_ip_header: rules read X-Forwarded-For only");
                 }
@@ -237,11 +277,15 @@ impl NginxImport {
     fn limit(&mut self, directive: &Directive, block: &Block) -> Option<usize> {
         let name = directive.value("zone=").unwrap_or_default().to_owned();
         let Some(zone) = self.zones.get_mut(&name) else {
-            self.remark(directive, format!("limit_req is left out: no limit_req_zone has the zone {}", quoted(&name)));
+            self.remark(
+                directive,
+                format!("limit_req is left out: no limit_req_zone has the zone {}", quoted(&name)),
+            );
             return None;
         };
         zone.uses += 1;
-        let (uses, zone_place, key, rate) = (zone.uses, zone.place, zone.key.clone(), zone.rate.clone());
+        let (uses, zone_place, key, rate) =
+            (zone.uses, zone.place, zone.key.clone(), zone.rate.clone());
         let Ok(burst) = directive.value("burst=").unwrap_or("0").parse::<u64>() else {
             self.remark(directive, "limit_req is left out: burst is no whole number");
             return None;
@@ -276,18 +320,27 @@ impl NginxImport {
         };
         let Some((pattern, other)) = read else {
             let has_limits = directive.has("limit_req");
-            let what =
-                if has_limits { "its limits are left out" } else { "requests of it count as those of other locations" };
-            return self
-                .remark(directive, format!("location {} is no path that a rule can have: {what}", words.join(" ")));
+            let what = if has_limits {
+                "its limits are left out"
+            } else {
+                "requests of it count as those of other locations"
+            };
+            return self.remark(
+                directive,
+                format!("location {} is no path that a rule can have: {what}", words.join(" ")),
+            );
         };
         if let Some(text) = other {
             self.remark(directive, text);
         }
         let name = format!("line{}", directive.place.line);
-        let block =
-            self.block(&directive.block, &Block { pattern: pattern.clone(), name: name.clone(), ..outer.clone() });
-        self.plan
-            .location(directive.place, Location { name, path: pattern, methods: Vec::new(), groups: block.limits });
+        let block = self.block(
+            &directive.block,
+            &Block { pattern: pattern.clone(), name: name.clone(), ..outer.clone() },
+        );
+        self.plan.location(
+            directive.place,
+            Location { name, path: pattern, methods: Vec::new(), groups: block.limits },
+        );
     }
 }

@@ -9,8 +9,8 @@ use tollbar_rules::Pattern;
 use tollbar_rules::{read, LIMITS_OF_FILE_MOST, RULES_MOST};
 use tollbar_rules::{Format, Place};
 
-/// A limit that refuses no request: the limit of a group of which only single keys are limited, or which has only a
-/// shadow.
+/// A limit that refuses no request: the limit of a group of which only single keys are limited, or
+/// which has only a shadow.
 pub const UNLIMITED: &str = "1000000000/s";
 
 /// The rules of a configuration.
@@ -66,8 +66,8 @@ impl Group {
     }
 }
 
-/// A part of the configuration that handles requests alone: a location, a route or a router. Groups that are not in
-/// force there do not count.
+/// A part of the configuration that handles requests alone: a location, a route or a router. Groups
+/// that are not in force there do not count.
 #[derive(Clone, Debug)]
 pub struct Location {
     pub name: String,
@@ -88,7 +88,8 @@ impl Plan {
         self.remarks.push(Remark { place, text });
     }
 
-    /// The policy in its short form. If a table cannot have it, adds a remark that `what` is left out, and why.
+    /// The policy in its short form. If a table cannot have it, adds a remark that `what` is left
+    /// out, and why.
     pub fn policy(&mut self, place: Place, what: &str, text: &str) -> Option<String> {
         match policy_for_table(text) {
             Ok(policy) => Some(policy.to_string()),
@@ -99,11 +100,13 @@ impl Plan {
         }
     }
 
-    /// Adds a group whose policies [`Plan::policy`] has given, and returns its number. `None`: the file is full,
-    /// which a remark says.
+    /// Adds a group whose policies [`Plan::policy`] has given, and returns its number. `None`: the
+    /// file is full, which a remark says.
     pub fn group(&mut self, place: Place, group: Group) -> Option<usize> {
         let limits: usize = self.groups.iter().map(|group| group.limits.len()).sum();
-        if self.groups.len() + self.locations.len() >= RULES_MOST || limits + group.limits.len() > LIMITS_OF_FILE_MOST {
+        if self.groups.len() + self.locations.len() >= RULES_MOST
+            || limits + group.limits.len() > LIMITS_OF_FILE_MOST
+        {
             let text = format!(
                 "{} is left out: a rules file has at most {RULES_MOST} rules and {LIMITS_OF_FILE_MOST} limits",
                 quoted(&group.name)
@@ -118,10 +121,12 @@ impl Plan {
         Some(self.groups.len() - 1)
     }
 
-    /// Adds a location. Of two locations with one path and the same methods the later one adds its groups to the
-    /// earlier one: rules cannot tell their requests apart.
+    /// Adds a location. Of two locations with one path and the same methods the later one adds its
+    /// groups to the earlier one: rules cannot tell their requests apart.
     pub fn location(&mut self, place: Place, location: Location) {
-        let same = |other: &&mut Location| other.path == location.path && other.methods == location.methods;
+        let same = |other: &&mut Location| {
+            other.path == location.path && other.methods == location.methods
+        };
         if let Some(other) = self.locations.iter_mut().find(same) {
             if other.groups != location.groups {
                 other.groups.extend(location.groups);
@@ -136,34 +141,48 @@ impl Plan {
             return;
         }
         if self.groups.len() + self.locations.len() >= RULES_MOST {
-            let text = format!("{} is left out: a rules file has at most {RULES_MOST} rules", quoted(&location.name));
+            let text = format!(
+                "{} is left out: a rules file has at most {RULES_MOST} rules",
+                quoted(&location.name)
+            );
             return self.remark(place, text);
         }
         let name = self.free_name(&location.name);
         self.locations.push(Location { name, ..location });
     }
 
-    /// The source of a key that has one value of `header`, `cookie` or `field`. `None`, with a remark, for a name
-    /// that a rule cannot have.
+    /// The source of a key that has one value of `header`, `cookie` or `field`. `None`, with a
+    /// remark, for a name that a rule cannot have.
     pub fn source(&mut self, place: Place, kind: &str, name: &str) -> Option<String> {
         if !name.is_empty() && name.bytes().all(is_source_byte) {
             return Some(format!("{kind} {name}"));
         }
-        self.remark(place, format!("{kind} {} is left out: a rule cannot have that name", quoted(name)));
+        self.remark(
+            place,
+            format!("{kind} {} is left out: a rule cannot have that name", quoted(name)),
+        );
         None
     }
 
-    /// The source of a key whose value the server must give: the value of `name` in the configuration.
+    /// The source of a key whose value the server must give: the value of `name` in the
+    /// configuration.
     pub fn field(&mut self, place: Place, name: &str) -> String {
         let is_new = !self.fields.contains_key(name);
         let field = self.field_name(name, name);
         if is_new {
-            self.remark(place, format!("the server must give the value of {} as the field \":{field}\"", quoted(name)));
+            self.remark(
+                place,
+                format!(
+                    "the server must give the value of {} as the field \":{field}\"",
+                    quoted(name)
+                ),
+            );
         }
         format!("field {field}")
     }
 
-    /// The source of a key that only some requests have: the server must give the field to them, and to no others.
+    /// The source of a key that only some requests have: the server must give the field to them,
+    /// and to no others.
     pub fn condition(&mut self, place: Place, name: &str, value: &str, condition: &str) -> String {
         let meaning = format!("{name}\0{value}");
         let is_new = !self.fields.contains_key(&meaning);
@@ -179,8 +198,11 @@ impl Plan {
         if let Some(name) = self.fields.get(meaning) {
             return name.clone();
         }
-        let mut name: String =
-            wanted.bytes().take(60).map(|b| if is_source_byte(b) { b as char } else { '-' }).collect();
+        let mut name: String = wanted
+            .bytes()
+            .take(60)
+            .map(|b| if is_source_byte(b) { b as char } else { '-' })
+            .collect();
         name = free(&mut self.taken_fields, name);
         self.fields.insert(meaning.to_owned(), name.clone());
         name
@@ -189,7 +211,8 @@ impl Plan {
     /// A name of a rule that no other rule has, from a name of the configuration.
     fn free_name(&mut self, wanted: &str) -> String {
         let is_safe = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
-        let mut name: String = wanted.bytes().take(40).map(|b| if is_safe(b) { b as char } else { '-' }).collect();
+        let mut name: String =
+            wanted.bytes().take(40).map(|b| if is_safe(b) { b as char } else { '-' }).collect();
         if name.is_empty() {
             name.push('-');
         }
@@ -201,7 +224,10 @@ impl Plan {
         self.remarks.sort();
         self.remarks.dedup();
         if let Err(problems) = read(&self.write(), Format::Toml) {
-            let first = problems.first().map(|p| format!("{}; expected {}", p.found, p.expected)).unwrap_or_default();
+            let first = problems
+                .first()
+                .map(|p| format!("{}; expected {}", p.found, p.expected))
+                .unwrap_or_default();
             let text = if self.groups.is_empty() {
                 "no limit was found that a rules file can have".to_owned()
             } else {
@@ -226,13 +252,16 @@ impl Plan {
             write_group(&mut out, group);
         }
         for location in &self.locations {
-            let others = self
-                .groups
-                .iter()
-                .enumerate()
-                .filter(|(n, group)| !location.groups.contains(n) && group.path.overlaps(&location.path));
+            let others = self.groups.iter().enumerate().filter(|(n, group)| {
+                !location.groups.contains(n) && group.path.overlaps(&location.path)
+            });
             let others: Vec<String> = others.map(|(_, group)| group.name.clone()).collect();
-            let _ = writeln!(out, "\n[route.{}]\npath = {}", location.name, string(location.path.as_str()));
+            let _ = writeln!(
+                out,
+                "\n[route.{}]\npath = {}",
+                location.name,
+                string(location.path.as_str())
+            );
             write_methods(&mut out, &location.methods);
             if !others.is_empty() {
                 let _ = writeln!(out, "replaces = {}", list(&others));
@@ -253,13 +282,18 @@ fn write_group(out: &mut String, group: &Group) {
     if let Some(body) = &group.body {
         let _ = writeln!(out, "body = {}", string(body));
     }
-    for (field, values) in [("exempt", &group.exempt), ("exempt-networks", &group.exempt_networks)] {
+    for (field, values) in [("exempt", &group.exempt), ("exempt-networks", &group.exempt_networks)]
+    {
         if !values.is_empty() {
             let _ = writeln!(out, "{field} = {}", list(values));
         }
     }
     let unlimited = [UNLIMITED.to_owned()];
-    let _ = writeln!(out, "limit = {}", one_or_list(if group.shadow { &unlimited } else { &group.limits }));
+    let _ = writeln!(
+        out,
+        "limit = {}",
+        one_or_list(if group.shadow { &unlimited } else { &group.limits })
+    );
     if !group.keys.is_empty() {
         let _ = writeln!(out, "\n[group.{name}.keys]");
     }

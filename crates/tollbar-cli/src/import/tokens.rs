@@ -44,7 +44,8 @@ pub fn directives(text: &str) -> Result<Vec<Directive>, Vec<Problem>> {
     let mut open: Vec<Vec<Directive>> = vec![Vec::new()];
     let mut heads: Vec<Directive> = Vec::new();
     let mut current = Directive::default();
-    let mut characters = Characters { rest: text.chars().peekable(), place: Place { line: 1, column: 1 } };
+    let mut characters =
+        Characters { rest: text.chars().peekable(), place: Place { line: 1, column: 1 } };
     loop {
         let place = characters.place;
         let Some(c) = characters.next() else { break };
@@ -96,7 +97,8 @@ pub fn directives(text: &str) -> Result<Vec<Directive>, Vec<Problem>> {
                         Some(_) => characters.next(),
                         // "${name}" has braces that open no block.
                         None => characters.next_if(|c| {
-                            !(c.is_whitespace() || matches!(c, ';' | '{' | '}')) || (variable && *c == '{')
+                            !(c.is_whitespace() || matches!(c, ';' | '{' | '}'))
+                                || (variable && *c == '{')
                         }),
                     };
                     match next {
@@ -127,7 +129,9 @@ pub fn directives(text: &str) -> Result<Vec<Directive>, Vec<Problem>> {
         return Err(fault(characters.place, found, "\";\""));
     }
     match heads.pop() {
-        Some(head) => Err(fault(head.place, format!("{} without an end", quoted(head.name())), "\"}\"")),
+        Some(head) => {
+            Err(fault(head.place, format!("{} without an end", quoted(head.name())), "\"}\""))
+        }
         None => Ok(open.pop().unwrap_or_default()),
     }
 }
@@ -157,5 +161,10 @@ impl Characters<'_> {
 }
 
 fn fault(place: Place, found: impl Into<String>, expected: &str) -> Vec<Problem> {
-    vec![Problem { place, field: String::new(), found: found.into(), expected: expected.to_owned() }]
+    vec![Problem {
+        place,
+        field: String::new(),
+        found: found.into(),
+        expected: expected.to_owned(),
+    }]
 }

@@ -1,8 +1,8 @@
 //! Traefik's middleware `rateLimit` as a rules file.
 //!
-//! Each router that has the middleware has buckets of its own, so each becomes a group. One router handles a request,
-//! so each router's path also becomes a route, which replaces the groups of other routers. Where no router is in the
-//! file, each middleware is a group for all requests.
+//! Each router that has the middleware has buckets of its own, so each becomes a group. One router
+//! handles a request, so each router's path also becomes a route, which replaces the groups of
+//! other routers. Where no router is in the file, each middleware is a group for all requests.
 
 use super::plan::{everywhere, Group, Location, Plan};
 use super::tree::{is_method, nanoseconds, prefix, Tree};
@@ -13,8 +13,8 @@ use tollbar_rules::internal::{parse, quoted, Entry, Node};
 use tollbar_rules::Pattern;
 use tollbar_rules::{Format, Place, Problem};
 
-/// Translates the middleware `rateLimit` of Traefik's dynamic configuration (YAML or TOML), or of one resource of
-/// Kubernetes, into a rules file.
+/// Translates the middleware `rateLimit` of Traefik's dynamic configuration (YAML or TOML), or of
+/// one resource of Kubernetes, into a rules file.
 ///
 /// # Errors
 /// The faults of the file, with their places.
@@ -34,9 +34,15 @@ pub fn traefik(text: &str, format: Format) -> Result<Imported, Vec<Problem>> {
     for router in routers {
         self::router(&mut plan, router, entry_points, middlewares, &mut named);
     }
-    for entry in middlewares.iter().filter(|entry| !routers.is_empty() && entry.node.get("rateLimit").is_some()) {
+    for entry in middlewares
+        .iter()
+        .filter(|entry| !routers.is_empty() && entry.node.get("rateLimit").is_some())
+    {
         if !named.contains(entry.name.as_str()) {
-            let text = format!("the middleware {} is left out: no router of this file names it", quoted(&entry.name));
+            let text = format!(
+                "the middleware {} is left out: no router of this file names it",
+                quoted(&entry.name)
+            );
             plan.remark(entry.place, text);
         }
     }
@@ -67,8 +73,8 @@ fn say_in_flight(plan: &mut Plan, node: &Node) {
     plan.remark(node.place, text);
 }
 
-/// The middlewares that a list of names stands for, each with the place of its name: a chain stands for those that it
-/// names. `named` gets their names.
+/// The middlewares that a list of names stands for, each with the place of its name: a chain stands
+/// for those that it names. `named` gets their names.
 fn chained<'a>(
     plan: &mut Plan,
     names: &[Node],
@@ -81,14 +87,24 @@ fn chained<'a>(
         let Some(name) = used.text() else { continue };
         let local = name.split('@').next().unwrap_or_default();
         let Some(entry) = middlewares.iter().find(|entry| entry.name == local) else {
-            plan.remark(used.place, format!("the middleware {} is left out: it is not in this file", quoted(&name)));
+            plan.remark(
+                used.place,
+                format!("the middleware {} is left out: it is not in this file", quoted(&name)),
+            );
             continue;
         };
         named.insert(&entry.name);
-        match entry.node.get("chain").map(|chain| chain.get("middlewares").map_or(&[][..], Node::list)) {
+        match entry
+            .node
+            .get("chain")
+            .map(|chain| chain.get("middlewares").map_or(&[][..], Node::list))
+        {
             // A chain may name itself.
             Some(_) if depth == 0 => {
-                let text = format!("the chain {} is left out: chains are followed {CHAINS_MOST} deep", quoted(local));
+                let text = format!(
+                    "the chain {} is left out: chains are followed {CHAINS_MOST} deep",
+                    quoted(local)
+                );
                 plan.remark(used.place, text);
             }
             Some(names) => found.extend(chained(plan, names, middlewares, depth - 1, named)),
@@ -98,8 +114,8 @@ fn chained<'a>(
     found
 }
 
-/// The middlewares that hold for a router: those of its entry points come first. Without `entryPoints` it listens at
-/// all.
+/// The middlewares that hold for a router: those of its entry points come first. Without
+/// `entryPoints` it listens at all.
 fn used_by<'a>(
     plan: &mut Plan,
     router: &Entry,
@@ -107,11 +123,20 @@ fn used_by<'a>(
     middlewares: &'a [Entry],
     named: &mut HashSet<&'a str>,
 ) -> Vec<(Place, &'a Entry)> {
-    let listens =
-        router.node.get("entryPoints").map(|list| list.list().iter().filter_map(Node::text).collect::<Vec<_>>());
+    let listens = router
+        .node
+        .get("entryPoints")
+        .map(|list| list.list().iter().filter_map(Node::text).collect::<Vec<_>>());
     let mut used = Vec::new();
-    for point in entry_points.iter().filter(|point| listens.as_ref().is_none_or(|names| names.contains(&point.name))) {
-        let names = point.node.get("http").and_then(|http| http.get("middlewares")).map_or(&[][..], Node::list);
+    for point in entry_points
+        .iter()
+        .filter(|point| listens.as_ref().is_none_or(|names| names.contains(&point.name)))
+    {
+        let names = point
+            .node
+            .get("http")
+            .and_then(|http| http.get("middlewares"))
+            .map_or(&[][..], Node::list);
         used.extend(chained(plan, names, middlewares, CHAINS_MOST, named));
     }
     let names = router.node.get("middlewares").map_or(&[][..], Node::list);
@@ -142,13 +167,18 @@ fn router<'a>(
         }
     }
     for (path, groups) in paths.into_iter().zip(groups) {
-        let location = Location { name: format!("{}-router", router.name), path, methods: methods.clone(), groups };
+        let location = Location {
+            name: format!("{}-router", router.name),
+            path,
+            methods: methods.clone(),
+            groups,
+        };
         plan.location(router.place, location);
     }
 }
 
-/// The paths and methods of a router's rule. A rule that is no conjunction of paths, hosts and methods is for all
-/// requests.
+/// The paths and methods of a router's rule. A rule that is no conjunction of paths, hosts and
+/// methods is for all requests.
 fn matches(plan: &mut Plan, router: &Node) -> (Vec<Pattern>, Vec<String>) {
     let Some(node) = router.get("rule") else { return (vec![everywhere()], Vec::new()) };
     let text = node.text().unwrap_or_default();
@@ -167,7 +197,8 @@ fn matches(plan: &mut Plan, router: &Node) -> (Vec<Pattern>, Vec<String>) {
                     } else {
                         prefix(path, "Traefik")
                     };
-                    match read.filter(|_| path.starts_with('/') && !path.contains(['{', ':', '*'])) {
+                    match read.filter(|_| path.starts_with('/') && !path.contains(['{', ':', '*']))
+                    {
                         Some((pattern, other)) => {
                             if let Some(other) = other {
                                 plan.remark(node.place, other);
@@ -182,11 +213,14 @@ fn matches(plan: &mut Plan, router: &Node) -> (Vec<Pattern>, Vec<String>) {
                 }
             }
             "Method" if methods.is_empty() => {
-                methods.extend(arguments.into_iter().filter(|method| is_method(method)).map(str::to_owned));
+                methods.extend(
+                    arguments.into_iter().filter(|method| is_method(method)).map(str::to_owned),
+                );
             }
-            name => {
-                plan.remark(node.place, format!("{} is left out: rules choose by path and method only", quoted(name)))
-            }
+            name => plan.remark(
+                node.place,
+                format!("{} is left out: rules choose by path and method only", quoted(name)),
+            ),
         }
     }
     if paths.is_empty() {
@@ -229,7 +263,13 @@ fn matchers(text: &str) -> Option<Vec<Matcher<'_>>> {
 }
 
 /// Adds the group of a middleware.
-fn middleware(plan: &mut Plan, name: &str, node: &Node, path: &Pattern, methods: &[String]) -> Option<usize> {
+fn middleware(
+    plan: &mut Plan,
+    name: &str,
+    node: &Node,
+    path: &Pattern,
+    methods: &[String],
+) -> Option<usize> {
     let limit = node.get("rateLimit")?;
     let place: Place = limit.place;
     let average = limit.get("average").map_or(Some(0), Node::whole);
@@ -290,7 +330,10 @@ fn source(plan: &mut Plan, criterion: Option<&Node>) -> String {
         if Network::parse(network.as_bytes()).is_none() {
             plan.remark(
                 node.place,
-                format!("{} is left out: expected a network, such as 192.0.2.0/24", quoted(&network)),
+                format!(
+                    "{} is left out: expected a network, such as 192.0.2.0/24",
+                    quoted(&network)
+                ),
             );
         } else if !plan.trusted.contains(&network) {
             plan.trusted.push(network);

@@ -23,7 +23,10 @@ pub trait Tree {
 
 impl Tree for Node {
     fn get(&self, name: &str) -> Option<&Node> {
-        self.entries().iter().find(|entry| entry.name.eq_ignore_ascii_case(name)).map(|entry| &entry.node)
+        self.entries()
+            .iter()
+            .find(|entry| entry.name.eq_ignore_ascii_case(name))
+            .map(|entry| &entry.node)
     }
 
     fn entries(&self) -> &[Entry] {
@@ -69,8 +72,8 @@ impl Tree for Node {
     }
 }
 
-/// The nanoseconds of a time as Go and Protocol Buffers write it: `1s`, `0.5s`, `1m30s`, `2h`. `None` if it is no
-/// such time, 0, or too long.
+/// The nanoseconds of a time as Go and Protocol Buffers write it: `1s`, `0.5s`, `1m30s`, `2h`.
+/// `None` if it is no such time, 0, or too long.
 pub fn nanoseconds(text: &str) -> Option<u64> {
     let mut rest = text.trim();
     let mut sum = 0u64;
@@ -104,11 +107,13 @@ pub fn nanoseconds(text: &str) -> Option<u64> {
     (sum > 0).then_some(sum)
 }
 
-/// The pattern of a path that other programs take as the beginning of longer paths. The text after the pattern says
-/// what is different by the rule, if something is.
+/// The pattern of a path that other programs take as the beginning of longer paths. The text after
+/// the pattern says what is different by the rule, if something is.
 pub fn prefix(path: &str, program: &str) -> Option<(Pattern, Option<String>)> {
     if path.is_empty() || path.ends_with('/') {
-        return Pattern::parse(&format!("/{}**", path.trim_start_matches('/'))).ok().map(|pattern| (pattern, None));
+        return Pattern::parse(&format!("/{}**", path.trim_start_matches('/')))
+            .ok()
+            .map(|pattern| (pattern, None));
     }
     let pattern = Pattern::parse(&format!("{path}/**")).ok()?;
     let text = format!("{program} also takes longer names such as {path}x; the rule is for {path} and what is below");
@@ -120,8 +125,8 @@ pub fn is_method(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_uppercase())
 }
 
-/// The nodes of a list by the text of one of their fields, in the order in which the texts come first. Nodes without
-/// it are in the second list.
+/// The nodes of a list by the text of one of their fields, in the order in which the texts come
+/// first. Nodes without it are in the second list.
 pub fn by_text<'a>(nodes: &'a [Node], name: &str) -> (Vec<(String, Vec<&'a Node>)>, Vec<Place>) {
     let mut groups: Vec<(String, Vec<&Node>)> = Vec::new();
     let mut numbers: HashMap<String, usize> = HashMap::new();

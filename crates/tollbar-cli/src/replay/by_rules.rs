@@ -31,7 +31,11 @@ struct ByRules {
 /// Runs `tollbar replay --rules`.
 pub fn replay(path: &str, options: &Options) -> Result<()> {
     // With a fixed seed each replay of a log makes the same decisions.
-    let table = RulesOptions { keys: options.room.keys.unwrap_or(KEYS), seed: Some(0), ..RulesOptions::default() };
+    let table = RulesOptions {
+        keys: options.room.keys.unwrap_or(KEYS),
+        seed: Some(0),
+        ..RulesOptions::default()
+    };
     let rules = Rules::open(path, &table).map_err(|error| crate::rules::problem(&error))?;
     let first = Source::open(&options.logs[0])?;
     let decisions = match &options.decisions {
@@ -60,8 +64,18 @@ pub fn replay(path: &str, options: &Options) -> Result<()> {
             joined.extend_from_slice(&request.method);
             joined.push(0);
             joined.extend_from_slice(&request.path);
-            let key = all.targets.number(&joined).ok_or_else(|| Problem::io("more than 2^32 different requests"))?;
-            all.order.push(Event { time: request.time, sequence, key, path: 0, cost: request.cost, class: 0 });
+            let key = all
+                .targets
+                .number(&joined)
+                .ok_or_else(|| Problem::io("more than 2^32 different requests"))?;
+            all.order.push(Event {
+                time: request.time,
+                sequence,
+                key,
+                path: 0,
+                cost: request.cost,
+                class: 0,
+            });
             all.decide(false)
         })?;
     }
@@ -70,7 +84,8 @@ pub fn replay(path: &str, options: &Options) -> Result<()> {
         decisions.close()?;
     }
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
-    let written = if options.json { all.json(&mut out, &input) } else { all.summary(&mut out, path, &input) };
+    let written =
+        if options.json { all.json(&mut out, &input) } else { all.summary(&mut out, path, &input) };
     written.and_then(|()| out.flush()).map_err(|error| Problem::system("standard output", &error))
 }
 
@@ -81,10 +96,15 @@ impl ByRules {
             // Neither an address nor a method has a zero byte.
             let mut parts = self.targets.bytes(event.key).splitn(3, |&byte| byte == 0);
             let mut part = || parts.next().unwrap_or_default();
-            let request =
-                [Field::new(b":address", part()), Field::new(b":method", part()), Field::new(b":path", part())];
-            let answer =
-                self.rules.check_at_unix(&request, event.time).map_err(|error| Problem::io(error.to_string()))?;
+            let request = [
+                Field::new(b":address", part()),
+                Field::new(b":method", part()),
+                Field::new(b":path", part()),
+            ];
+            let answer = self
+                .rules
+                .check_at_unix(&request, event.time)
+                .map_err(|error| Problem::io(error.to_string()))?;
             match answer.is_allowed() {
                 true => self.allowed += 1,
                 false => self.refused += 1,
@@ -96,7 +116,8 @@ impl ByRules {
                     Verdict::Denied => 'D',
                     Verdict::Never => 'N',
                 };
-                let line = format!("{letter} {} {}\n", answer.status(), answer.rule().unwrap_or("-"));
+                let line =
+                    format!("{letter} {} {}\n", answer.status(), answer.rule().unwrap_or("-"));
                 decisions.write_text(event.sequence, line.into_bytes())?;
             }
         }
@@ -104,20 +125,38 @@ impl ByRules {
     }
 
     fn summary(&self, out: &mut impl Write, path: &str, input: &Input) -> std::io::Result<()> {
-        writeln!(out, "log            {}, {} lines", text::plain_line(input.names.join(", ").as_bytes()), input.lines)?;
+        writeln!(
+            out,
+            "log            {}, {} lines",
+            text::plain_line(input.names.join(", ").as_bytes()),
+            input.lines
+        )?;
         writeln!(out, "requests       {}", input.requests)?;
         writeln!(out, "bad lines      {}", input.bad)?;
         let seen = &self.order.seen;
         if seen.backwards > 0 {
-            writeln!(out, "out of order   {}, by up to {}", seen.backwards, text::span(seen.latest))?;
+            writeln!(
+                out,
+                "out of order   {}, by up to {}",
+                seen.backwards,
+                text::span(seen.latest)
+            )?;
         }
         writeln!(out, "rules          {}", text::plain_line(path.as_bytes()))?;
         writeln!(out, "allowed        {}", self.allowed)?;
         writeln!(out, "refused        {}", self.refused)?;
         if self.rules.evicted() > 0 {
-            writeln!(out, "no place       {} keys forgotten: --keys says how many have room", self.rules.evicted())?;
+            writeln!(
+                out,
+                "no place       {} keys forgotten: --keys says how many have room",
+                self.rules.evicted()
+            )?;
         }
-        writeln!(out, "\n{:24} {:>10} {:>10} {:>10} {:>10}", "rule", "allowed", "refused", "no key", "exempt")?;
+        writeln!(
+            out,
+            "\n{:24} {:>10} {:>10} {:>10} {:>10}",
+            "rule", "allowed", "refused", "no key", "exempt"
+        )?;
         for rule in self.rules.counts() {
             let name = &rule.rule;
             writeln!(
@@ -131,11 +170,19 @@ impl ByRules {
         for (rule, counts) in set.rules().iter().zip(self.rules.counts()) {
             let Role::Shadow(of) = rule.role else { continue };
             if is_first {
-                writeln!(out, "\n{:24} {:24} {:>12} {:>12}", "shadow", "of", "would refuse", "would allow")?;
+                writeln!(
+                    out,
+                    "\n{:24} {:24} {:>12} {:>12}",
+                    "shadow", "of", "would refuse", "would allow"
+                )?;
                 is_first = false;
             }
             let of = &set.rules()[of].name;
-            writeln!(out, "{:24} {of:24} {:>12} {:>12}", rule.name, counts.would_refuse, counts.would_allow)?;
+            writeln!(
+                out,
+                "{:24} {of:24} {:>12} {:>12}",
+                rule.name, counts.would_refuse, counts.would_allow
+            )?;
         }
         Ok(())
     }

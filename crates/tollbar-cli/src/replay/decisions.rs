@@ -12,8 +12,8 @@ use tollbar::{Decision, Verdict};
 pub struct Decisions {
     path: String,
     file: BufWriter<File>,
-    /// Requests whose turn has not come in the file, because an older line of the log is still waiting for its
-    /// decision.
+    /// Requests whose turn has not come in the file, because an older line of the log is still
+    /// waiting for its decision.
     waiting: VecDeque<Option<Vec<u8>>>,
     /// The number of the first request in `waiting`.
     next: u64,
@@ -33,10 +33,16 @@ impl Decisions {
         Decisions::open(path, &others)
     }
 
-    /// Opens the file and does not truncate it before it is known to be none of `others` (files with a message each).
+    /// Opens the file and does not truncate it before it is known to be none of `others` (files
+    /// with a message each).
     pub fn open(path: &str, others: &[(Option<(u64, u64)>, String)]) -> Result<Decisions> {
         let wrong = |error: std::io::Error| Problem::system(path, &error);
-        let file = OpenOptions::new().write(true).create(true).truncate(false).open(path).map_err(wrong)?;
+        let file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path)
+            .map_err(wrong)?;
         let metadata = file.metadata().map_err(wrong)?;
         let own = identity(&metadata);
         if let Some((_, text)) = others.iter().find(|(other, _)| other.is_some() && *other == own) {

@@ -16,7 +16,8 @@ pub enum Engine {
     Words(Rule, Classes, Vec<u64>),
     /// A sliding window or log for each key, made with its first request.
     States(Policy, Vec<Option<Box<State>>>),
-    /// A table that other policies may share: its number among [`Tables`], and the policy's number in it.
+    /// A table that other policies may share: its number among [`Tables`], and the policy's number
+    /// in it.
     Table(usize, PolicyId),
 }
 
@@ -29,7 +30,9 @@ impl Engine {
         }
         match Rule::new(policy) {
             Ok(rule) => Ok(Engine::Words(rule, policy.classes, Vec::new())),
-            Err(PolicyError::NotOneWord) => State::validate(policy).map(|()| Engine::States(*policy, Vec::new())),
+            Err(PolicyError::NotOneWord) => {
+                State::validate(policy).map(|()| Engine::States(*policy, Vec::new()))
+            }
             Err(error) => Err(error),
         }
     }
@@ -49,8 +52,12 @@ impl Engine {
                 }
                 Ok(step.verdict)
             }
-            Engine::States(policy, states) => Ok(state(policy, states, ask.number)?.admit_at(ask.now, ask.cost)),
-            Engine::Table(table, policy) => tables.check(*table, *policy, ask).map(|decision| decision.verdict),
+            Engine::States(policy, states) => {
+                Ok(state(policy, states, ask.number)?.admit_at(ask.now, ask.cost))
+            }
+            Engine::Table(table, policy) => {
+                tables.check(*table, *policy, ask).map(|decision| decision.verdict)
+            }
         }
     }
 
@@ -72,7 +79,9 @@ impl Engine {
                     _ => describe_leaving(rule, step.verdict, *word, ask.now, ask.cost, reserve),
                 })
             }
-            Engine::States(policy, states) => Ok(state(policy, states, ask.number)?.check_at(ask.now, ask.cost)),
+            Engine::States(policy, states) => {
+                Ok(state(policy, states, ask.number)?.check_at(ask.now, ask.cost))
+            }
             Engine::Table(table, policy) => tables.check(*table, *policy, ask),
         }
     }
@@ -96,7 +105,11 @@ fn word(words: &mut Vec<u64>, number: u32) -> &mut u64 {
     &mut words[number]
 }
 
-fn state<'a>(policy: &Policy, states: &'a mut Vec<Option<Box<State>>>, number: u32) -> Result<&'a State> {
+fn state<'a>(
+    policy: &Policy,
+    states: &'a mut Vec<Option<Box<State>>>,
+    number: u32,
+) -> Result<&'a State> {
     let number = number as usize;
     if number >= states.len() {
         states.resize_with(number + 1, || None);
@@ -104,7 +117,8 @@ fn state<'a>(policy: &Policy, states: &'a mut Vec<Option<Box<State>>>, number: u
     let place = &mut states[number];
     if place.is_none() {
         *place = Some(Box::new(
-            State::new(policy).map_err(|error| Problem::io(format!("{policy}, key {}: {error}", number + 1)))?,
+            State::new(policy)
+                .map_err(|error| Problem::io(format!("{policy}, key {}: {error}", number + 1)))?,
         ));
     }
     place.as_deref().ok_or_else(|| Problem::io("out of memory"))

@@ -12,15 +12,16 @@ struct Admitted {
 /// The most admissions that are remembered: 24 bytes each.
 const MOST: usize = 1 << 22;
 
-/// A sum for each key over the window `(t - period, t]`, where `t` is the latest time of the log so far. A late
-/// request counts at `t`: that is when the server got it.
+/// A sum for each key over the window `(t - period, t]`, where `t` is the latest time of the log so
+/// far. A late request counts at `t`: that is when the server got it.
 pub struct Fullest {
     period: u64,
     newest: u64,
     window: VecDeque<Admitted>,
     sums: Vec<u64>,
     best: Option<(u64, u32)>,
-    /// Other keys with the same best sum. The summary names the one of all that comes first in the order of bytes.
+    /// Other keys with the same best sum. The summary names the one of all that comes first in the
+    /// order of bytes.
     ties: Vec<u32>,
     ties_room: usize,
     given_up: bool,
@@ -90,7 +91,8 @@ impl Fullest {
         self.ties.push(key);
     }
 
-    /// The most, and whose it was; nobody's if it is 0. `None` if one period had more admissions than are remembered.
+    /// The most, and whose it was; nobody's if it is 0. `None` if one period had more admissions
+    /// than are remembered.
     pub fn most<'k>(&self, bytes: impl Fn(u32) -> &'k [u8]) -> Option<(u64, Option<u32>)> {
         if self.given_up {
             return None;
@@ -98,8 +100,13 @@ impl Fullest {
         let Some((best, key)) = self.best else {
             return Some((0, None));
         };
-        let first =
-            self.ties.iter().copied().fold(key, |first, key| if bytes(key) < bytes(first) { key } else { first });
+        let first = self.ties.iter().copied().fold(key, |first, key| {
+            if bytes(key) < bytes(first) {
+                key
+            } else {
+                first
+            }
+        });
         Some((best, Some(first)))
     }
 }

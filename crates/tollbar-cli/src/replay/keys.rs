@@ -24,7 +24,9 @@ impl Keys {
     pub fn number(&mut self, key: &[u8]) -> Option<u32> {
         let hash = self.hasher.hash_one(key);
         let (bytes, ends) = (&self.bytes, &self.ends);
-        if let Some(&number) = self.numbers.find(hash, |&number| bytes_of(bytes, ends, number) == key) {
+        if let Some(&number) =
+            self.numbers.find(hash, |&number| bytes_of(bytes, ends, number) == key)
+        {
             return Some(number);
         }
         self.insert(hash, key)
@@ -36,7 +38,8 @@ impl Keys {
         self.bytes.extend_from_slice(key);
         self.ends.push(self.bytes.len());
         let (bytes, ends, hasher) = (&self.bytes, &self.ends, &self.hasher);
-        self.numbers.insert_unique(hash, number, |&number| hasher.hash_one(bytes_of(bytes, ends, number)));
+        self.numbers
+            .insert_unique(hash, number, |&number| hasher.hash_one(bytes_of(bytes, ends, number)));
         Some(number)
     }
 
@@ -52,7 +55,8 @@ impl Keys {
     }
 }
 
-/// How a key is shown: the address or network of an address's key (`192.0.2.1`, `2001:db8:1:2::/64`), or the text.
+/// How a key is shown: the address or network of an address's key (`192.0.2.1`,
+/// `2001:db8:1:2::/64`), or the text.
 pub fn shown(bytes: &[u8]) -> Cow<'_, [u8]> {
     let network = match bytes {
         [4, bits @ 0..=32, first @ ..] if first.len() == usize::from(bits.div_ceil(8)) => {

@@ -130,7 +130,10 @@ mod tests {
             while let Some(line) = lines.next().expect("memory does not fail") {
                 found.push((line.text.len(), line.cut));
             }
-            assert_eq!(found, [(3, false), (0, false), (0, false), (6, false), (LINE_MOST, true), (4, false)]);
+            assert_eq!(
+                found,
+                [(3, false), (0, false), (0, false), (6, false), (LINE_MOST, true), (4, false)]
+            );
             assert_eq!(lines.number, 6);
         }
     }

@@ -1,8 +1,8 @@
 //! `tollbar replay`: yesterday's log through tomorrow's limit.
 //!
-//! The replay decides on each request at the time that its line gives, as a limiter in front of the server would
-//! have, and reads no clock. Memory is for keys, for the lines of one `--reorder` window and for the admissions of
-//! one period; never for all lines.
+//! The replay decides on each request at the time that its line gives, as a limiter in front of the
+//! server would have, and reads no clock. Memory is for keys, for the lines of one `--reorder`
+//! window and for the admissions of one period; never for all lines.
 //!
 //! ```text
 //! source ──bytes──▶ lines ──line──▶ parse ──request──▶ keys, order ──event──▶ run (one per policy) ──▶ summary, JSON, HTML
@@ -75,7 +75,9 @@ pub fn replay(options: &Options) -> Result<()> {
         Some(data) if options.json => data::write_json(&mut out, data),
         _ => summary::write(&mut out, &replay, options),
     };
-    written.and_then(|()| out.flush()).map_err(|error| Problem::system("standard output", &error))?;
+    written
+        .and_then(|()| out.flush())
+        .map_err(|error| Problem::system("standard output", &error))?;
     if let Some(path) = &options.html {
         eprintln!("tollbar: the report is in {path}");
     }

@@ -15,27 +15,31 @@ pub struct ReplayArgs {
     /// The log, or several in their order; - is standard input. gzip and zstd are read as they are
     #[arg(value_name = "LOG", required = true)]
     logs: Vec<String>,
-    /// A policy to try, such as "100/min burst 20"; may be repeated. Without it, six algorithms at 10/min are compared
+    /// A policy to try, such as "100/min burst 20"; may be repeated. Without it, six algorithms at
+    /// 10/min are compared
     #[arg(long, value_name = "POLICY")]
     policy: Vec<String>,
-    /// Decide by a rules file instead of policies, with the methods, paths and client addresses of the log
+    /// Decide by a rules file instead of policies, with the methods, paths and client addresses of
+    /// the log
     #[arg(long, value_name = "FILE", conflicts_with_all = ["policy", "key", "table", "on_full", "html"])]
     rules: Option<String>,
-    /// Whose requests share a limit: address (an IPv4 address, or an IPv6 /64), address/24/56 (other prefixes), or
-    /// none (all requests)
+    /// Whose requests share a limit: address (an IPv4 address, or an IPv6 /64), address/24/56
+    /// (other prefixes), or none (all requests)
     #[arg(long, value_name = "KEY", default_value_t)]
     key: Grouping,
     /// The log's format
     #[arg(long, value_enum, default_value_t = Format::Auto)]
     format: Format,
-    /// A JSON field or CSV column, time=NAME, key=NAME, cost=NAME, class=NAME, path=NAME, agent=NAME or method=NAME;
-    /// may be repeated
+    /// A JSON field or CSV column, time=NAME, key=NAME, cost=NAME, class=NAME, path=NAME,
+    /// agent=NAME or method=NAME; may be repeated
     #[arg(long, value_name = "WHAT=NAME")]
     field: Vec<String>,
-    /// How long a line waits for older ones, so that requests are decided in order of time; 0 is the order of the file
+    /// How long a line waits for older ones, so that requests are decided in order of time; 0 is
+    /// the order of the file
     #[arg(long, value_name = "TIME", default_value = "60s")]
     reorder: String,
-    /// Tables with room for so many keys under each policy; without it every key of the log has room
+    /// Tables with room for so many keys under each policy; without it every key of the log has
+    /// room
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     keys: Option<String>,
     /// What a new key gets that finds no slot
@@ -90,7 +94,8 @@ impl FromStr for Grouping {
             "none" => return Ok(Grouping::None),
             _ => {}
         }
-        let (v4, v6) = text.strip_prefix("address/").and_then(|bits| bits.split_once('/')).ok_or(EXPECTED)?;
+        let (v4, v6) =
+            text.strip_prefix("address/").and_then(|bits| bits.split_once('/')).ok_or(EXPECTED)?;
         match (v4.parse(), v6.parse()) {
             (Ok(v4 @ 0..=32), Ok(v6 @ 0..=128)) => Ok(Grouping::Address(v4, v6)),
             _ => Err(EXPECTED),
@@ -167,7 +172,11 @@ impl Options {
             format: args.format,
             fields,
             reorder: time(&args.reorder)?,
-            room: Room { keys: args.keys.as_deref().map(keys).transpose()?, on_full: args.on_full, file: args.table },
+            room: Room {
+                keys: args.keys.as_deref().map(keys).transpose()?,
+                on_full: args.on_full,
+                file: args.table,
+            },
             decisions: args.decisions,
             json: args.json,
             html: args.html,
@@ -184,7 +193,8 @@ fn keys(text: &str) -> Result<u64> {
 
 /// `60s`, `1500ms`, `2min`, or 0.
 fn time(text: &str) -> Result<u64> {
-    let wrong = || Problem::usage(format!("--reorder is a time such as 60s, 500ms or 0, not '{text}'"));
+    let wrong =
+        || Problem::usage(format!("--reorder is a time such as 60s, 500ms or 0, not '{text}'"));
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let number: u64 = text[..end].parse().map_err(|_| wrong())?;
     let unit = match &text[end..] {
@@ -206,7 +216,9 @@ mod tests {
 
     #[test]
     fn times() {
-        for (text, ns) in [("0", 0), ("60s", 60_000_000_000), ("500ms", 500_000_000), ("2min", 120_000_000_000)] {
+        for (text, ns) in
+            [("0", 0), ("60s", 60_000_000_000), ("500ms", 500_000_000), ("2min", 120_000_000_000)]
+        {
             assert_eq!(time(text).ok(), Some(ns));
         }
         for text in ["", "60", "s", "-1s", "+1s", "1y", "18446744073709551615s", "1.5s"] {

@@ -1,7 +1,7 @@
 //! Lines in the order of their times.
 //!
-//! A line waits until the log is `window` past its time; an older line that comes meanwhile goes before it. Memory is
-//! for the lines of one window, and for [`PENDING_MOST`] of them at most.
+//! A line waits until the log is `window` past its time; an older line that comes meanwhile goes
+//! before it. Memory is for the lines of one window, and for [`PENDING_MOST`] of them at most.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -54,7 +54,14 @@ pub struct Seen {
 impl Order {
     /// An order with a window of so many nanoseconds.
     pub fn new(window: u64) -> Order {
-        Order { window, run: VecDeque::new(), late: BinaryHeap::new(), newest: 0, gone: 0, seen: Seen::default() }
+        Order {
+            window,
+            run: VecDeque::new(),
+            late: BinaryHeap::new(),
+            newest: 0,
+            gone: 0,
+            seen: Seen::default(),
+        }
     }
 
     /// Takes an event. Call [`Order::next`] until it has no more.

@@ -18,7 +18,10 @@ impl Progress {
     /// A bar for a file of `size` bytes, 0 if unknown, of which `read` have been read.
     pub fn new(name: &str, size: u64, read: Arc<AtomicU64>) -> Progress {
         // Draws on standard error, if that is a terminal, ten times a second at most.
-        let bar = ProgressBar::with_draw_target((size > 0).then_some(size), ProgressDrawTarget::stderr_with_hz(10));
+        let bar = ProgressBar::with_draw_target(
+            (size > 0).then_some(size),
+            ProgressDrawTarget::stderr_with_hz(10),
+        );
         let form = match size {
             0 => "{msg} {bytes} {elapsed}",
             _ => "{msg} [{bar:30}] {bytes}/{total_bytes} {bytes_per_sec}, {eta} left",

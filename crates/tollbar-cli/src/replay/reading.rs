@@ -31,7 +31,8 @@ pub struct Input {
     pub last: u64,
 }
 
-/// Calls `each` for every request, with its number among all requests. `details`: methods, paths and agents are wanted.
+/// Calls `each` for every request, with its number among all requests. `details`: methods, paths
+/// and agents are wanted.
 pub fn read(
     input: &mut Input,
     options: &Options,
@@ -41,7 +42,8 @@ pub fn read(
 ) -> Result<()> {
     let name = source.name;
     let progress = Progress::new(&name, source.size, source.read);
-    let mut parser = Parser::new(options.format, options.fields.clone(), details).map_err(Problem::usage)?;
+    let mut parser =
+        Parser::new(options.format, options.fields.clone(), details).map_err(Problem::usage)?;
     let mut lines = Lines::new(source.bytes);
     let (bad_before, requests_before) = (input.bad, input.requests);
     input.names.push(name.clone());
@@ -51,13 +53,21 @@ pub fn read(
             Ok(Some(line)) => line,
             Ok(None) => break,
             Err(error) => {
-                return Err(Problem::io(format!("{name}: after line {}: {}", number - 1, crate::text::system(&error))));
+                return Err(Problem::io(format!(
+                    "{name}: after line {}: {}",
+                    number - 1,
+                    crate::text::system(&error)
+                )));
             }
         };
         progress.lines(number);
         input.lines += 1;
         // A file may begin with a byte order mark, which some editors write before UTF-8.
-        let text = if number == 1 { line.text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line.text) } else { line.text };
+        let text = if number == 1 {
+            line.text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line.text)
+        } else {
+            line.text
+        };
         if parse::is_blank(text) {
             input.blank += 1;
             continue;
@@ -89,7 +99,9 @@ pub fn read(
     }
     if bad > 0 && input.requests == requests_before {
         progress.complain(&match parser.format() {
-            Format::Auto => format!("{name}: no line is of a format that is known (--format names one)"),
+            Format::Auto => {
+                format!("{name}: no line is of a format that is known (--format names one)")
+            }
             format => format!("{name}: no line is of --format {}", format.name()),
         });
     }

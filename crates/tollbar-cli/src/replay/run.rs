@@ -78,17 +78,25 @@ impl Run {
         self.refused.iter().filter(|&&refused| refused > 0).count() as u64
     }
 
-    /// The most that one key was admitted in any window of a period, and the key ([`Fullest::most`]).
+    /// The most that one key was admitted in any window of a period, and the key
+    /// ([`Fullest::most`]).
     pub fn most(&self, keys: &Keys) -> Option<(u64, Option<u32>)> {
         self.fullest.most(|key| keys.bytes(key))
     }
 
-    /// The `most` keys that were refused most often, each with the number of its refusals. Keys with as many are in
-    /// the order of their bytes.
+    /// The `most` keys that were refused most often, each with the number of its refusals. Keys
+    /// with as many are in the order of their bytes.
     pub fn worst(&self, keys: &Keys, most: usize) -> Vec<(u32, u64)> {
-        let mut all: Vec<(u32, u64)> =
-            self.refused.iter().enumerate().filter(|(_, &n)| n > 0).map(|(key, &n)| (key as u32, n)).collect();
-        let order = |a: &(u32, u64), b: &(u32, u64)| b.1.cmp(&a.1).then_with(|| keys.bytes(a.0).cmp(keys.bytes(b.0)));
+        let mut all: Vec<(u32, u64)> = self
+            .refused
+            .iter()
+            .enumerate()
+            .filter(|(_, &n)| n > 0)
+            .map(|(key, &n)| (key as u32, n))
+            .collect();
+        let order = |a: &(u32, u64), b: &(u32, u64)| {
+            b.1.cmp(&a.1).then_with(|| keys.bytes(a.0).cmp(keys.bytes(b.0)))
+        };
         if all.len() > most {
             all.select_nth_unstable_by(most, order);
             all.truncate(most);

@@ -1,4 +1,5 @@
-//! The state of a running replay: the lines that it has read, and the states and counts of each policy.
+//! The state of a running replay: the lines that it has read, and the states and counts of each
+//! policy.
 
 use super::ask::Ask;
 use super::decisions::Decisions;
@@ -44,21 +45,37 @@ impl Replay {
         let (tables, engines): (Tables, Vec<Engine>) = match options.room.keys {
             Some(keys) => {
                 let (tables, places) = Tables::open(&options.room, keys, &options.policies)?;
-                (tables, places.into_iter().map(|(table, policy)| Engine::Table(table, policy)).collect())
+                (
+                    tables,
+                    places
+                        .into_iter()
+                        .map(|(table, policy)| Engine::Table(table, policy))
+                        .collect(),
+                )
             }
             None => {
-                let engine = |policy| Engine::new(policy).map_err(|error| Problem::usage(format!("{policy}: {error}")));
+                let engine = |policy| {
+                    Engine::new(policy)
+                        .map_err(|error| Problem::usage(format!("{policy}: {error}")))
+                };
                 (Tables::default(), options.policies.iter().map(engine).collect::<Result<_>>()?)
             }
         };
-        let runs: Vec<Run> =
-            options.policies.iter().zip(engines).map(|(policy, engine)| Run::new(*policy, engine)).collect();
+        let runs: Vec<Run> = options
+            .policies
+            .iter()
+            .zip(engines)
+            .map(|(policy, engine)| Run::new(*policy, engine))
+            .collect();
         // A second state for each key, where a state is one word: cheap enough to always have it.
         let in_file_order = match Engine::new(&options.policies[0]) {
-            Ok(engine @ Engine::Words(..)) if options.reorder > 0 => Some(Run::new(options.policies[0], engine)),
+            Ok(engine @ Engine::Words(..)) if options.reorder > 0 => {
+                Some(Run::new(options.policies[0], engine))
+            }
             _ => None,
         };
-        let collector = options.wants_data().then(|| Collector::new(&options.policies)).transpose()?;
+        let collector =
+            options.wants_data().then(|| Collector::new(&options.policies)).transpose()?;
         Ok(Replay {
             input: Input::default(),
             seen: Seen::default(),
@@ -81,18 +98,19 @@ impl Replay {
         decisions: &mut Option<Decisions>,
     ) -> Result<()> {
         let mut input = std::mem::take(&mut self.input);
-        let result = reading::read(&mut input, options, source, options.wants_data(), |place, request| {
-            let event = self.event(place, request, options.key)?;
-            if let Some(run) = &mut self.in_file_order {
-                let key = self.keys.bytes(event.key);
-                let _ = run.admit(&self.tables, ask(&event, key, &self.classes))?;
-            }
-            order.push(event);
-            while let Some(event) = order.next(false) {
-                self.decide(event, decisions)?;
-            }
-            Ok(())
-        });
+        let result =
+            reading::read(&mut input, options, source, options.wants_data(), |place, request| {
+                let event = self.event(place, request, options.key)?;
+                if let Some(run) = &mut self.in_file_order {
+                    let key = self.keys.bytes(event.key);
+                    let _ = run.admit(&self.tables, ask(&event, key, &self.classes))?;
+                }
+                order.push(event);
+                while let Some(event) = order.next(false) {
+                    self.decide(event, decisions)?;
+                }
+                Ok(())
+            });
         self.input = input;
         result
     }
@@ -111,12 +129,19 @@ impl Replay {
         };
         let key = key.ok_or_else(|| Problem::io("more than 2^32 keys"))?;
         let path = match &mut self.collector {
-            Some(collector) => collector.path(key, key as usize == known, &request.path, &request.agent),
+            Some(collector) => {
+                collector.path(key, key as usize == known, &request.path, &request.agent)
+            }
             None => 0,
         };
         let class = match &*request.class {
             [] => 0,
-            class => 1 + self.classes.number(class).ok_or_else(|| Problem::io("more than 2^32 classes"))?,
+            class => {
+                1 + self
+                    .classes
+                    .number(class)
+                    .ok_or_else(|| Problem::io("more than 2^32 classes"))?
+            }
         };
         Ok(Event { time: request.time, sequence, key, path, cost: request.cost, class })
     }

@@ -13,7 +13,11 @@ pub fn write(out: &mut impl Write, replay: &Replay, options: &Options) -> io::Re
     input(out, replay)?;
     if let Some(keys) = options.room.keys {
         let bytes = replay.tables.bytes() as f64 / 1e6;
-        writeln!(out, "tables         {} for {keys} keys a policy, {bytes:.1} MB", replay.tables.len())?;
+        writeln!(
+            out,
+            "tables         {} for {keys} keys a policy, {bytes:.1} MB",
+            replay.tables.len()
+        )?;
         match replay.tables.homeless() {
             0 => writeln!(out, "no place       0")?,
             homeless => writeln!(out, "no place       {homeless}, {}", options.room.on_full.got())?,
@@ -64,11 +68,17 @@ fn input(out: &mut impl Write, replay: &Replay) -> io::Result<()> {
     }
     match input.format {
         Some(Format::Trace) => writeln!(out, "times          {} to {} ns", input.first, input.last),
-        _ => writeln!(out, "times          {} to {} UTC", text::time(input.first), text::time(input.last)),
+        _ => writeln!(
+            out,
+            "times          {} to {} UTC",
+            text::time(input.first),
+            text::time(input.last)
+        ),
     }
 }
 
-/// Stands for a figure that the replay gave up, because one period had more admissions than it remembers.
+/// Stands for a figure that the replay gave up, because one period had more admissions than it
+/// remembers.
 const UNCOUNTED: &str = "not counted: more than 4194304 requests in one period";
 
 fn policy(out: &mut impl Write, replay: &Replay, run: &Run) -> io::Result<()> {
@@ -81,9 +91,11 @@ fn policy(out: &mut impl Write, replay: &Replay, run: &Run) -> io::Result<()> {
     match run.most(all) {
         None => writeln!(out, "most admitted  {UNCOUNTED}")?,
         Some((most, None)) => writeln!(out, "most admitted  {most} in one period")?,
-        Some((most, Some(key))) => {
-            writeln!(out, "most admitted  {most} in one period, {}", text::plain(&keys::shown(all.bytes(key))))?
-        }
+        Some((most, Some(key))) => writeln!(
+            out,
+            "most admitted  {most} in one period, {}",
+            text::plain(&keys::shown(all.bytes(key)))
+        )?,
     }
     let worst = run.worst(all, RANKS);
     if worst.is_empty() {
@@ -107,12 +119,17 @@ fn table(out: &mut impl Write, replay: &Replay) -> io::Result<()> {
     for (run, name) in replay.runs.iter().zip(&names) {
         let (most, key) = match run.most(&replay.keys) {
             None => ("-".to_owned(), "-".to_owned()),
-            Some((most, key)) => {
-                (most.to_string(), key.map_or("-".to_owned(), |key| text::plain(&keys::shown(replay.keys.bytes(key)))))
-            }
+            Some((most, key)) => (
+                most.to_string(),
+                key.map_or("-".to_owned(), |key| text::plain(&keys::shown(replay.keys.bytes(key)))),
+            ),
         };
-        let (allowed, denied, never, keys) = (run.allowed, run.refusals(), run.never, run.keys_refused());
-        writeln!(out, "{name:width$} {allowed:>10} {denied:>10} {never:>11} {keys:>12} {most:>15}  {key}")?;
+        let (allowed, denied, never, keys) =
+            (run.allowed, run.refusals(), run.never, run.keys_refused());
+        writeln!(
+            out,
+            "{name:width$} {allowed:>10} {denied:>10} {never:>11} {keys:>12} {most:>15}  {key}"
+        )?;
     }
     Ok(())
 }

@@ -5,7 +5,9 @@ use crate::problem::{Problem, Result};
 use std::io;
 use tollbar::clock::Source;
 use tollbar::policy::{PolicyError, Words};
-use tollbar::table::{Missing, OnFull, Options, PolicyId, RequestError, Table, TableError, POLICIES_MOST};
+use tollbar::table::{
+    Missing, OnFull, Options, PolicyId, RequestError, Table, TableError, POLICIES_MOST,
+};
 use tollbar::{Decision, Policy};
 
 /// The size that the caller asks for.
@@ -73,7 +75,9 @@ fn groups(policies: &[Policy]) -> Vec<Vec<usize>> {
     let mut open: Option<usize> = None;
     for (n, policy) in policies.iter().enumerate() {
         match open {
-            Some(group) if !is_alone(policy) && groups[group].len() < POLICIES_MOST => groups[group].push(n),
+            Some(group) if !is_alone(policy) && groups[group].len() < POLICIES_MOST => {
+                groups[group].push(n)
+            }
             _ => {
                 if !is_alone(policy) {
                     open = Some(groups.len());
@@ -87,15 +91,17 @@ fn groups(policies: &[Policy]) -> Vec<Vec<usize>> {
 
 fn options(room: &Room, keys: u64, policies: usize) -> Options {
     // A key takes a slot for each policy.
-    let mut options = Options::new(keys.saturating_mul(policies as u64)).with_on_full(room.on_full.option());
+    let mut options =
+        Options::new(keys.saturating_mul(policies as u64)).with_on_full(room.on_full.option());
     options.missing = Missing::Report;
     // Few keys in a large table touch few small pages, but every huge page.
     options.huge_pages = false;
-    // With a fixed seed the same keys collide, and are refused, in each replay of a log. A file's seed is random,
-    // because other programs may write to the file, too, and must not know the seed.
+    // With a fixed seed the same keys collide, and are refused, in each replay of a log. A file's
+    // seed is random, because other programs may write to the file, too, and must not know the
+    // seed.
     options.seed = if room.file.is_none() { Some(0) } else { None };
-    // A log's times are Unix times. So a server with another clock, which would refuse all keys for decades, cannot
-    // open the file.
+    // A log's times are Unix times. So a server with another clock, which would refuse all keys for
+    // decades, cannot open the file.
     if room.file.is_some() {
         options.clock = Source::Wall;
     }
@@ -106,13 +112,18 @@ fn options(room: &Room, keys: u64, policies: usize) -> Options {
 fn reason(error: TableError) -> String {
     match error {
         TableError::Policy(PolicyError::OptionMismatch) => {
-            "windows of many keys cannot start at a first request: leave out 'anchor first'".to_owned()
+            "windows of many keys cannot start at a first request: leave out 'anchor first'"
+                .to_owned()
         }
         TableError::Policy(PolicyError::LogTooLarge) => {
             "logs of many keys cannot have so many entries in so short a period".to_owned()
         }
         TableError::System(_, number) => {
-            format!("{}: {}", error.text(), crate::text::system(&io::Error::from_raw_os_error(number)))
+            format!(
+                "{}: {}",
+                error.text(),
+                crate::text::system(&io::Error::from_raw_os_error(number))
+            )
         }
         _ => error.to_string(),
     }
@@ -123,7 +134,9 @@ impl Tables {
     pub fn check_room(room: &Room, policies: &[Policy]) -> Result<()> {
         let Some(keys) = room.keys else {
             return match room.file {
-                Some(_) => Err(Problem::usage("--table needs --keys: how many keys the file is for")),
+                Some(_) => {
+                    Err(Problem::usage("--table needs --keys: how many keys the file is for"))
+                }
                 None => Ok(()),
             };
         };
@@ -140,8 +153,13 @@ impl Tables {
         }
     }
 
-    /// The tables, and for each policy where it is: the number of its table, and its number in that table.
-    pub fn open(room: &Room, keys: u64, policies: &[Policy]) -> Result<(Tables, Vec<(usize, PolicyId)>)> {
+    /// The tables, and for each policy where it is: the number of its table, and its number in that
+    /// table.
+    pub fn open(
+        room: &Room,
+        keys: u64,
+        policies: &[Policy],
+    ) -> Result<(Tables, Vec<(usize, PolicyId)>)> {
         let mut tables = Tables { file: room.file.clone(), ..Tables::default() };
         let mut places = vec![None; policies.len()];
         for group in groups(policies) {
@@ -155,7 +173,10 @@ impl Tables {
                 let name = room.file.clone().unwrap_or_else(|| members[0].to_string());
                 let mut text = format!("{name}: {}", reason(error));
                 if let Ok(bytes) = Table::bytes_for(&options, &members) {
-                    text += &format!("\ntollbar: a table of {} keys takes {bytes} bytes", options.capacity);
+                    text += &format!(
+                        "\ntollbar: a table of {} keys takes {bytes} bytes",
+                        options.capacity
+                    );
                 }
                 Problem::io(text)
             })?;
@@ -174,15 +195,22 @@ impl Tables {
         let table = &self.tables[table];
         let decided = match ask.class {
             // A policy without classes has no reserve.
-            class if class.is_empty() || table.policy(policy).is_ok_and(|policy| policy.classes.is_empty()) => {
+            class
+                if class.is_empty()
+                    || table.policy(policy).is_ok_and(|policy| policy.classes.is_empty()) =>
+            {
                 table.try_check(policy, ask.key, Some(ask.now), ask.cost)
             }
             class => match table.check_class_at(policy, ask.key, ask.now, ask.cost, class) {
-                Err(RequestError::Policy(PolicyError::NoSuchClass)) => return Err(unknown_class(class)),
+                Err(RequestError::Policy(PolicyError::NoSuchClass)) => {
+                    return Err(unknown_class(class))
+                }
                 decided => decided,
             },
         };
-        decided.map_err(|error| Problem::io(format!("{}: {error}", self.file.as_deref().unwrap_or("the table"))))
+        decided.map_err(|error| {
+            Problem::io(format!("{}: {error}", self.file.as_deref().unwrap_or("the table")))
+        })
     }
 
     /// How many tables there are.

@@ -51,12 +51,20 @@ impl Collector {
     pub fn new(policies: &[Policy]) -> Result<Collector> {
         let first = policies[0];
         let mut algorithms = Vec::new();
-        for kind in
-            [Kind::Gcra, Kind::Interval, Kind::FixedWindow, Kind::WeightedWindow, Kind::SlidingWindow, Kind::SlidingLog]
-        {
+        for kind in [
+            Kind::Gcra,
+            Kind::Interval,
+            Kind::FixedWindow,
+            Kind::WeightedWindow,
+            Kind::SlidingWindow,
+            Kind::SlidingLog,
+        ] {
             let plain = Policy::new(first.limit, first.period).with_kind(kind);
             // Windows have no burst: their limit is all that they admit at once.
-            push(&mut algorithms, if kind.takes(Opt::Burst) { plain.with_burst(first.burst) } else { plain });
+            push(
+                &mut algorithms,
+                if kind.takes(Opt::Burst) { plain.with_burst(first.burst) } else { plain },
+            );
         }
         let mut bursts = Vec::new();
         for burst in BURSTS {
@@ -89,7 +97,8 @@ impl Collector {
         self.paths.number(path)
     }
 
-    /// Adds the decision of policy `n` on the next request. [`Collector::request`] ends the request.
+    /// Adds the decision of policy `n` on the next request. [`Collector::request`] ends the
+    /// request.
     #[inline]
     pub fn verdict(&mut self, n: usize, verdict: Verdict) {
         self.verdicts[n] = verdict;
@@ -139,5 +148,7 @@ fn push(runs: &mut Vec<Run>, policy: Policy) {
 
 fn is_robot(agent: &[u8]) -> bool {
     let agent = agent.to_ascii_lowercase();
-    [&b"bot"[..], b"crawl", b"spider", b"slurp"].iter().any(|word| memchr::memmem::find(&agent, word).is_some())
+    [&b"bot"[..], b"crawl", b"spider", b"slurp"]
+        .iter()
+        .any(|word| memchr::memmem::find(&agent, word).is_some())
 }

@@ -66,7 +66,8 @@ struct Outcome {
     never: u64,
     keys: u64,
     keys_denied: u64,
-    /// The most that one key was admitted in any window of a period; null if one period had too many requests to count.
+    /// The most that one key was admitted in any window of a period; null if one period had too
+    /// many requests to count.
     most_in_period: Option<u64>,
     most_in_period_key: Option<String>,
     most_denied: Vec<Denied>,
@@ -110,8 +111,8 @@ struct Client {
     robot: bool,
     requests: u64,
     denied: u64,
-    /// The smallest burst at the first policy's rate under which it is never refused; null if no rate of the grid is
-    /// that one.
+    /// The smallest burst at the first policy's rate under which it is never refused; null if no
+    /// rate of the grid is that one.
     burst_needed: Option<u64>,
     paths: Vec<Path>,
     /// `[bin, requests, denied]`.
@@ -141,7 +142,11 @@ pub fn of(collector: &Collector, replay: &Replay) -> Data {
             start_ms: milliseconds(collector.axis.first.saturating_mul(collector.axis.width)),
             width_ms: milliseconds(collector.axis.width),
             requests: dense(&collector.axis, &collector.all, |cell| cell.requests),
-            denied: collector.refused.iter().map(|strip| dense(&collector.axis, strip, |cell| cell.refused)).collect(),
+            denied: collector
+                .refused
+                .iter()
+                .map(|strip| dense(&collector.axis, strip, |cell| cell.refused))
+                .collect(),
         },
         limits: Grid {
             rates: RATES
@@ -201,7 +206,9 @@ fn outcome(run: &Run, replay: &Replay) -> Outcome {
         keys_denied: run.keys_refused(),
         most_in_period: most.map(|(most, _)| most),
         most_in_period_key: most.and_then(|(_, key)| key).map(|key| name(&replay.keys, key)),
-        most_denied: worst.map(|(key, denied)| Denied { key: name(&replay.keys, key), denied }).collect(),
+        most_denied: worst
+            .map(|(key, denied)| Denied { key: name(&replay.keys, key), denied })
+            .collect(),
     }
 }
 
@@ -211,13 +218,15 @@ fn clients(collector: &Collector, replay: &Replay) -> Vec<Client> {
     let rate = RATES.iter().position(|rate| Some(rate.interval) == interval);
     let one = |(key, denied): (u32, u64)| {
         let strip = &collector.strips[key as usize];
-        let paths = collector.tops[key as usize].as_ref().map(|top| top.first(PATHS)).unwrap_or_default();
+        let paths =
+            collector.tops[key as usize].as_ref().map(|top| top.first(PATHS)).unwrap_or_default();
         Client {
             key: name(&replay.keys, key),
             robot: collector.robots[key as usize],
             requests: strip.cells().iter().map(|cell| u64::from(cell.requests)).sum(),
             denied,
-            burst_needed: rate.and_then(|rate| collector.limits.needs(key).map(|needs| needs[rate])),
+            burst_needed: rate
+                .and_then(|rate| collector.limits.needs(key).map(|needs| needs[rate])),
             paths: paths
                 .into_iter()
                 .map(|(path, denied)| Path { path: collector.paths.name(path).to_owned(), denied })

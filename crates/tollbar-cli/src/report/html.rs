@@ -25,7 +25,9 @@ pub fn write(path: &str, data: &Data) -> Result<()> {
             // No text of the log can end the element that it is in.
             _ => &json.replace('<', "\\u003c"),
         };
-        out.write_all(&rest.as_bytes()[..begin]).and_then(|()| out.write_all(part.as_bytes())).map_err(wrong)?;
+        out.write_all(&rest.as_bytes()[..begin])
+            .and_then(|()| out.write_all(part.as_bytes()))
+            .map_err(wrong)?;
         rest = &rest[end..];
     }
     out.write_all(rest.as_bytes()).and_then(|()| out.flush()).map_err(wrong)

@@ -1,10 +1,11 @@
 //! How many requests and clients each limit of a grid would have refused.
 //!
-//! The grid has token buckets of unit cost or any other. For each client and rate the bucket is followed as if
-//! nothing were refused: `tat = max(tat, now) + cost * T` is when it would be full again, and
-//! `need = ceil((tat - now) / T)` the burst that this request needs. The largest need of a client is the smallest
-//! burst under which it is never refused. A smaller burst has a bucket of its own from its first refusal on; until
-//! then the two are equal, so most clients have few buckets.
+//! The grid has token buckets of unit cost or any other. For each client and rate the bucket is
+//! followed as if nothing were refused: `tat = max(tat, now) + cost * T` is when it would be full
+//! again, and `need = ceil((tat - now) / T)` the burst that this request needs. The largest need of
+//! a client is the smallest burst under which it is never refused. A smaller burst has a bucket of
+//! its own from its first refusal on; until then the two are equal, so most clients have few
+//! buckets.
 
 /// A rate of the grid.
 #[derive(Clone, Copy, Debug)]
@@ -48,7 +49,8 @@ pub const RATES: [Rate; 20] = [
 ];
 
 /// The bursts.
-pub const BURSTS: [u64; 20] = [1, 2, 3, 4, 5, 7, 10, 15, 20, 25, 30, 40, 50, 75, 100, 150, 200, 300, 500, 1_000];
+pub const BURSTS: [u64; 20] =
+    [1, 2, 3, 4, 5, 7, 10, 15, 20, 25, 30, 40, 50, 75, 100, 150, 200, 300, 500, 1_000];
 
 /// One client under all rates.
 struct ClientBuckets {
@@ -85,7 +87,11 @@ impl Limits {
             self.clients.resize_with(key + 1, || None);
         }
         let client = self.clients[key].get_or_insert_with(|| {
-            Box::new(ClientBuckets { tats: [0; RATES.len()], needs: [0; RATES.len()], buckets: Vec::new() })
+            Box::new(ClientBuckets {
+                tats: [0; RATES.len()],
+                needs: [0; RATES.len()],
+                buckets: Vec::new(),
+            })
         });
         let mut at = 0;
         for (n, rate) in RATES.iter().enumerate() {
@@ -107,7 +113,9 @@ impl Limits {
                 client.needs[n] = need;
                 let all = below(need);
                 // These buckets refuse for the first time, so this request does not charge them.
-                client.buckets.splice(at + have..at + have, std::iter::repeat_n(before, all - have));
+                client
+                    .buckets
+                    .splice(at + have..at + have, std::iter::repeat_n(before, all - have));
                 for refused in &mut self.refused[n][have..all] {
                     *refused += 1;
                 }
@@ -149,7 +157,9 @@ mod tests {
     fn each_cell_is_what_the_library_decides() {
         let mut seed = 7u64;
         let mut random = |below: u64| {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            seed = seed
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             (seed >> 33) % below
         };
         let mut now = 1_431_857_103 * SECOND;
@@ -169,7 +179,8 @@ mod tests {
         let mut refusals = 0;
         for (r, rate) in RATES.iter().enumerate() {
             for (b, &burst) in BURSTS.iter().enumerate() {
-                let rule = Rule::new(&Policy::new(1, rate.interval).with_burst(burst)).expect("a policy");
+                let rule =
+                    Rule::new(&Policy::new(1, rate.interval).with_burst(burst)).expect("a policy");
                 let mut words = [0; 40];
                 let (mut refused, mut hurt) = (0, [false; 40]);
                 for &(key, now, cost) in &requests {

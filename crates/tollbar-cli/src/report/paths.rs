@@ -3,7 +3,8 @@
 use crate::text;
 use hashbrown::HashMap;
 
-/// Paths as numbers. To bound the memory, all paths after the first [`MOST`] share one number, "(other paths)".
+/// Paths as numbers. To bound the memory, all paths after the first [`MOST`] share one number,
+/// "(other paths)".
 pub struct Paths {
     numbers: HashMap<Box<[u8]>, u32>,
     names: Vec<String>,
@@ -53,8 +54,9 @@ impl Paths {
     }
 }
 
-/// The paths of one client that were refused most often, by the Space-Saving algorithm. A path that takes the place
-/// of another inherits its count, which may belong to other paths. The report subtracts the inherited part.
+/// The paths of one client that were refused most often, by the Space-Saving algorithm. A path that
+/// takes the place of another inherits its count, which may belong to other paths. The report
+/// subtracts the inherited part.
 #[derive(Clone, Debug, Default)]
 pub struct Top(Vec<PathCount>);
 
@@ -77,13 +79,15 @@ impl Top {
         } else if self.0.len() < COUNTED {
             self.0.push(PathCount { path, count: 1, inherited: 0 });
         } else if let Some(least) = self.0.iter_mut().min_by_key(|one| one.count) {
-            *least = PathCount { path, count: least.count.saturating_add(1), inherited: least.count };
+            *least =
+                PathCount { path, count: least.count.saturating_add(1), inherited: least.count };
         }
     }
 
     /// The most refused paths, in that order, each with the least number of its refusals.
     pub fn first(&self, most: usize) -> Vec<(u32, u32)> {
-        let mut all: Vec<_> = self.0.iter().map(|one| (one.path, one.count - one.inherited)).collect();
+        let mut all: Vec<_> =
+            self.0.iter().map(|one| (one.path, one.count - one.inherited)).collect();
         all.sort_by_key(|&(path, count)| (std::cmp::Reverse(count), path));
         all.truncate(most);
         all
@@ -94,7 +98,8 @@ impl Top {
 mod tests {
     use super::*;
 
-    /// A client asks for two thousand paths once each, and for two others more often. No count exceeds the real one.
+    /// A client asks for two thousand paths once each, and for two others more often. No count
+    /// exceeds the real one.
     #[test]
     fn no_path_is_listed_more_often_than_it_was_refused() {
         let mut top = Top::default();

@@ -88,13 +88,15 @@ impl Strip {
     pub fn add(&mut self, bin: u64, refused: bool) {
         let cell = match self.0.last() {
             Some(last) if last.bin == bin => self.0.len() - 1,
-            Some(last) if last.bin > bin => match self.0.binary_search_by_key(&bin, |cell| cell.bin) {
-                Ok(at) => at,
-                Err(at) => {
-                    self.0.insert(at, Cell { bin, ..Cell::default() });
-                    at
+            Some(last) if last.bin > bin => {
+                match self.0.binary_search_by_key(&bin, |cell| cell.bin) {
+                    Ok(at) => at,
+                    Err(at) => {
+                        self.0.insert(at, Cell { bin, ..Cell::default() });
+                        at
+                    }
                 }
-            },
+            }
             _ => {
                 self.0.push(Cell { bin, ..Cell::default() });
                 self.0.len() - 1
@@ -139,7 +141,9 @@ mod tests {
         let mut seed = 1u64;
         let times: Vec<u64> = (0..5_000u64)
             .map(|n| {
-                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                seed = seed
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1_442_695_040_888_963_407);
                 1_431_857_103_000_000_000 + n * n * 3_000_000 - (seed >> 34)
             })
             .collect();
@@ -157,7 +161,8 @@ mod tests {
             cell.0 += 1;
             cell.1 += u32::from(time % 3 == 0);
         }
-        let found: Vec<_> = strip.cells().iter().map(|cell| (cell.bin, (cell.requests, cell.refused))).collect();
+        let found: Vec<_> =
+            strip.cells().iter().map(|cell| (cell.bin, (cell.requests, cell.refused))).collect();
         assert_eq!(found, expected.into_iter().collect::<Vec<_>>());
     }
 }

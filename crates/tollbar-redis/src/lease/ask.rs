@@ -7,11 +7,13 @@ pub struct Ask {
     pub want: u64,
     /// The smallest grant that the node accepts.
     pub least: u64,
-    /// The latest TAT of this key that the node has seen. It restores the TAT in a store that has lost the key.
+    /// The latest TAT of this key that the node has seen. It restores the TAT in a store that has
+    /// lost the key.
     pub hint: u64,
     /// Permits that the node has admitted without a lease, to be charged now.
     pub debt: u64,
-    /// The node's estimate of the store's time when it sent the question (`horizon.rs`). 0: it has had no answer yet.
+    /// The node's estimate of the store's time when it sent the question (`horizon.rs`). 0: it has
+    /// had no answer yet.
     pub at: u64,
     /// How far the store's time may be beyond `at` when the question arrives, in microseconds.
     pub slack: u64,

@@ -9,11 +9,11 @@ use crate::redis::{Fault, Link, LinkError, Session, Url, Wants};
 use tollbar::internal::sync::{AtomicU32, Ordering};
 use tollbar::internal::{generation, namespace, random_u64};
 
-/// Asks the store for a [`Node`]. Each process of a machine may have a client for the same node; one of them asks at
-/// a time. When it ends, by `kill -9` too, another takes over within a second.
+/// Asks the store for a [`Node`]. Each process of a machine may have a client for the same node;
+/// one of them asks at a time. When it ends, by `kill -9` too, another takes over within a second.
 ///
-/// [`Client::tick`] drives it, from an event loop that watches [`Client::fd`] or from a thread of its own
-/// ([`Client::run`]). One thread at a time may use a client.
+/// [`Client::tick`] drives it, from an event loop that watches [`Client::fd`] or from a thread of
+/// its own ([`Client::run`]). One thread at a time may use a client.
 pub struct Client {
     driver: Driver,
     link: Link,
@@ -21,8 +21,8 @@ pub struct Client {
     keys: usize,
     /// This client's name as [`Header::owner`](super::layout::Header).
     me: u64,
-    /// `generation` of the process that made `me`. A forked child has another one, also where it has its parent's
-    /// process number in a PID namespace of its own.
+    /// `generation` of the process that made `me`. A forked child has another one, also where it
+    /// has its parent's process number in a PID namespace of its own.
     generation: u32,
     /// When to begin the next connection. Times are nanoseconds of the node's clock.
     connect_at: u64,
@@ -39,15 +39,16 @@ pub struct Client {
     random: u64,
 }
 
-/// The longest pause after a broken connection, in nanoseconds. The client chooses a random pause from half of it to
-/// all of it.
+/// The longest pause after a broken connection, in nanoseconds. The client chooses a random pause
+/// from half of it to all of it.
 const RECONNECT: u64 = 50_000_000;
-/// The client closes a connection that it could not make within this many nanoseconds, or on which a question has
-/// waited that long for its answer.
+/// The client closes a connection that it could not make within this many nanoseconds, or on which
+/// a question has waited that long for its answer.
 const PATIENCE: u64 = 1_000_000_000;
 /// A client that has taken no turn for this many nanoseconds loses its node to another client.
 const LEADER: u64 = 500_000_000;
-/// Milliseconds between ticks while the driver is busy, for [`ACTIVE`] after that, and while the circuit is not closed.
+/// Milliseconds between ticks while the driver is busy, for [`ACTIVE`] after that, and while the
+/// circuit is not closed.
 const BUSY: u32 = 1;
 /// Milliseconds between ticks of an idle client that leads.
 const IDLE: u32 = (PAUSE / 1_000_000) as u32;
@@ -59,8 +60,8 @@ const ACTIVE: u64 = 100_000_000;
 const BUFFER: usize = 64 << 10;
 
 impl Client {
-    /// Makes a client for the store at `url`. It allocates all its memory now, and connects at its first tick.
-    /// Errors: [`NodeError::NoMemory`], or the system has no random numbers.
+    /// Makes a client for the store at `url`. It allocates all its memory now, and connects at its
+    /// first tick. Errors: [`NodeError::NoMemory`], or the system has no random numbers.
     pub fn new(node: &Node, url: &Url) -> Result<Client, NodeError> {
         let (keys, random) = (node.capacity(), random_u64()?);
         Ok(Client {
@@ -80,12 +81,13 @@ impl Client {
         })
     }
 
-    /// Takes one turn and returns the milliseconds until the next: 1, 4 or 100. Call it sooner if [`Client::fd`] is
-    /// ready for what [`Client::wants`] says. A tick never waits, neither for the network nor for a name server.
+    /// Takes one turn and returns the milliseconds until the next: 1, 4 or 100. Call it sooner if
+    /// [`Client::fd`] is ready for what [`Client::wants`] says. A tick never waits, neither for the
+    /// network nor for a name server.
     ///
-    /// A tick reads the callers' messages, reads and writes the socket, and begins a connection at most every 25 ms.
-    /// To connect to a host by name it reads /etc/hosts and /etc/resolv.conf, at most 64 KiB of each, and sends a
-    /// question to a name server.
+    /// A tick reads the callers' messages, reads and writes the socket, and begins a connection at
+    /// most every 25 ms. To connect to a host by name it reads /etc/hosts and /etc/resolv.conf, at
+    /// most 64 KiB of each, and sends a question to a name server.
     pub fn tick(&mut self, node: &Node) -> u32 {
         self.turn(node, true)
     }
@@ -112,7 +114,9 @@ impl Client {
         if self.driver.is_busy() {
             self.active_at = now;
         }
-        match now.saturating_sub(self.active_at) < ACTIVE || self.driver.circuit() != Circuit::Closed {
+        match now.saturating_sub(self.active_at) < ACTIVE
+            || self.driver.circuit() != Circuit::Closed
+        {
             true => BUSY,
             false => IDLE,
         }
@@ -128,7 +132,8 @@ impl Client {
         self.link.wants(!self.session.output().is_empty())
     }
 
-    /// Ticks until `stop` is not 0, and sleeps in between. It blocks, so give it a thread of its own.
+    /// Ticks until `stop` is not 0, and sleeps in between. It blocks, so give it a thread of its
+    /// own.
     pub fn run(&mut self, node: &Node, stop: &AtomicU32) {
         while stop.load(Ordering::Acquire) == 0 {
             let millis = self.tick(node);
@@ -144,9 +149,10 @@ impl Client {
         }
     }
 
-    /// Sends the store the debts that it has not confirmed, and lets another client take over. The call waits at most
-    /// `millis` milliseconds; with 0 it begins no connection. Returns whether the store has confirmed all debts. The
-    /// node can spend its leases until they end, and nobody gives back the permits that are left then.
+    /// Sends the store the debts that it has not confirmed, and lets another client take over. The
+    /// call waits at most `millis` milliseconds; with 0 it begins no connection. Returns whether
+    /// the store has confirmed all debts. The node can spend its leases until they end, and nobody
+    /// gives back the permits that are left then.
     pub fn close(&mut self, node: &Node, millis: u32) -> bool {
         let end = node.now().saturating_add(u64::from(millis) * 1_000_000);
         if self.pid_changed() {
@@ -170,7 +176,8 @@ impl Client {
         } else {
             self.let_go(node, node.now());
         }
-        let _ = node.header().owner.compare_exchange(self.me, 0, Ordering::AcqRel, Ordering::Relaxed);
+        let _ =
+            node.header().owner.compare_exchange(self.me, 0, Ordering::AcqRel, Ordering::Relaxed);
         confirmed
     }
 
@@ -194,8 +201,8 @@ impl Client {
         self.broken
     }
 
-    /// A text for the operator about a store that answers: its clock stands still, it grants nothing, or machines
-    /// disagree about the limit.
+    /// A text for the operator about a store that answers: its clock stands still, it grants
+    /// nothing, or machines disagree about the limit.
     pub fn notice(&self) -> Option<&'static str> {
         self.driver.notice()
     }
@@ -206,7 +213,11 @@ impl Client {
             let connected = self.link.advance();
             self.broken = connected.err();
             if !connected.ok()? {
-                return if now.saturating_sub(self.connecting_since) > PATIENCE { None } else { Some(()) };
+                return if now.saturating_sub(self.connecting_since) > PATIENCE {
+                    None
+                } else {
+                    Some(())
+                };
             }
             self.session.begin();
             self.greeted = true;
@@ -275,13 +286,14 @@ impl Client {
     fn hang_up(&mut self, node: &Node, now: u64) {
         self.link.close();
         self.driver.dropped(node, now);
-        // The pause is random, so that machines which lost the store together do not return together.
+        // The pause is random, so that machines which lost the store together do not return
+        // together.
         let jitter = (RECONNECT / 64).saturating_mul(self.random() >> 58);
         self.connect_at = now.saturating_add(RECONNECT / 2).saturating_add(jitter / 2);
     }
 
-    /// Gives up the connection, because another client asks now. An event loop would wake for ever on a connection
-    /// that nobody reads. The circuit stays as it is: the other client sets it.
+    /// Gives up the connection, because another client asks now. An event loop would wake for ever
+    /// on a connection that nobody reads. The circuit stays as it is: the other client sets it.
     fn let_go(&mut self, node: &Node, now: u64) {
         if self.link.fd() >= 0 {
             self.link.close();
@@ -290,10 +302,12 @@ impl Client {
         }
     }
 
-    /// Whether this client asks the store for the node. The call makes it the one that asks if there is none.
+    /// Whether this client asks the store for the node. The call makes it the one that asks if
+    /// there is none.
     fn leads(&mut self, node: &Node, now: u64) -> bool {
         let header = node.header();
-        // Acquire, and Release in the exchange below: the next owner sees the ring's tail that the last owner wrote.
+        // Acquire, and Release in the exchange below: the next owner sees the ring's tail that the
+        // last owner wrote.
         let owner = header.owner.load(Ordering::Acquire);
         if owner == self.me {
             return true;
@@ -303,14 +317,19 @@ impl Client {
         if owner != 0 && is_alive(owner) && !quiet {
             return false;
         }
-        if header.owner.compare_exchange(owner, self.me, Ordering::AcqRel, Ordering::Relaxed).is_err() {
+        if header
+            .owner
+            .compare_exchange(owner, self.me, Ordering::AcqRel, Ordering::Relaxed)
+            .is_err()
+        {
             return false;
         }
         header.beat.store(now, Ordering::Relaxed);
         true
     }
 
-    /// After a fork the child starts with an empty client: the connection and the debts belong to its parent.
+    /// After a fork the child starts with an empty client: the connection and the debts belong to
+    /// its parent.
     fn after_fork(&mut self, node: &Node) {
         if !self.pid_changed() {
             return;
@@ -329,7 +348,8 @@ impl Client {
     }
 
     fn random(&mut self) -> u64 {
-        self.random = self.random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+        self.random =
+            self.random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
         self.random ^ self.random >> 29
     }
 }
@@ -360,8 +380,8 @@ fn pid() -> u64 {
     u64::from(unsafe { libc::getpid() } as u32) & ((1 << (64 - PID_AT)) - 1)
 }
 
-/// Whether the owner's process may still run. A process of another PID namespace, or of an unknown one, may: it loses
-/// the node by its silence (LEADER).
+/// Whether the owner's process may still run. A process of another PID namespace, or of an unknown
+/// one, may: it loses the node by its silence (LEADER).
 fn is_alive(owner: u64) -> bool {
     let theirs = owner & NAMESPACE_MOST << NAMESPACE_AT;
     // Other systems have one PID namespace, without a number.
@@ -370,8 +390,8 @@ fn is_alive(owner: u64) -> bool {
     }
     // SAFETY: numbers only; signal 0 checks whether the process exists and is never delivered.
     let gone = unsafe { libc::kill((owner >> PID_AT) as libc::pid_t, 0) } != 0;
-    // Only ESRCH proves that there is no such process. EPERM means a process of another user. If that one is dead, it
-    // loses the node by its silence (LEADER).
+    // Only ESRCH proves that there is no such process. EPERM means a process of another user. If
+    // that one is dead, it loses the node by its silence (LEADER).
     !(gone && tollbar::internal::errno() == libc::ESRCH)
 }
 
@@ -380,13 +400,17 @@ fn sleep(nanos: u64) {
         tv_sec: (nanos / 1_000_000_000) as libc::time_t,
         tv_nsec: (nanos % 1_000_000_000) as libc::c_long,
     };
-    // SAFETY: `time` is readable for the call, and a null second argument is allowed: the remaining time is not wanted.
+    // SAFETY: `time` is readable for the call, and a null second argument is allowed: the remaining
+    // time is not wanted.
     unsafe { libc::nanosleep(&time, core::ptr::null_mut()) };
 }
 
 impl core::fmt::Debug for Client {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Client").field("circuit", &self.driver.circuit()).field("fd", &self.link.fd()).finish()
+        f.debug_struct("Client")
+            .field("circuit", &self.driver.circuit())
+            .field("fd", &self.link.fd())
+            .finish()
     }
 }
 
@@ -396,8 +420,8 @@ mod tests {
     use crate::lease::Options;
     use std::net::UdpSocket;
 
-    /// A killed client's node is free at once. A client of another PID namespace, whose number may be no process's
-    /// here, loses it by its silence.
+    /// A killed client's node is free at once. A client of another PID namespace, whose number may
+    /// be no process's here, loses it by its silence.
     #[cfg(target_os = "linux")]
     #[test]
     fn an_owner_of_another_namespace_is_not_known_to_be_dead() {
@@ -413,10 +437,15 @@ mod tests {
     /// The name server never answers. A tick or a close that waited for it would take an hour.
     #[test]
     fn nothing_waits_for_a_name_server() {
-        let node =
-            Node::private("names", &"1000/s burst 500".parse().expect("a policy"), &Options::new(1)).expect("a node");
+        let node = Node::private(
+            "names",
+            &"1000/s burst 500".parse().expect("a policy"),
+            &Options::new(1),
+        )
+        .expect("a node");
         let server = UdpSocket::bind("127.0.0.1:0").expect("a name server");
-        let mut client = Client::new(&node, &Url::parse("redis://store.example").expect("a URL")).expect("a client");
+        let mut client = Client::new(&node, &Url::parse("redis://store.example").expect("a URL"))
+            .expect("a client");
         client.link.ask_only(server.local_addr().expect("its address").port());
         for _ in 0..1000 {
             assert_eq!(client.tick(&node), BUSY);
@@ -425,7 +454,8 @@ mod tests {
         assert!(server.recv(&mut question).expect("a question") > 12);
         assert!(node.check(b"k", 1).is_allowed(), "the reserve admits while there is no store");
         assert!(!client.close(&node, 0), "the store has not confirmed the debt");
-        let mut other = Client::new(&node, &Url::parse("redis://store.example").expect("a URL")).expect("a client");
+        let mut other = Client::new(&node, &Url::parse("redis://store.example").expect("a URL"))
+            .expect("a client");
         assert!(other.close(&node, 0), "this client has read no debt");
     }
 }

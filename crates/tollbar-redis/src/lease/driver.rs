@@ -1,9 +1,9 @@
-//! The driver decides what to ask the store. It does no input or output: its caller sends its questions and passes on
-//! the answers.
+//! The driver decides what to ask the store. It does no input or output: its caller sends its
+//! questions and passes on the answers.
 //!
-//! At most one question about each key is in flight. While the store does not answer, at most one question in all is
-//! in flight. It is a question for the script and not a ping, so the circuit closes only when the store's script
-//! works.
+//! At most one question about each key is in flight. While the store does not answer, at most one
+//! question in all is in flight. It is a question for the script and not a ping, so the circuit
+//! closes only when the store's script works.
 
 use super::ask::Ask;
 use super::bucket::Grant;
@@ -14,20 +14,23 @@ use super::stats::{Circuit, Count};
 use super::watchdog::{Trouble, Watchdog};
 use tollbar::internal::sync::Ordering;
 
-/// The state of the client that asks the store for a [`Node`]. Times are nanoseconds of the node's clock.
+/// The state of the client that asks the store for a [`Node`]. Times are nanoseconds of the node's
+/// clock.
 #[derive(Debug)]
 pub struct Driver {
     keys: Keys,
     queue: Fifo,
-    /// Questions in flight, in the order in which the store answers them, with the times they were sent.
+    /// Questions in flight, in the order in which the store answers them, with the times they were
+    /// sent.
     flight: Fifo,
-    /// The sum of all keys' debts, in flight or not. Each turn reads it, and adding up thousands of keys would take
-    /// too long.
+    /// The sum of all keys' debts, in flight or not. Each turn reads it, and adding up thousands of
+    /// keys would take too long.
     owed: u64,
-    /// A message whose key has no entry yet, because all entries of its set are busy. The driver reads no further
-    /// message before it has one.
+    /// A message whose key has no entry yet, because all entries of its set are busy. The driver
+    /// reads no further message before it has one.
     stalled: Option<KeyMessage>,
-    /// The number of the ring's message that is claimed and not published, and when the driver first saw it so.
+    /// The number of the ring's message that is claimed and not published, and when the driver
+    /// first saw it so.
     claimed: Option<(u64, u64)>,
     circuit: Circuit,
     watchdog: Watchdog,
@@ -55,22 +58,23 @@ pub struct Question<'a> {
 const FLIGHT_MOST: usize = 256;
 /// The number of a question without a key.
 const PROBE: u32 = u32::MAX;
-/// An idle driver that has had no answer for this many nanoseconds sends a question without a key. If the store has
-/// lost its data, a node that knew the old data must ask within `record::GRACE`.
+/// An idle driver that has had no answer for this many nanoseconds sends a question without a key.
+/// If the store has lost its data, a node that knew the old data must ask within `record::GRACE`.
 const HEARTBEAT: u64 = 400_000_000;
 /// Nanoseconds between two questions to a store that does not answer.
 const PROBES: u64 = 50_000_000;
 /// A key with this many permits of debt within a lease's life becomes hot.
 const FREQUENT: u64 = 8;
-/// The driver skips a message that a writer has claimed and not published for this many nanoseconds: the writer
-/// counts as dead.
+/// The driver skips a message that a writer has claimed and not published for this many
+/// nanoseconds: the writer counts as dead.
 const DEAD: u64 = 1_000_000_000;
-/// The shortest wait before the next question about a key for which the store had nothing, in nanoseconds.
+/// The shortest wait before the next question about a key for which the store had nothing, in
+/// nanoseconds.
 const RETRY_LEAST: u64 = 200_000;
 
 impl Driver {
-    /// A driver with room for at least `keys` keys, at most 32,768; `seed` spreads its retries. `None` if there is no
-    /// memory.
+    /// A driver with room for at least `keys` keys, at most 32,768; `seed` spreads its retries.
+    /// `None` if there is no memory.
     pub fn new(keys: usize, seed: u64) -> Option<Driver> {
         let keys = Keys::new(keys.min(1 << 15))?;
         let queue = Fifo::new(keys.len())?;
@@ -91,8 +95,8 @@ impl Driver {
         })
     }
 
-    /// Reads the callers' messages and publishes the driver's beat, circuit and debts. Opens the circuit if the
-    /// oldest question has been in flight for longer than the patience.
+    /// Reads the callers' messages and publishes the driver's beat, circuit and debts. Opens the
+    /// circuit if the oldest question has been in flight for longer than the patience.
     pub fn collect(&mut self, node: &Node, now: u64) {
         let header = node.header();
         // Relaxed, here and below: no word of the header publishes another.
@@ -100,8 +104,8 @@ impl Driver {
         if let Some(message) = self.stalled.take() {
             self.note(node, message, now);
         }
-        // At most one ring of messages a turn, so that writers who never stop cannot keep the driver from its
-        // questions.
+        // At most one ring of messages a turn, so that writers who never stop cannot keep the
+        // driver from its questions.
         for _ in 0..node.ring().len() {
             if self.stalled.is_some() {
                 break;
@@ -114,7 +118,9 @@ impl Driver {
                     break;
                 }
                 Found::Claimed(number) => match self.claimed {
-                    Some((same, since)) if same == number && now.saturating_sub(since) > DEAD => node.skip(number),
+                    Some((same, since)) if same == number && now.saturating_sub(since) > DEAD => {
+                        node.skip(number)
+                    }
                     Some((same, _)) if same == number => break,
                     _ => {
                         self.claimed = Some((number, now));
@@ -123,7 +129,8 @@ impl Driver {
                 },
             }
         }
-        if self.flight.front().is_some_and(|(_, at)| now.saturating_sub(at) > node.terms.patience()) {
+        if self.flight.front().is_some_and(|(_, at)| now.saturating_sub(at) > node.terms.patience())
+        {
             self.open(node, now);
         }
         if header.circuit.load(Ordering::Relaxed) != self.circuit as u64 {
@@ -132,25 +139,29 @@ impl Driver {
         header.owed.store(self.owed(), Ordering::Relaxed);
     }
 
-    /// The next question, if it is time for one. The caller sends it and calls [`Driver::sent`]; until then the same
-    /// question comes again.
+    /// The next question, if it is time for one. The caller sends it and calls [`Driver::sent`];
+    /// until then the same question comes again.
     pub fn next(&mut self, node: &Node, now: u64) -> Option<Question<'_>> {
         if self.flight.is_full() {
             return None;
         }
-        // A store with the watchdog's trouble answers, so the driver still sends it all queued questions at once:
-        // they carry debts.
-        let probes = self.circuit != Circuit::Closed && (self.watchdog.trouble().is_none() || self.queue.len() == 0);
+        // A store with the watchdog's trouble answers, so the driver still sends it all queued
+        // questions at once: they carry debts.
+        let probes = self.circuit != Circuit::Closed
+            && (self.watchdog.trouble().is_none() || self.queue.len() == 0);
         if probes && (self.flight.len() != 0 || now < self.probe_at) {
             return None;
         }
         let slack = node.terms.slack();
         let Some((number, _)) = self.queue.front() else {
             // No key to ask about: a probe or a heartbeat.
-            return match self.circuit != Circuit::Closed || now.saturating_sub(self.answered_at) > HEARTBEAT {
-                true if self.flight.len() == 0 => {
-                    Some(Question { key: b"", ask: Ask { at: node.store_time(now), slack, ..Ask::default() } })
-                }
+            return match self.circuit != Circuit::Closed
+                || now.saturating_sub(self.answered_at) > HEARTBEAT
+            {
+                true if self.flight.len() == 0 => Some(Question {
+                    key: b"",
+                    ask: Ask { at: node.store_time(now), slack, ..Ask::default() },
+                }),
                 _ => None,
             };
         };
@@ -159,11 +170,14 @@ impl Driver {
             entry.adapt(now, node.terms.life, node.terms.most);
         }
         let entry = self.keys.get(number as usize)?;
-        Some(Question { key: entry.key(), ask: Ask { at: node.store_time(now), slack, ..entry.ask(node) } })
+        Some(Question {
+            key: entry.key(),
+            ask: Ask { at: node.store_time(now), slack, ..entry.ask(node) },
+        })
     }
 
-    /// Records that the caller has sent the question of [`Driver::next`]. `now` must be a time before the store could
-    /// read it, because a lease's life begins then.
+    /// Records that the caller has sent the question of [`Driver::next`]. `now` must be a time
+    /// before the store could read it, because a lease's life begins then.
     pub fn sent(&mut self, node: &Node, now: u64) {
         node.count(Count::Asked, 1);
         let number = match self.queue.pop() {
@@ -205,14 +219,15 @@ impl Driver {
         if grant.permits != 0 {
             entry.want = 0;
             entry.granted_at = now;
-            // The life begins before the question was sent. So neither the store's clock nor the network's delay
-            // prolongs it.
+            // The life begins before the question was sent. So neither the store's clock nor the
+            // network's delay prolongs it.
             let until = sent_at.saturating_add(node.terms.life);
             node.install(entry.hash, grant.permits, until, now, core::mem::take(&mut entry.hot));
             node.count(Count::Granted, grant.permits);
         } else if entry.asked != 0 {
             let wait = grant.retry.saturating_mul(1000).max(RETRY_LEAST);
-            // A random part of up to a quarter spreads the machines that ask about one exhausted key.
+            // A random part of up to a quarter spreads the machines that ask about one exhausted
+            // key.
             let wait = wait.saturating_add((wait / 256).saturating_mul(jitter >> 58));
             entry.want = 0;
             node.mark_exhausted(entry.hash, now.saturating_add(wait));
@@ -221,8 +236,8 @@ impl Driver {
         self.requeue(number, now);
     }
 
-    /// Records that the store refused the oldest question in flight without executing it. With `gone` it would refuse
-    /// others, too, so the circuit opens.
+    /// Records that the store refused the oldest question in flight without executing it. With
+    /// `gone` it would refuse others, too, so the circuit opens.
     pub fn refused(&mut self, node: &Node, gone: bool, now: u64) {
         let Some((number, _)) = self.flight.pop() else { return };
         self.give_back(node, number, now);
@@ -231,16 +246,17 @@ impl Driver {
         }
     }
 
-    /// Records that the connection is gone. The store may have executed any question in flight. The driver sends the
-    /// debts of those questions again, so no debt is lost, and the store may charge a debt twice.
+    /// Records that the connection is gone. The store may have executed any question in flight. The
+    /// driver sends the debts of those questions again, so no debt is lost, and the store may
+    /// charge a debt twice.
     pub fn dropped(&mut self, node: &Node, now: u64) {
         self.forget_questions(node, now);
         self.watchdog = Watchdog::default();
         self.open(node, now);
     }
 
-    /// Records that another client asks in place of this one. This driver keeps its debts and sends them when it asks
-    /// again.
+    /// Records that another client asks in place of this one. This driver keeps its debts and sends
+    /// them when it asks again.
     pub fn displaced(&mut self, node: &Node, now: u64) {
         self.forget_questions(node, now);
         self.watchdog = Watchdog::default();
@@ -257,7 +273,8 @@ impl Driver {
         self.circuit
     }
 
-    /// A text for the operator about a store that answers: it answers wrongly, or machines disagree about the limit.
+    /// A text for the operator about a store that answers: it answers wrongly, or machines disagree
+    /// about the limit.
     pub fn notice(&self) -> Option<&'static str> {
         Some(match self.watchdog.trouble() {
             Some(Trouble::Standing) => "the server answers, but its clock stands still",
@@ -298,12 +315,13 @@ impl Driver {
             entry.owed_since = now;
         }
         // Time before the circuit closed does not count: debts of an outage are outside the bound.
-        let overdue = message.debt != 0 && now.saturating_sub(entry.owed_since.max(closed_at)) > node.terms.patience();
+        let overdue = message.debt != 0
+            && now.saturating_sub(entry.owed_since.max(closed_at)) > node.terms.patience();
         entry.debt = entry.debt.saturating_add(message.debt);
         entry.want = entry.want.max(message.want);
-        // A message with a want and a debt asks for a lease for the next request, which may never come, so it does
-        // not make the key hot. A message with only a want comes from a denied request or from a lease with few
-        // permits left.
+        // A message with a want and a debt asks for a lease for the next request, which may never
+        // come, so it does not make the key hot. A message with only a want comes from a denied
+        // request or from a lease with few permits left.
         entry.hot |= message.want != 0 && message.debt == 0;
         if entry.frequents(message.debt, now, node.terms.life) {
             entry.hot = true;
@@ -317,8 +335,8 @@ impl Driver {
             entry.state = Phase::Queued;
             self.queue.push(number as u32, now);
         }
-        // The key still overdraws, and the store has not confirmed an earlier debt of it for longer than the
-        // patience: the store is too slow.
+        // The key still overdraws, and the store has not confirmed an earlier debt of it for longer
+        // than the patience: the store is too slow.
         if closed && overdue {
             self.open(node, now);
         }
@@ -393,8 +411,8 @@ impl Entry {
         Ask { want, least, hint: self.hint, debt: self.debt, ..Ask::default() }
     }
 
-    /// Counts a debt. Returns whether the key now has [`FREQUENT`] permits of debt within a lease's life. For such a
-    /// key one lease replaces many questions.
+    /// Counts a debt. Returns whether the key now has [`FREQUENT`] permits of debt within a lease's
+    /// life. For such a key one lease replaces many questions.
     fn frequents(&mut self, debt: u64, now: u64, life: u64) -> bool {
         if now.saturating_sub(self.counted_since) > life {
             (self.counted, self.counted_since) = (0, now);
@@ -407,8 +425,9 @@ impl Entry {
         self.chunk.max(self.want)
     }
 
-    /// Adapts the chunk to the permits that the key spends in half a lease's life. The chunk doubles if the last
-    /// lease lasted less than half a life, and halves if it lasted longer than a life.
+    /// Adapts the chunk to the permits that the key spends in half a lease's life. The chunk
+    /// doubles if the last lease lasted less than half a life, and halves if it lasted longer than
+    /// a life.
     fn adapt(&mut self, now: u64, life: u64, most: u64) {
         let lasted = now.saturating_sub(self.granted_at);
         if lasted < life / 2 {

@@ -1,20 +1,22 @@
 //! Estimates the store's time from the node's steady clock.
 //!
-//! An answer has the store's time at which the store executed the question. The node sent the question before that.
-//! So the store's time is ahead of the node's by at most (the answer's time − the time of sending). The node keeps
-//! the smallest such difference, and sends an upper bound of the store's time with each question
-//! ([`Ask::at`](super::ask::Ask::at)). The store does not follow its server's clock further than this bound and a
-//! slack.
+//! An answer has the store's time at which the store executed the question. The node sent the
+//! question before that. So the store's time is ahead of the node's by at most (the answer's time −
+//! the time of sending). The node keeps the smallest such difference, and sends an upper bound of
+//! the store's time with each question ([`Ask::at`](super::ask::Ask::at)). The store does not
+//! follow its server's clock further than this bound and a slack.
 //!
 //! Two exceptions raise the difference:
 //! - It grows by 1/1024 of the time that passes, because no two clocks run at one speed.
-//! - Another node's questions may have allowed the store's time to go further ahead than this node's questions allow.
-//!   An answer then proves it, and the difference rises at once to the proven one.
+//! - Another node's questions may have allowed the store's time to go further ahead than this
+//!   node's questions allow. An answer then proves it, and the difference rises at once to the
+//!   proven one.
 
 use tollbar::internal::sync::{AtomicU64, Ordering};
 
-/// How far the store's time is ahead of the node's. The two words are in shared memory and need not belong together:
-/// a reader that sees one old and one new word is off by 1/1024 of the time between two answers.
+/// How far the store's time is ahead of the node's. The two words are in shared memory and need not
+/// belong together: a reader that sees one old and one new word is off by 1/1024 of the time
+/// between two answers.
 #[repr(C)]
 #[derive(Debug)]
 pub(super) struct Horizon {
@@ -24,7 +26,8 @@ pub(super) struct Horizon {
     answered: AtomicU64,
 }
 
-/// The store's times are below this many microseconds. Lua counts exactly below 2^53, so a sum of two of them is exact.
+/// The store's times are below this many microseconds. Lua counts exactly below 2^53, so a sum of
+/// two of them is exact.
 const TIME_MOST: u64 = 1 << 52;
 /// The store's clock may run faster than the node's by one part in this many.
 const DRIFT: u64 = 1024;
@@ -37,9 +40,9 @@ impl Horizon {
         u64::try_from(time).ok().filter(|time| *time < TIME_MOST).unwrap_or(0)
     }
 
-    /// Learns from an answer. The node sent the question at `sent` and got the answer at `received`, both in
-    /// nanoseconds. In between the store's time was `store`, in microseconds. Questions allow the store `slack`
-    /// microseconds more than the estimate.
+    /// Learns from an answer. The node sent the question at `sent` and got the answer at
+    /// `received`, both in nanoseconds. In between the store's time was `store`, in microseconds.
+    /// Questions allow the store `slack` microseconds more than the estimate.
     pub(super) fn on_answer(&self, store: u64, sent: u64, received: u64, slack: u64) {
         let store = i64::try_from(store).unwrap_or(i64::MAX);
         let most = store.saturating_sub(micros(sent));
@@ -103,7 +106,8 @@ mod tests {
     fn others_may_have_allowed_more() {
         let horizon = horizon();
         horizon.on_answer(50_000_000, SECOND, SECOND, 10_000);
-        // The store's time is an hour ahead. The answer proves all of it but the way back (1 ms) and the slack (10 ms).
+        // The store's time is an hour ahead. The answer proves all of it but the way back (1 ms)
+        // and the slack (10 ms).
         horizon.on_answer(3_650_100_000, SECOND + 100_000_000, SECOND + 101_000_000, 10_000);
         assert_eq!(horizon.estimate(SECOND + 100_000_000), 3_650_089_000);
         // The store's time is back. The smaller difference counts at once.

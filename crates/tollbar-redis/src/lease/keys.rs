@@ -1,5 +1,5 @@
-//! The driver's record of each key, in memory of a fixed size: sets of eight entries. If all entries of its set are
-//! busy, a new key waits.
+//! The driver's record of each key, in memory of a fixed size: sets of eight entries. If all
+//! entries of its set are busy, a new key waits.
 
 use super::ring::{KeyMessage, KEY_MOST};
 use alloc::boxed::Box;
@@ -17,12 +17,13 @@ pub(super) struct Entry {
     pub(super) owed_since: u64,
     /// The largest cost that waits for a lease; 0: no lease is wanted.
     pub(super) want: u64,
-    /// The `want` of the question in flight. If it is 0, the question asked for no lease, and its answer says nothing
-    /// about `want`.
+    /// The `want` of the question in flight. If it is 0, the question asked for no lease, and its
+    /// answer says nothing about `want`.
     pub(super) asked: u64,
     /// Whether the next lease makes the key hot (`Node::install`).
     pub(super) hot: bool,
-    /// The permits to ask for: about as many as the key spends in half a lease's life (`Entry::adapt`).
+    /// The permits to ask for: about as many as the key spends in half a lease's life
+    /// (`Entry::adapt`).
     pub(super) chunk: u64,
     /// The TAT of the store's last answer, in microseconds of the store's time.
     pub(super) hint: u64,
@@ -32,7 +33,8 @@ pub(super) struct Entry {
     pub(super) counted: u64,
     /// When the current count of debts began.
     pub(super) counted_since: u64,
-    /// When the driver last read a message about the key. A new key replaces the entry whose time is earliest.
+    /// When the driver last read a message about the key. A new key replaces the entry whose time
+    /// is earliest.
     touched: u64,
     length: u32,
     bytes: [u8; KEY_MOST],
@@ -111,12 +113,13 @@ impl Keys {
         self.0.get_mut(n)
     }
 
-    /// The index of the message's key. A new key replaces the entry of its set that is done and was touched longest
-    /// ago. `None`: no entry of the set is done.
+    /// The index of the message's key. A new key replaces the entry of its set that is done and was
+    /// touched longest ago. `None`: no entry of the set is done.
     pub(super) fn place(&mut self, message: &KeyMessage, now: u64) -> Option<usize> {
         let first = (message.hash as usize & self.0.len().wrapping_sub(1)) & !(WAYS - 1);
         let set = self.0.get(first..first.checked_add(WAYS)?)?;
-        let known = set.iter().position(|entry| entry.state != Phase::Vacant && entry.hash == message.hash);
+        let known =
+            set.iter().position(|entry| entry.state != Phase::Vacant && entry.hash == message.hash);
         let way = match known {
             Some(way) => way,
             None => {
@@ -141,7 +144,9 @@ impl Keys {
     /// Permits of debt that the store has not confirmed.
     #[cfg(test)]
     pub(super) fn owed(&self) -> u64 {
-        self.0.iter().fold(0, |sum: u64, entry| sum.saturating_add(entry.debt).saturating_add(entry.sent_debt))
+        self.0.iter().fold(0, |sum: u64, entry| {
+            sum.saturating_add(entry.debt).saturating_add(entry.sent_debt)
+        })
     }
 }
 

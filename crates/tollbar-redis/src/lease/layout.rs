@@ -17,8 +17,8 @@ const SHARDS: usize = 16;
 /// The longest name of a limit.
 const NAME_MOST: usize = 64;
 
-/// The node's header. `magic`, `version` and `fixed` never change after the node is made. All other words are atomic.
-/// Times are nanoseconds of the node's clock.
+/// The node's header. `magic`, `version` and `fixed` never change after the node is made. All other
+/// words are atomic. Times are nanoseconds of the node's clock.
 #[repr(C)]
 #[derive(Debug)]
 pub(super) struct Header {
@@ -76,13 +76,20 @@ impl Layout {
         let lines = capacity.max(64).checked_next_power_of_two().ok_or(TermsError::Capacity)?;
         let places = (lines / 4).clamp(64, 8192);
         let layout = Layout { bytes: 0, line_count: lines as usize, place_count: places as usize };
-        let bytes = (layout.table_at() as u64).checked_add(table_bytes).ok_or(TermsError::Capacity)?;
+        let bytes =
+            (layout.table_at() as u64).checked_add(table_bytes).ok_or(TermsError::Capacity)?;
         Ok(Layout { bytes, ..layout })
     }
 
     /// The layout of an existing node; `None` if its sizes contradict each other.
     pub(super) fn of(fixed: &Fixed) -> Option<Layout> {
-        let within = |n: u64, most: u64| if n.is_power_of_two() && n <= most { usize::try_from(n).ok() } else { None };
+        let within = |n: u64, most: u64| {
+            if n.is_power_of_two() && n <= most {
+                usize::try_from(n).ok()
+            } else {
+                None
+            }
+        };
         let layout = Layout {
             bytes: fixed.bytes,
             line_count: within(fixed.lines, 1 << 24)?,
@@ -96,8 +103,8 @@ impl Layout {
     }
 
     pub(super) fn ring(&self, base: NonNull<u8>) -> (NonNull<Ends>, NonNull<Place>) {
-        // SAFETY: `base` is a node's memory of `self.bytes` bytes, and `new` and `of` make that more than `table_at`,
-        // the largest offset.
+        // SAFETY: `base` is a node's memory of `self.bytes` bytes, and `new` and `of` make that
+        // more than `table_at`, the largest offset.
         unsafe { (base.byte_add(Layout::RING_AT).cast(), base.byte_add(Layout::PLACES_AT).cast()) }
     }
 
@@ -126,14 +133,16 @@ impl Layout {
 }
 
 impl Fixed {
-    /// `None` if the name is empty, longer than 64 bytes, or has a brace or a byte that is not visible ASCII.
+    /// `None` if the name is empty, longer than 64 bytes, or has a brace or a byte that is not
+    /// visible ASCII.
     pub(super) fn new(name: &str, terms: &Terms, layout: &Layout, seed: u64) -> Option<Fixed> {
         let mut bytes = [0; NAME_MOST];
         if name.is_empty() || name.len() > NAME_MOST {
             return None;
         }
         for (to, byte) in bytes.iter_mut().zip(name.bytes()) {
-            // A cluster places a key by the part in braces, and the store's keys have the name in braces.
+            // A cluster places a key by the part in braces, and the store's keys have the name in
+            // braces.
             if !byte.is_ascii_graphic() || matches!(byte, b'{' | b'}') {
                 return None;
             }
@@ -161,7 +170,10 @@ impl Header {
 
     /// The fixed part, if this is the header of a node of this version.
     pub(super) fn inspect(&self) -> Option<Fixed> {
-        match self.magic == MAGIC && self.version == VERSION && self.fixed.name_length <= NAME_MOST as u64 {
+        match self.magic == MAGIC
+            && self.version == VERSION
+            && self.fixed.name_length <= NAME_MOST as u64
+        {
             true => Some(self.fixed),
             false => None,
         }

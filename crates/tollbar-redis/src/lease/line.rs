@@ -11,12 +11,12 @@
 //! └──────┴───────────┴──────┴───────────┴──────┴────────────┴──────┴────────────┘
 //! ```
 //!
-//! There is room for two leases, because a new lease comes before the old one is spent, and nothing prolongs a lease.
-//! Each slot holds its key's hash and changes by one swap of both words. So a slow thread never spends the permits of
-//! another key.
+//! There is room for two leases, because a new lease comes before the old one is spent, and nothing
+//! prolongs a lease. Each slot holds its key's hash and changes by one swap of both words. So a
+//! slow thread never spends the permits of another key.
 //!
-//! The bound does not depend on lines. The store charges every permit before it grants it. So a lost lease, or a key
-//! with two lines, costs the node permits and never adds any.
+//! The bound does not depend on lines. The store charges every permit before it grants it. So a
+//! lost lease, or a key with two lines, costs the node permits and never adds any.
 
 use super::word;
 use tollbar::internal::{Pair, Slot};
@@ -29,12 +29,12 @@ pub(super) struct Line(pub(super) [Slot; 4]);
 const LEASES: [usize; 2] = [0, 1];
 const CONTROL: usize = 2;
 
-/// The lowest bit of the control word: the store's last answer was "nothing left" until the word's time. Times lose
-/// that bit.
+/// The lowest bit of the control word: the store's last answer was "nothing left" until the word's
+/// time. Times lose that bit.
 const EXHAUSTED: u64 = 1;
 
-/// The most tries of one swap. After that many a request is decided without the lease, and a lease that was being
-/// installed is lost.
+/// The most tries of one swap. After that many a request is decided without the lease, and a lease
+/// that was being installed is lost.
 const TRIES: u32 = if cfg!(loom) { 16 } else { 1 << 10 };
 
 /// The outcome of a request that a lease covered.
@@ -42,12 +42,14 @@ const TRIES: u32 = if cfg!(loom) { 16 } else { 1 << 10 };
 pub(super) struct Taken {
     /// Permits left in the key's leases.
     pub(super) left: u64,
-    /// Whether at most a quarter of the last grant is left. The caller should then ask for the next lease.
+    /// Whether at most a quarter of the last grant is left. The caller should then ask for the next
+    /// lease.
     pub(super) low: bool,
 }
 
 impl Line {
-    /// Spends `cost` permits of one lease. `None`: neither lease covers it, or [`TRIES`] swaps failed.
+    /// Spends `cost` permits of one lease. `None`: neither lease covers it, or [`TRIES`] swaps
+    /// failed.
     #[inline(always)]
     pub(super) fn take(&self, hash: u64, now: u64, cost: u64) -> Option<Taken> {
         let [first, second, _, size] = &self.0;
@@ -73,10 +75,14 @@ impl Line {
         None
     }
 
-    /// Permits that both leases have left at `now`. A request takes its whole cost from one of them.
+    /// Permits that both leases have left at `now`. A request takes its whole cost from one of
+    /// them.
     #[inline]
     pub(super) fn left(&self, hash: u64, now: u64) -> u64 {
-        LEASES.iter().filter_map(|&n| self.0.get(n)).fold(0, |sum: u64, slot| sum.saturating_add(live(slot, hash, now)))
+        LEASES
+            .iter()
+            .filter_map(|&n| self.0.get(n))
+            .fold(0, |sum: u64, slot| sum.saturating_add(live(slot, hash, now)))
     }
 
     /// Whether this line's control slot holds the key. A line records answers about that key only.
@@ -91,8 +97,9 @@ impl Line {
         self.0.last().is_some_and(|size| live(size, hash, now) != 0)
     }
 
-    /// The time until which the store has no permits for the key, in nanoseconds. 0 if the store's last answer was
-    /// not "nothing left". The time may have passed, because the answer stands until the next one.
+    /// The time until which the store has no permits for the key, in nanoseconds. 0 if the store's
+    /// last answer was not "nothing left". The time may have passed, because the answer stands
+    /// until the next one.
     #[inline]
     pub(super) fn exhausted_until(&self, hash: u64) -> u64 {
         match self.0.get(CONTROL).map(Slot::pair) {
@@ -107,9 +114,9 @@ impl Line {
         self.exhausted_until(hash) != 0
     }
 
-    /// Claims the question about the key. `Some(true)`: the caller asks the store, and no other caller does so before
-    /// `until`. `Some(false)`: another caller has asked. `None`: the line belongs to another key, which waits for an
-    /// answer or has permits.
+    /// Claims the question about the key. `Some(true)`: the caller asks the store, and no other
+    /// caller does so before `until`. `Some(false)`: another caller has asked. `None`: the line
+    /// belongs to another key, which waits for an answer or has permits.
     pub(super) fn ask(&self, hash: u64, now: u64, until: u64) -> Option<bool> {
         let slot = self.0.get(CONTROL)?;
         let old = slot.pair();
@@ -124,25 +131,28 @@ impl Line {
         Some(slot.swap(old, Pair { key: hash, state: until & !EXHAUSTED | exhausted }).is_ok())
     }
 
-    /// Records the store's answer about the key: with `Some(at)` there is nothing left before `at`. `None` is any
-    /// other answer, or the end of a question that got none.
+    /// Records the store's answer about the key: with `Some(at)` there is nothing left before `at`.
+    /// `None` is any other answer, or the end of a question that got none.
     pub(super) fn answered(&self, hash: u64, at: Option<u64>) {
         let Some(slot) = self.0.get(CONTROL) else { return };
         let old = slot.pair();
         if old.key == hash {
-            // If the swap fails, callers ask once too often or once too seldom. No permit depends on it.
+            // If the swap fails, callers ask once too often or once too seldom. No permit depends
+            // on it.
             let _ = slot.swap(old, Pair { key: hash, state: at.map_or(0, |at| at | EXHAUSTED) });
         }
     }
 
-    /// Installs a granted lease in the slot where the key has fewer permits left, and keeps the key hot until `hot`.
+    /// Installs a granted lease in the slot where the key has fewer permits left, and keeps the key
+    /// hot until `hot`.
     pub(super) fn install(&self, hash: u64, lease: u64, hot: u64, now: u64) {
         let [first, second, ..] = &self.0;
         let (a, b) = (live(first, hash, now), live(second, hash, now));
         let slot = if a <= b { first } else { second };
         for _ in 0..TRIES {
             let old = slot.pair();
-            // Another key owns the line and has a live lease in this slot. That lease stays, and the new one is lost.
+            // Another key owns the line and has a live lease in this slot. That lease stays, and
+            // the new one is lost.
             if old.key != hash && word::permits(old.state, now) != 0 && !self.is_of(hash) {
                 return;
             }
@@ -177,8 +187,8 @@ fn spend(pair: Pair, hash: u64, now: u64, cost: u64) -> Option<u64> {
 
 #[inline(always)]
 fn live(slot: &Slot, hash: u64, now: u64) -> u64 {
-    // The two words may not belong together. That is harmless, because the result is only a hint: permits are spent
-    // by a swap of both words.
+    // The two words may not belong together. That is harmless, because the result is only a hint:
+    // permits are spent by a swap of both words.
     match slot.key() == hash {
         true => word::permits(slot.state(), now),
         false => 0,
@@ -193,12 +203,13 @@ mod tests {
     const OTHER: u64 = 0x2222;
 
     fn line() -> Line {
-        // SAFETY: a line is atomic words, for which all zeroes are valid; a node's memory begins so.
+        // SAFETY: a line is atomic words, for which all zeroes are valid; a node's memory begins
+        // so.
         unsafe { core::mem::zeroed() }
     }
 
-    /// A key keeps its line while it waits for an answer or has permits to spend. After that another key may claim
-    /// the line.
+    /// A key keeps its line while it waits for an answer or has permits to spend. After that
+    /// another key may claim the line.
     #[test]
     fn a_line_is_given_up_when_its_key_is_done() {
         let line = line();
@@ -210,18 +221,24 @@ mod tests {
         assert_eq!((line.ask(OTHER, 19, 29), line.is_of(KEY)), (None, true));
         // An answer about another key changes nothing here.
         line.answered(OTHER, Some(99));
-        assert_eq!((line.exhausted_until(KEY), line.left(KEY, 19), line.left(OTHER, 19)), (0, 2, 0));
+        assert_eq!(
+            (line.exhausted_until(KEY), line.left(KEY, 19), line.left(OTHER, 19)),
+            (0, 2, 0)
+        );
         assert!(line.take(KEY, 19, 2).is_some());
         assert_eq!(line.ask(OTHER, 19, 29), Some(true));
         assert!(line.is_of(OTHER) && !line.is_of(KEY));
         // A lease that has ended does not keep the line.
         line.install(OTHER, word::lease(2, until), until, 19);
         line.answered(OTHER, None);
-        assert_eq!((line.ask(KEY, until - 1, until), line.ask(KEY, until, until + 9)), (None, Some(true)));
+        assert_eq!(
+            (line.ask(KEY, until - 1, until), line.ask(KEY, until, until + 9)),
+            (None, Some(true))
+        );
     }
 
-    /// "Nothing left" is an answer about one key. It stands until the next answer, also while the next question is on
-    /// its way.
+    /// "Nothing left" is an answer about one key. It stands until the next answer, also while the
+    /// next question is on its way.
     #[test]
     fn dryness_is_one_keys_until_it_is_answered() {
         let line = line();
@@ -249,7 +266,8 @@ mod models {
     use loom::thread;
     use tollbar::internal::Journal;
 
-    /// Small hashes and words fit the model's slot: with 48 bits of state a lease has 8 bits of permits.
+    /// Small hashes and words fit the model's slot: with 48 bits of state a lease has 8 bits of
+    /// permits.
     const KEY: u64 = 1 << 56 | 1;
     const OTHER: u64 = 1 << 56 | 2;
 
@@ -268,8 +286,10 @@ mod models {
     #[test]
     fn permits_are_spent_once() {
         model(|| {
-            let line = Arc::new(line(Pair { key: KEY, state: lease(1) }, Pair { key: 0, state: 0 }));
-            let spender = |line: Arc<Line>| thread::spawn(move || u64::from(line.take(KEY, 0, 1).is_some()));
+            let line =
+                Arc::new(line(Pair { key: KEY, state: lease(1) }, Pair { key: 0, state: 0 }));
+            let spender =
+                |line: Arc<Line>| thread::spawn(move || u64::from(line.take(KEY, 0, 1).is_some()));
             let (a, b) = (spender(line.clone()), spender(line.clone()));
             let granter = {
                 let line = line.clone();
@@ -282,12 +302,13 @@ mod models {
         });
     }
 
-    /// A slot passes to another key while a slow thread spends from it: the slow thread's swap fails, and each key
-    /// spends only its own permits.
+    /// A slot passes to another key while a slow thread spends from it: the slow thread's swap
+    /// fails, and each key spends only its own permits.
     #[test]
     fn a_straggler_does_not_spend_anothers_permits() {
         model(|| {
-            let line = Arc::new(line(Pair { key: KEY, state: lease(1) }, Pair { key: KEY, state: 0 }));
+            let line =
+                Arc::new(line(Pair { key: KEY, state: lease(1) }, Pair { key: KEY, state: 0 }));
             let straggler = {
                 let line = line.clone();
                 thread::spawn(move || u64::from(line.take(KEY, 0, 1).is_some()))
@@ -319,8 +340,8 @@ mod models {
         });
     }
 
-    /// Two keys claim one line: one gets it and asks. The other spends none of its permits and changes none of its
-    /// answers.
+    /// Two keys claim one line: one gets it and asks. The other spends none of its permits and
+    /// changes none of its answers.
     #[test]
     fn one_of_two_keys_has_the_line() {
         model(|| {
@@ -337,7 +358,8 @@ mod models {
             };
             let (a, b) = (wants(KEY, line.clone()), wants(OTHER, line.clone()));
             let asked = [a.join().expect("a"), b.join().expect("b")];
-            // One also if they run one after the other: the first key's permit keeps the line after its answer.
+            // One also if they run one after the other: the first key's permit keeps the line after
+            // its answer.
             assert_eq!(asked.iter().filter(|asked| **asked).count(), 1);
             let (has, other) = if asked[0] { (KEY, OTHER) } else { (OTHER, KEY) };
             assert!(line.is_of(has) && !line.was_dry(has));

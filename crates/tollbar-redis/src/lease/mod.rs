@@ -1,18 +1,19 @@
 //! One limit over many machines. No request waits for the network.
 //!
-//! A machine's [`Node`] takes permits from a store (Redis, Valkey) in batches and spends them by itself. Such a batch
-//! is a *lease*: the store charges its permits before it grants them, and the node may spend them for a short life.
-//! The bound and its proof are in docs/distributed.md.
+//! A machine's [`Node`] takes permits from a store (Redis, Valkey) in batches and spends them by
+//! itself. Such a batch is a *lease*: the store charges its permits before it grants them, and the
+//! node may spend them for a short life. The bound and its proof are in docs/distributed.md.
 //!
 //! Data flows in a circle:
 //!
-//! 1. Callers spend leases. A caller that needs a lease, or has admitted without one, writes a message into the
-//!    node's ring ([`Node`]).
+//! 1. Callers spend leases. A caller that needs a lease, or has admitted without one, writes a
+//!    message into the node's ring ([`Node`]).
 //! 2. One process reads the ring and asks the store ([`Driver`], driven by [`Client`]).
 //! 3. The store answers by `lease.lua`; [`bucket`] and [`record`] are the same arithmetic in Rust.
 //! 4. The driver installs the answers as leases.
 
-// Under loom only the modules that have models are compiled, and nothing calls most of their functions.
+// Under loom only the modules that have models are compiled, and nothing calls most of their
+// functions.
 #![cfg_attr(loom, allow(dead_code))]
 
 pub mod ask;

@@ -1,5 +1,6 @@
-//! A machine's part of a limit, in memory that its threads and processes share: leases to spend, a small bucket for
-//! each key (the *reserve*), and the ring of messages to the client that asks the store.
+//! A machine's part of a limit, in memory that its threads and processes share: leases to spend, a
+//! small bucket for each key (the *reserve*), and the ring of messages to the client that asks the
+//! store.
 //!
 //! ```text
 //!   0     header   name, terms; circuit, epoch, beat, owner; counts
@@ -21,8 +22,8 @@ use tollbar::internal::Region;
 use tollbar::table::{PolicyId, Table};
 use tollbar::units::NEVER;
 
-/// A machine's part of a limit. Any number of threads and processes may make any call at once. No call waits for
-/// another thread or for the network, and none allocates.
+/// A machine's part of a limit. Any number of threads and processes may make any call at once. No
+/// call waits for another thread or for the network, and none allocates.
 ///
 /// A `Client` asks the store. Without one a node has no leases and follows [`Fallback`].
 #[derive(Debug)]
@@ -42,17 +43,18 @@ const SINGLE: PolicyId = PolicyId::new(1);
 
 /// A key stays hot for this many lives of a lease after its last lease or refusal.
 const HOT_LIVES: u64 = 8;
-/// A client that has taken no turn for this many nanoseconds counts as gone: callers then see an open circuit.
+/// A client that has taken no turn for this many nanoseconds counts as gone: callers then see an
+/// open circuit.
 const SILENCE: u64 = 250_000_000;
 /// The longest pause between two turns of a client that runs undisturbed and leads, in nanoseconds.
 pub(super) const PAUSE: u64 = 4_000_000;
 
 impl Node {
-    /// Takes `cost` permits of `key`, from a lease or else from the reserve. With the empty key all requests share
-    /// one limit. A cost of 0 is [`Node::peek_at`].
+    /// Takes `cost` permits of `key`, from a lease or else from the reserve. With the empty key all
+    /// requests share one limit. A cost of 0 is [`Node::peek_at`].
     ///
-    /// `remaining` is what this node has left for the key. `retry_after` is an estimate in nanoseconds. `reset_after`
-    /// is 0, because only the store knows it.
+    /// `remaining` is what this node has left for the key. `retry_after` is an estimate in
+    /// nanoseconds. `reset_after` is 0, because only the store knows it.
     #[inline]
     pub fn check(&self, key: &[u8], cost: u64) -> Decision {
         self.check_at(key, self.now(), cost)
@@ -76,12 +78,18 @@ impl Node {
         }
     }
 
-    /// Whether the leases or the reserve hold `cost` permits of `key` at `now`. The call takes nothing and sends no
-    /// message. A check may still be denied, because while the store answers a check may draw only a part of the
-    /// reserve.
+    /// Whether the leases or the reserve hold `cost` permits of `key` at `now`. The call takes
+    /// nothing and sends no message. A check may still be denied, because while the store answers a
+    /// check may draw only a part of the reserve.
     pub fn peek_at(&self, key: &[u8], now: u64, cost: u64) -> Decision {
         let hash = self.hash(key);
-        let left = self.lines_of(hash).into_iter().flatten().map(|line| line.left(hash, now)).max().unwrap_or(0);
+        let left = self
+            .lines_of(hash)
+            .into_iter()
+            .flatten()
+            .map(|line| line.left(hash, now))
+            .max()
+            .unwrap_or(0);
         if cost > self.terms.most {
             return never(left);
         }
@@ -94,7 +102,9 @@ impl Node {
             true => Decision::admitted(left.max(own.remaining)),
             false => {
                 let (reason, wait) = match self.circuit(now) {
-                    Circuit::Closed if self.exhausted_until(hash) > now => (Reason::StoreDenied, own.retry_after),
+                    Circuit::Closed if self.exhausted_until(hash) > now => {
+                        (Reason::StoreDenied, own.retry_after)
+                    }
                     Circuit::Closed => (Reason::Pending, own.retry_after.min(self.answer_takes())),
                     _ => (Reason::StoreDown, own.retry_after),
                 };
@@ -120,12 +130,12 @@ impl Node {
         &self.terms
     }
 
-    /// Whether the store answers, as of `now`. The circuit also counts as open if the client has taken no turn for
-    /// 250 ms.
+    /// Whether the store answers, as of `now`. The circuit also counts as open if the client has
+    /// taken no turn for 250 ms.
     pub fn circuit(&self, now: u64) -> Circuit {
         let header = self.header();
-        // Relaxed: the two words need not be a pair. A caller that reads an old word decides as it would have a
-        // moment before.
+        // Relaxed: the two words need not be a pair. A caller that reads an old word decides as it
+        // would have a moment before.
         match header.circuit.load(Ordering::Relaxed) {
             // abs_diff: a beat in the future is damage, and counts as no beat.
             1 if now.abs_diff(header.beat.load(Ordering::Relaxed)) > SILENCE => Circuit::Open,
@@ -152,15 +162,16 @@ impl Node {
         }
     }
 
-    /// The number of lines: at most this many keys have leases at one time. It is `Options::capacity`, rounded up to
-    /// a power of two of at least 64. Each key has a choice of two lines, so fewer may fit.
+    /// The number of lines: at most this many keys have leases at one time. It is
+    /// `Options::capacity`, rounded up to a power of two of at least 64. Each key has a choice of
+    /// two lines, so fewer may fit.
     pub fn capacity(&self) -> usize {
         self.layout.line_count
     }
 
     pub(super) fn header(&self) -> &Header {
-        // SAFETY: the memory is longer than a header and aligned to a cache line, `make` wrote or `attach_in`
-        // inspected the header, and the words that others change are atomic.
+        // SAFETY: the memory is longer than a header and aligned to a cache line, `make` wrote or
+        // `attach_in` inspected the header, and the words that others change are atomic.
         unsafe { self.memory.base().cast().as_ref() }
     }
 
@@ -188,8 +199,8 @@ impl Node {
         header.epoch.store(grant.epoch, Ordering::Relaxed);
     }
 
-    /// Installs a lease of `permits` until `until`. With `hot` the key stays hot for [`HOT_LIVES`] after that,
-    /// otherwise only until the lease ends.
+    /// Installs a lease of `permits` until `until`. With `hot` the key stays hot for [`HOT_LIVES`]
+    /// after that, otherwise only until the lease ends.
     pub(super) fn install(&self, hash: u64, permits: u64, until: u64, now: u64, hot: bool) {
         if let Some(line) = self.line_of(hash) {
             let hot = if hot { self.hot(until) } else { until };
@@ -227,7 +238,11 @@ impl Node {
     /// Claims a line for a lease that the driver asks for by itself.
     pub(super) fn expect(&self, hash: u64, now: u64) {
         let until = now.saturating_add(self.patience());
-        let _ = self.lines_of(hash).into_iter().flatten().find(|line| line.ask(hash, now, until).is_some());
+        let _ = self
+            .lines_of(hash)
+            .into_iter()
+            .flatten()
+            .find(|line| line.ask(hash, now, until).is_some());
     }
 
     fn hot(&self, from: u64) -> u64 {
@@ -247,7 +262,8 @@ impl Node {
         }
     }
 
-    /// Decides a request that no lease covers: by the reserve, as far as the circuit and [`Fallback`] allow it.
+    /// Decides a request that no lease covers: by the reserve, as far as the circuit and
+    /// [`Fallback`] allow it.
     #[inline(never)]
     fn without_lease(&self, hash: u64, key: &[u8], now: u64, cost: u64) -> Decision {
         if cost > self.terms.most {
@@ -257,7 +273,9 @@ impl Node {
         let mut retry = if closed { self.answer_takes() } else { self.patience() };
         match self.fallback {
             _ if closed => {
-                if let Some(exhausted) = self.exhausted_until(hash).checked_sub(now).filter(|wait| *wait > 0) {
+                if let Some(exhausted) =
+                    self.exhausted_until(hash).checked_sub(now).filter(|wait| *wait > 0)
+                {
                     self.count(Count::Denied, 1);
                     return denied(Reason::StoreDenied, 0, exhausted);
                 }
@@ -277,11 +295,12 @@ impl Node {
         if !closed || self.may_overdraw(hash, key, now, cost) {
             let (policy, bytes) = reserve_key(key);
             let own = self.reserve.check_at(policy, bytes, now, cost);
-            // The reserve has too little left for another request of this cost, so the same message asks for a lease.
+            // The reserve has too little left for another request of this cost, so the same message
+            // asks for a lease.
             let low = closed && own.is_allowed() && !self.suffices(own.remaining, cost);
             let want = if low && self.may_ask(hash, now) { cost } else { 0 };
-            // If the ring has no room for the debt, the request is denied, and the permits drawn from the reserve are
-            // lost.
+            // If the ring has no room for the debt, the request is denied, and the permits drawn
+            // from the reserve are lost.
             if own.is_allowed() && self.write_message(hash, key, cost, want) {
                 self.count(if closed { Count::Overdrawn } else { Count::FallbackPermits }, cost);
                 let admitted = Decision::admitted(own.remaining);
@@ -293,17 +312,21 @@ impl Node {
         }
         self.nudge(hash, key, now, cost);
         self.count(Count::Denied, 1);
-        denied(if closed { Reason::Pending } else { Reason::StoreDown }, 0, self.retry(hash, now, retry))
+        denied(
+            if closed { Reason::Pending } else { Reason::StoreDown },
+            0,
+            self.retry(hash, now, retry),
+        )
     }
 
-    /// Whether the key may draw on its reserve while the circuit is closed. The store charges these permits
-    /// afterwards. Cold keys may draw the reserve down to half. Hot keys wait for leases: they may use the reserve
-    /// only when it is full and the store's last answer was not "nothing left". A cost that needs the lower half
-    /// passes only when the reserve is full.
+    /// Whether the key may draw on its reserve while the circuit is closed. The store charges these
+    /// permits afterwards. Cold keys may draw the reserve down to half. Hot keys wait for leases:
+    /// they may use the reserve only when it is full and the store's last answer was not "nothing
+    /// left". A cost that needs the lower half passes only when the reserve is full.
     fn may_overdraw(&self, hash: u64, key: &[u8], now: u64, cost: u64) -> bool {
         let overdraft = self.terms.overdraft;
-        // A client that takes no turns sends the store no debts. The bound has room for debts that wait for one
-        // patience of that.
+        // A client that takes no turns sends the store no debts. The bound has room for debts that
+        // wait for one patience of that.
         let silent = now.abs_diff(self.header().beat.load(Ordering::Relaxed));
         if overdraft == 0 || silent > self.patience() {
             return false;
@@ -317,14 +340,14 @@ impl Node {
         left == overdraft || hot.is_none() && self.suffices(left, cost)
     }
 
-    /// Whether a cold key may take `cost` of the `left` permits in its reserve: the lower half of the reserve must
-    /// stay.
+    /// Whether a cold key may take `cost` of the `left` permits in its reserve: the lower half of
+    /// the reserve must stay.
     fn suffices(&self, left: u64, cost: u64) -> bool {
         left >= cost.saturating_add(self.terms.overdraft / 2)
     }
 
-    /// Sends the client a message that asks for a lease of at least `want` permits, unless another caller has sent
-    /// one within the patience.
+    /// Sends the client a message that asks for a lease of at least `want` permits, unless another
+    /// caller has sent one within the patience.
     #[inline(never)]
     fn nudge(&self, hash: u64, key: &[u8], now: u64, want: u64) {
         if self.may_ask(hash, now) {
@@ -332,17 +355,29 @@ impl Node {
         }
     }
 
-    /// Whether this caller is the one that asks for a lease of the key. If so, it has claimed a line for the key.
+    /// Whether this caller is the one that asks for a lease of the key. If so, it has claimed a
+    /// line for the key.
     fn may_ask(&self, hash: u64, now: u64) -> bool {
         let until = now.saturating_add(self.patience());
-        self.lines_of(hash).into_iter().flatten().find_map(|line| line.ask(hash, now, until)).unwrap_or(false)
+        self.lines_of(hash)
+            .into_iter()
+            .flatten()
+            .find_map(|line| line.ask(hash, now, until))
+            .unwrap_or(false)
     }
 
-    /// Writes a message to the client. `false`: the ring had no room. Then the caller must not admit the debt.
+    /// Writes a message to the client. `false`: the ring had no room. Then the caller must not
+    /// admit the debt.
     fn write_message(&self, hash: u64, key: &[u8], debt: u64, want: u64) -> bool {
         let mut bytes = [0; KEY_MOST];
         let length = store_key(key, &mut bytes);
-        let message = KeyMessage { hash, debt: debt.min(NUMBER_MOST), want: want.min(NUMBER_MOST), bytes, length };
+        let message = KeyMessage {
+            hash,
+            debt: debt.min(NUMBER_MOST),
+            want: want.min(NUMBER_MOST),
+            bytes,
+            length,
+        };
         let written = self.ring().push(&message);
         if !written {
             self.count(Count::QueueFull, 1);
@@ -350,13 +385,14 @@ impl Node {
         written
     }
 
-    /// Nanoseconds for which callers wait for an answer before one of them asks again: [`Terms::patience`].
+    /// Nanoseconds for which callers wait for an answer before one of them asks again:
+    /// [`Terms::patience`].
     fn patience(&self) -> u64 {
         self.terms.patience()
     }
 
-    /// Nanoseconds until an answer is likely: the client's pause and the mean round trip, at most the patience. The
-    /// patience if no answer has come yet.
+    /// Nanoseconds until an answer is likely: the client's pause and the mean round trip, at most
+    /// the patience. The patience if no answer has come yet.
     fn answer_takes(&self) -> u64 {
         match self.header().round_trip.load(Ordering::Relaxed) {
             0 => self.patience(),
@@ -389,16 +425,26 @@ impl Node {
 
     #[inline(always)]
     fn lines(&self) -> &[Line] {
-        // SAFETY: the layout's lines are within the memory and aligned to a cache line; every bit pattern is a line,
-        // and all access is atomic.
-        unsafe { core::slice::from_raw_parts(self.layout.lines(self.memory.base()).as_ptr(), self.layout.line_count) }
+        // SAFETY: the layout's lines are within the memory and aligned to a cache line; every bit
+        // pattern is a line, and all access is atomic.
+        unsafe {
+            core::slice::from_raw_parts(
+                self.layout.lines(self.memory.base()).as_ptr(),
+                self.layout.line_count,
+            )
+        }
     }
 
     pub(super) fn ring(&self) -> Ring<'_> {
         let (ends, places) = self.layout.ring(self.memory.base());
-        // SAFETY: the layout's ends and places are within the memory and aligned; every bit pattern is valid for
-        // them, and all access is atomic.
-        unsafe { Ring::new(ends.as_ref(), core::slice::from_raw_parts(places.as_ptr(), self.layout.place_count)) }
+        // SAFETY: the layout's ends and places are within the memory and aligned; every bit pattern
+        // is valid for them, and all access is atomic.
+        unsafe {
+            Ring::new(
+                ends.as_ref(),
+                core::slice::from_raw_parts(places.as_ptr(), self.layout.place_count),
+            )
+        }
     }
 
     /// The key's hash in this node. It is never 0, which marks a slot without a key.
@@ -408,29 +454,37 @@ impl Node {
     }
 }
 
-/// Writes the key's name in the store and returns its length. A key of at most [`KEY_MOST`] bytes is its own name.
-/// The name of a longer key is `#` and two 64-bit hashes in hexadecimal, with fixed seeds, so that all machines use
-/// the same name.
+/// Writes the key's name in the store and returns its length. A key of at most [`KEY_MOST`] bytes
+/// is its own name. The name of a longer key is `#` and two 64-bit hashes in hexadecimal, with
+/// fixed seeds, so that all machines use the same name.
 fn store_key(key: &[u8], bytes: &mut [u8; KEY_MOST]) -> usize {
-    const SECRETS: [RapidSecrets; 2] = [RapidSecrets::seed(0x746f_6c6c), RapidSecrets::seed(0x6261_7231)];
+    const SECRETS: [RapidSecrets; 2] =
+        [RapidSecrets::seed(0x746f_6c6c), RapidSecrets::seed(0x6261_7231)];
     if key.len() <= KEY_MOST {
         for (to, byte) in bytes.iter_mut().zip(key) {
             *to = *byte;
         }
         return key.len();
     }
-    let hashes =
-        SECRETS.iter().flat_map(|secrets| rapidhash_v3_inline::<true, false, false>(key, secrets).to_be_bytes());
+    let hashes = SECRETS
+        .iter()
+        .flat_map(|secrets| rapidhash_v3_inline::<true, false, false>(key, secrets).to_be_bytes());
     let digits = hashes.flat_map(|byte| [byte >> 4, byte & 15]);
-    let text =
-        core::iter::once(b'#').chain(digits.map(|digit| if digit < 10 { b'0' + digit } else { b'a' - 10 + digit }));
+    let text = core::iter::once(b'#').chain(digits.map(|digit| {
+        if digit < 10 {
+            b'0' + digit
+        } else {
+            b'a' - 10 + digit
+        }
+    }));
     for (to, byte) in bytes.iter_mut().zip(text) {
         *to = byte;
     }
     33
 }
 
-/// The reserve's policy and key. The table refuses empty keys, so the empty key is `*` under a policy of its own.
+/// The reserve's policy and key. The table refuses empty keys, so the empty key is `*` under a
+/// policy of its own.
 fn reserve_key(key: &[u8]) -> (PolicyId, &[u8]) {
     if key.is_empty() {
         (SINGLE, b"*")
@@ -444,7 +498,14 @@ fn denied(reason: Reason, remaining: u64, retry_after: u64) -> Decision {
 }
 
 fn never(remaining: u64) -> Decision {
-    Decision { verdict: Verdict::Never, reason: Reason::Burst, remaining, retry_after: NEVER, reset_after: 0, bound: 0 }
+    Decision {
+        verdict: Verdict::Never,
+        reason: Reason::Burst,
+        remaining,
+        retry_after: NEVER,
+        reset_after: 0,
+        bound: 0,
+    }
 }
 
 #[cfg(test)]

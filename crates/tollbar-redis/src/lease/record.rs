@@ -1,43 +1,45 @@
-//! The record that the store keeps for all keys of a limit: the data's name, their time, and the terms in force.
-//! `lease.lua` computes the same, line for line.
+//! The record that the store keeps for all keys of a limit: the data's name, their time, and the
+//! terms in force. `lease.lua` computes the same, line for line.
 //!
-//! **Time.** The server's clock may step, so the data have a time of their own. Between two questions it advances by
-//! as much as the server's clock, and never goes back. The asking node limits the advance: it sends its estimate of
-//! the store's time, from its own steady clock and earlier answers ([`Ask::at`]). A node that has had no answer yet
-//! sets no limit.
+//! **Time.** The server's clock may step, so the data have a time of their own. Between two
+//! questions it advances by as much as the server's clock, and never goes back. The asking node
+//! limits the advance: it sends its estimate of the store's time, from its own steady clock and
+//! earlier answers ([`Ask::at`]). A node that has had no answer yet sets no limit.
 //!
-//! **Loss.** After a loss of data every key's bucket counts as empty at one time ([`Record::floor`]).
+//! **Loss.** After a loss of data every key's bucket counts as empty at one time
+//! ([`Record::floor`]).
 //!
-//! **Terms.** Machines may have different terms while a change is rolled out. The slower rate and the smaller cap are
-//! in force until no machine has asked by them for [`Terms::hold`].
+//! **Terms.** Machines may have different terms while a change is rolled out. The slower rate and
+//! the smaller cap are in force until no machine has asked by them for [`Terms::hold`].
 
 use super::ask::{Ask, Requester};
 use super::terms::{fitting, micros, Terms};
 
-/// The record of a limit. Times are microseconds on the record's own clock (above). `raw` alone is on the server's
-/// clock.
+/// The record of a limit. Times are microseconds on the record's own clock (above). `raw` alone is
+/// on the server's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
     /// The name of the data (the epoch): a random number.
     pub id: u64,
-    /// The server process that holds the data. Another process may have lost the last writes in a restart or a
-    /// failover.
+    /// The server process that holds the data. Another process may have lost the last writes in a
+    /// restart or a failover.
     pub run: u64,
     /// When the data began.
     pub born: u64,
     /// The time at which every key's bucket counts as empty.
     pub empty: u64,
-    /// Whether data were lost. If so, `empty` holds for good, and otherwise until the data are [`GRACE`] old.
+    /// Whether data were lost. If so, `empty` holds for good, and otherwise until the data are
+    /// [`GRACE`] old.
     pub lost: bool,
     /// The data's time at the last written question.
     pub now: u64,
     /// The server's clock at `now`, in microseconds since 1970.
     pub raw: u64,
-    /// The least difference of the server's clock and the data's time since the last jump beyond `margin`. The server
-    /// expires keys by its own clock.
+    /// The least difference of the server's clock and the data's time since the last jump beyond
+    /// `margin`. The server expires keys by its own clock.
     pub low: i64,
-    /// The script expires keys this many microseconds later than necessary. So no key expires too early if the
-    /// server's clock steps ahead by less.
+    /// The script expires keys this many microseconds later than necessary. So no key expires too
+    /// early if the server's clock steps ahead by less.
     pub margin: u64,
     /// The rate in force is `num` permits in `den` microseconds.
     pub num: u64,
@@ -66,8 +68,8 @@ pub struct Update {
     pub mixed: bool,
 }
 
-/// For this many microseconds every bucket of new data counts as empty. In that time a node that knew other data
-/// asks, and the record learns that data were lost.
+/// For this many microseconds every bucket of new data counts as empty. In that time a node that
+/// knew other data asks, and the record learns that data were lost.
 pub const GRACE: u64 = 1_000_000;
 /// [`Record::margin`] of new data, in microseconds.
 const MARGIN: u64 = 1_000_000;
@@ -77,11 +79,21 @@ const MARGIN_MOST: u64 = 86_400_000_000;
 const STALE: u64 = 1000;
 
 impl Record {
-    /// Brings the stored record up to a question that `requester` asks when the server's clock says `raw` microseconds,
-    /// or begins a record.
-    pub fn apply(stored: Option<Record>, terms: &Terms, ask: &Ask, requester: &Requester, raw: u64) -> Update {
+    /// Brings the stored record up to a question that `requester` asks when the server's clock says
+    /// `raw` microseconds, or begins a record.
+    pub fn apply(
+        stored: Option<Record>,
+        terms: &Terms,
+        ask: &Ask,
+        requester: &Requester,
+        raw: u64,
+    ) -> Update {
         let Some(mut record) = stored else {
-            return Update { record: Record::new(terms, ask, requester, raw), write: true, mixed: false };
+            return Update {
+                record: Record::new(terms, ask, requester, raw),
+                write: true,
+                mixed: false,
+            };
         };
         let mut write = ask.want == 0 && ask.debt == 0;
         write |= record.advance(ask, requester, raw);
@@ -91,7 +103,8 @@ impl Record {
         Update { record, write: write | changed, mixed }
     }
 
-    /// The least TAT that any key counts with: an empty bucket at `empty`, or 0 if no data were lost.
+    /// The least TAT that any key counts with: an empty bucket at `empty`, or 0 if no data were
+    /// lost.
     pub fn floor(&self) -> u64 {
         match self.lost || self.now < self.born.saturating_add(GRACE) {
             true => self.empty.saturating_add(self.cap),
@@ -110,8 +123,8 @@ impl Record {
     }
 
     fn new(terms: &Terms, ask: &Ask, requester: &Requester, raw: u64) -> Record {
-        // If the asking node knows the time of earlier data, the new data's time goes on from it, so that the node's
-        // hints and estimates still hold.
+        // If the asking node knows the time of earlier data, the new data's time goes on from it,
+        // so that the node's hints and estimates still hold.
         let now = if ask.at > 0 { ask.at } else { raw };
         Record {
             id: requester.fresh,
@@ -145,8 +158,8 @@ impl Record {
         raw >= was.saturating_add(STALE) || difference(raw, self.now) != difference(was, before)
     }
 
-    /// Whether this question shows for the first time that data were lost: the server runs as another process, or the
-    /// asking node knows other data.
+    /// Whether this question shows for the first time that data were lost: the server runs as
+    /// another process, or the asking node knows other data.
     fn suspect(&mut self, requester: &Requester) -> bool {
         if requester.run != 0 && requester.run != self.run {
             *self = Record { run: requester.run, empty: self.now, lost: true, ..*self };
@@ -154,16 +167,17 @@ impl Record {
         }
         if requester.seen != 0 && requester.seen != self.id && !self.lost {
             // Within GRACE every bucket has counted as empty at `born`. It keeps doing so.
-            self.empty = if self.now > self.born.saturating_add(GRACE) { self.now } else { self.born };
+            self.empty =
+                if self.now > self.born.saturating_add(GRACE) { self.now } else { self.born };
             self.lost = true;
             return true;
         }
         false
     }
 
-    /// Detects a jump of the server's clock ahead by more than the margin. The server expires keys by that clock, so
-    /// it may have dropped TATs too early. Then every bucket counts as empty now, and the margin becomes twice the
-    /// jump, at most a day. Returns whether there was such a jump.
+    /// Detects a jump of the server's clock ahead by more than the margin. The server expires keys
+    /// by that clock, so it may have dropped TATs too early. Then every bucket counts as empty now,
+    /// and the margin becomes twice the jump, at most a day. Returns whether there was such a jump.
     fn expire(&mut self) -> bool {
         let offset = difference(self.raw, self.now);
         let jumped = offset.saturating_sub(self.low);
@@ -176,8 +190,8 @@ impl Record {
         lost
     }
 
-    /// Merges the asking node's `terms` into those in force. Returns whether the terms in force have changed, and
-    /// whether they are stricter than the node's own.
+    /// Merges the asking node's `terms` into those in force. Returns whether the terms in force
+    /// have changed, and whether they are stricter than the node's own.
     fn agree(&mut self, terms: &Terms) -> (bool, bool) {
         let until = self.now.saturating_add(terms.hold());
         let (mut cap, mut reach) = (terms.cap, terms.debt_cap);
@@ -185,15 +199,18 @@ impl Record {
         if (terms.num, terms.den) == (self.num, self.den) {
             self.rate_until = until;
         } else {
-            let (own, agreed) = (terms.num as f64 / terms.den as f64, self.num as f64 / self.den as f64);
+            let (own, agreed) =
+                (terms.num as f64 / terms.den as f64, self.num as f64 / self.den as f64);
             if own < agreed || self.now > self.rate_until {
-                // A TAT is a time, which is another number of permits at another rate. So every bucket counts as empty.
+                // A TAT is a time, which is another number of permits at another rate. So every
+                // bucket counts as empty.
                 self.cap = least(self.cap as f64 * agreed / own, cap);
                 (self.num, self.den, self.rate_until) = (terms.num, terms.den, until);
                 (self.reach, self.reach_until) = (reach, self.now.saturating_add(reach));
                 (self.empty, self.lost, changed) = (self.now, true, true);
             } else {
-                (cap, reach, mixed) = (least(cap as f64 * own / agreed, self.cap), self.reach, true);
+                (cap, reach, mixed) =
+                    (least(cap as f64 * own / agreed, self.cap), self.reach, true);
             }
         }
         if cap <= self.cap || self.now > self.cap_until {

@@ -1,22 +1,24 @@
-//! Messages from callers to the client that asks the store. A message has a key, the permits that the key owes, and
-//! the cost of a lease that it wants.
+//! Messages from callers to the client that asks the store. A message has a key, the permits that
+//! the key owes, and the cost of a lease that it wants.
 //!
-//! A bounded ring in the node's shared memory with many writers and one reader. A writer claims a place by advancing
-//! the head, writes the message, and publishes it through the place's turn. No side waits for the other:
+//! A bounded ring in the node's shared memory with many writers and one reader. A writer claims a
+//! place by advancing the head, writes the message, and publishes it through the place's turn. No
+//! side waits for the other:
 //!
 //! - If the ring is full, the writer's call returns false at once, and its message is lost.
-//! - If a writer is killed between claim and publication, its message is lost. The reader skips a place that stays
-//!   unpublished for a second.
-//! - If the reader has skipped a writer that still runs, that writer cannot publish, and its call returns false. It
-//!   may have overwritten the next message at that place. Then the reader finds a wrong checksum and drops that
-//!   message.
-//! - Any word may be damaged. Then writers find no room, and the reader finds a claimed place and skips it after a
-//!   second.
+//! - If a writer is killed between claim and publication, its message is lost. The reader skips a
+//!   place that stays unpublished for a second.
+//! - If the reader has skipped a writer that still runs, that writer cannot publish, and its call
+//!   returns false. It may have overwritten the next message at that place. Then the reader finds a
+//!   wrong checksum and drops that message.
+//! - Any word may be damaged. Then writers find no room, and the reader finds a claimed place and
+//!   skips it after a second.
 
 use core::num::NonZeroU64;
 use tollbar::internal::sync::{AtomicU64, Ordering};
 
-/// The longest key that a message holds, in bytes. A longer key is replaced by a hash (`store_key`).
+/// The longest key that a message holds, in bytes. A longer key is replaced by a hash
+/// (`store_key`).
 pub(super) const KEY_MOST: usize = if cfg!(loom) { 8 } else { 96 };
 const WORDS: usize = KEY_MOST / 8;
 
@@ -67,7 +69,8 @@ pub(super) struct Ring<'a> {
 }
 
 const NUMBER_BITS: u32 = 28;
-/// The largest debt and want of a message, in permits. A cost is at most 2^24 - 1 (`PERMITS_MOST`), so every one fits.
+/// The largest debt and want of a message, in permits. A cost is at most 2^24 - 1 (`PERMITS_MOST`),
+/// so every one fits.
 pub(super) const NUMBER_MOST: u64 = (1 << NUMBER_BITS) - 1;
 
 /// The most tries of a writer to claim a place.
@@ -96,22 +99,22 @@ impl<'a> Ring<'a> {
         }
     }
 
-    /// Writes a message. `false`: the message is lost, because the ring is full or damaged or the reader has skipped
-    /// this writer.
+    /// Writes a message. `false`: the message is lost, because the ring is full or damaged or the
+    /// reader has skipped this writer.
     pub(super) fn push(&self, message: &KeyMessage) -> bool {
         // Relaxed: this is only a guess. The exchange of the head checks it.
         let mut number = self.ends.head.load(Ordering::Relaxed);
         let mut tries = 0_u32;
         let place = loop {
             let Some(place) = self.place(number) else { return false };
-            // A try fails if another writer has claimed the place. The bound ends the loop if something keeps
-            // changing a damaged head.
+            // A try fails if another writer has claimed the place. The bound ends the loop if
+            // something keeps changing a damaged head.
             if tries == TRIES {
                 return false;
             }
             tries += 1;
-            // Acquire pairs with the Release in `free`: the reader has copied the last message before this writer
-            // overwrites it.
+            // Acquire pairs with the Release in `free`: the reader has copied the last message
+            // before this writer overwrites it.
             let turn = place.turn.load(Ordering::Acquire);
             let late = number.wrapping_sub(turn);
             if late != 0 && late < u64::MAX / 2 {
@@ -120,19 +123,26 @@ impl<'a> Ring<'a> {
             }
             let next = number.wrapping_add(1);
             let moved = match late {
-                0 => self.ends.head.compare_exchange(number, next, Ordering::Relaxed, Ordering::Relaxed),
+                0 => self.ends.head.compare_exchange(
+                    number,
+                    next,
+                    Ordering::Relaxed,
+                    Ordering::Relaxed,
+                ),
                 _ => Err(self.ends.head.load(Ordering::Relaxed)),
             };
             match moved {
                 Ok(_) => break place,
-                // The turn is ahead of the head: damage. A writer moves the head before it publishes a turn, and the
-                // Acquire above would have made that move visible.
+                // The turn is ahead of the head: damage. A writer moves the head before it
+                // publishes a turn, and the Acquire above would have made that move visible.
                 Err(seen) if seen == number => return false,
                 Err(seen) => number = seen,
             }
         };
         // Relaxed: the exchange of the turn below publishes these words.
-        let numbers = (message.length as u64) << (2 * NUMBER_BITS) | message.debt << NUMBER_BITS | message.want;
+        let numbers = (message.length as u64) << (2 * NUMBER_BITS)
+            | message.debt << NUMBER_BITS
+            | message.want;
         place.hash.store(message.hash, Ordering::Relaxed);
         place.numbers.store(numbers, Ordering::Relaxed);
         let mut check = fold(fold(number, message.hash), numbers);
@@ -141,20 +151,25 @@ impl<'a> Ring<'a> {
             check = fold(check, word);
         }
         place.check.store(check, Ordering::Relaxed);
-        // Release publishes the words above to the Acquire in `pop`. The exchange fails if the reader has skipped
-        // this writer.
-        place.turn.compare_exchange(number, number.wrapping_add(1), Ordering::Release, Ordering::Relaxed).is_ok()
+        // Release publishes the words above to the Acquire in `pop`. The exchange fails if the
+        // reader has skipped this writer.
+        place
+            .turn
+            .compare_exchange(number, number.wrapping_add(1), Ordering::Release, Ordering::Relaxed)
+            .is_ok()
     }
 
     /// Takes the oldest message. Only the one reader may call it.
     pub(super) fn pop(&self) -> Found {
         let number = self.ends.tail.load(Ordering::Relaxed);
         let Some(place) = self.place(number) else { return Found::Empty };
-        // Acquire pairs with the Release in `push`: a published turn makes the message's words visible.
+        // Acquire pairs with the Release in `push`: a published turn makes the message's words
+        // visible.
         let turn = place.turn.load(Ordering::Acquire);
         if turn != number.wrapping_add(1) {
-            // Relaxed: a head that is not seen now is seen at the next call. An empty place with a turn other than
-            // its number is damaged: no writer could claim it, so it counts as claimed and is skipped.
+            // Relaxed: a head that is not seen now is seen at the next call. An empty place with a
+            // turn other than its number is damaged: no writer could claim it, so it counts as
+            // claimed and is skipped.
             return match self.ends.head.load(Ordering::Relaxed) == number && turn == number {
                 true => Found::Empty,
                 false => Found::Claimed(number),
@@ -183,24 +198,26 @@ impl<'a> Ring<'a> {
         Found::Message(KeyMessage { hash, debt, want, bytes, length })
     }
 
-    /// Skips message `number`, whose writer is dead or whose place is damaged. If it is not the oldest message, the
-    /// call does nothing. Only the one reader may call it.
+    /// Skips message `number`, whose writer is dead or whose place is damaged. If it is not the
+    /// oldest message, the call does nothing. Only the one reader may call it.
     pub(super) fn skip(&self, number: u64) {
         let (len, head) = (self.places.len() as u64, self.ends.head.load(Ordering::Relaxed));
-        let (Some(place), true) = (self.place(number), self.ends.tail.load(Ordering::Relaxed) == number) else {
+        let (Some(place), true) =
+            (self.place(number), self.ends.tail.load(Ordering::Relaxed) == number)
+        else {
             return;
         };
         let claimed = head.wrapping_sub(number);
         if claimed > len {
-            // An end is damaged, so the reader cannot know which places hold messages. The ring starts again, empty,
-            // at `number`.
+            // An end is damaged, so the reader cannot know which places hold messages. The ring
+            // starts again, empty, at `number`.
             for n in (0..len).map(|n| number.wrapping_add(n)) {
                 if let Some(place) = self.place(n) {
                     place.turn.store(n, Ordering::Relaxed);
                 }
             }
-            // Release orders the turns before the head. Writers load the head Relaxed, so one may still see an old
-            // turn: it then finds no room, or fails to publish.
+            // Release orders the turns before the head. Writers load the head Relaxed, so one may
+            // still see an old turn: it then finds no room, or fails to publish.
             self.ends.head.store(number, Ordering::Release);
             return;
         }
@@ -209,7 +226,9 @@ impl<'a> Ring<'a> {
             return;
         }
         let next = if claimed == 0 { number } else { number.wrapping_add(len) };
-        if place.turn.compare_exchange(turn, next, Ordering::AcqRel, Ordering::Relaxed).is_ok() && claimed != 0 {
+        if place.turn.compare_exchange(turn, next, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+            && claimed != 0
+        {
             self.ends.tail.store(number.wrapping_add(1), Ordering::Relaxed);
         }
     }
@@ -220,7 +239,8 @@ impl<'a> Ring<'a> {
     }
 
     fn free(&self, place: &Place, number: u64) {
-        // Release pairs with the Acquire in `push`: the reader's copy is done before a writer overwrites the words.
+        // Release pairs with the Acquire in `push`: the reader's copy is done before a writer
+        // overwrites the words.
         place.turn.store(number.wrapping_add(self.places.len() as u64), Ordering::Release);
         self.ends.tail.store(number.wrapping_add(1), Ordering::Relaxed);
     }
@@ -231,8 +251,8 @@ impl<'a> Ring<'a> {
     }
 }
 
-/// The words of a key. `chunks_exact` would do the same. Compiled for size, it divides by a length that the compiler
-/// does not know, and such a division has a panic in it.
+/// The words of a key. `chunks_exact` would do the same. Compiled for size, it divides by a length
+/// that the compiler does not know, and such a division has a panic in it.
 fn words(bytes: &[u8; KEY_MOST]) -> impl Iterator<Item = u64> + '_ {
     let mut rest = bytes.as_slice();
     core::iter::from_fn(move || {
@@ -328,8 +348,10 @@ mod models {
                     _ => None,
                 })
             };
-            let pushed = [a.join().expect("a"), b.join().expect("b")].iter().filter(|ok| **ok).count();
-            let mut seen = reader.join().expect("the reader").into_iter().collect::<alloc::vec::Vec<_>>();
+            let pushed =
+                [a.join().expect("a"), b.join().expect("b")].iter().filter(|ok| **ok).count();
+            let mut seen =
+                reader.join().expect("the reader").into_iter().collect::<alloc::vec::Vec<_>>();
             let ring = Ring::new(&memory.0, &memory.1);
             while let Found::Message(found) = ring.pop() {
                 seen.push(found.hash);
@@ -341,7 +363,8 @@ mod models {
         });
     }
 
-    /// The reader skips a writer that still runs: either its message arrives or its push returns false.
+    /// The reader skips a writer that still runs: either its message arrives or its push returns
+    /// false.
     #[test]
     fn a_writer_that_was_skipped_returns_false() {
         model(|| {
@@ -351,7 +374,8 @@ mod models {
                 let memory = memory.clone();
                 thread::spawn(move || Ring::new(&memory.0, &memory.1).push(&message(1)))
             };
-            // The reader has a thread of its own, because loom tries fewer orders of the main thread's steps.
+            // The reader has a thread of its own, because loom tries fewer orders of the main
+            // thread's steps.
             let reader = {
                 let memory = memory.clone();
                 thread::spawn(move || {

@@ -8,11 +8,13 @@ pub enum Circuit {
     Unknown = 0,
     /// The store answers in time.
     Closed = 1,
-    /// The store does not answer in time, or a watchdog distrusts its answers. The node follows [`super::Fallback`].
+    /// The store does not answer in time, or a watchdog distrusts its answers. The node follows
+    /// [`super::Fallback`].
     Open = 2,
 }
 
-/// Counters of a node, over all its threads and processes, since it was made. All but `owed` only grow.
+/// Counters of a node, over all its threads and processes, since it was made. All but `owed` only
+/// grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Stats {
@@ -28,11 +30,13 @@ pub struct Stats {
     pub uncounted: u64,
     /// Requests denied. A cost that no lease can hold ("never") is not counted.
     pub denied: u64,
-    /// Messages that callers could not write into the ring. The request was denied, or its lease came later.
+    /// Messages that callers could not write into the ring. The request was denied, or its lease
+    /// came later.
     pub queue_full: u64,
     /// Times that the circuit opened.
     pub opened: u64,
-    /// Permits that the reserve admitted and the store has not charged yet, as of the client's last turn.
+    /// Permits that the reserve admitted and the store has not charged yet, as of the client's last
+    /// turn.
     pub owed: u64,
 }
 

@@ -1,7 +1,8 @@
 //! The options of a leased limit, and the terms: the numbers that follow from options and policy.
 //!
-//! The store counts in microseconds. One permit takes `den / num` of them; both are whole and have no common divisor.
-//! Every product that the script makes stays below 2^53, up to which Lua's numbers are exact.
+//! The store counts in microseconds. One permit takes `den / num` of them; both are whole and have
+//! no common divisor. Every product that the script makes stays below 2^53, up to which Lua's
+//! numbers are exact.
 
 use core::fmt;
 use tollbar::policy::{Kind, Policy, PolicyError};
@@ -10,7 +11,8 @@ use tollbar::policy::{Kind, Policy, PolicyError};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum Fallback {
-    /// The node admits its share of the rate, `limit / nodes`, and charges it when the store is back.
+    /// The node admits its share of the rate, `limit / nodes`, and charges it when the store is
+    /// back.
     #[default]
     Share = 0,
     /// The node denies them.
@@ -19,34 +21,37 @@ pub enum Fallback {
     Allow = 2,
 }
 
-/// How machines share one limit. All machines of a limit have the same options, except `capacity` and `fallback`.
-/// While an operator rolls out a change, the stricter options are in force. At no time there may be more machines
-/// than the smallest `nodes` among them.
+/// How machines share one limit. All machines of a limit have the same options, except `capacity`
+/// and `fallback`. While an operator rolls out a change, the stricter options are in force. At no
+/// time there may be more machines than the smallest `nodes` among them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// The most machines that share the limit: 1 to 65,535. Without the store a node has `1 / nodes` of the rate.
+    /// The most machines that share the limit: 1 to 65,535. Without the store a node has
+    /// `1 / nodes` of the rate.
     pub nodes: u32,
-    /// For how many nanoseconds a node may spend a lease, counted from before it asked for the lease: 1 ms to 10
-    /// minutes. 0 (the default): a sixteenth of the time in which the burst refills. That is at most 4 s, and at
-    /// least 50 ms or a quarter of the refill time, whichever is less.
+    /// For how many nanoseconds a node may spend a lease, counted from before it asked for the
+    /// lease: 1 ms to 10 minutes. 0 (the default): a sixteenth of the time in which the burst
+    /// refills. That is at most 4 s, and at least 50 ms or a quarter of the refill time, whichever
+    /// is less.
     pub life: u64,
-    /// The reserve's burst: permits of a key that a node may admit before it asks the store. The store is charged
-    /// afterwards. At most 16,777,215. [`Options::OVERDRAFT_DEFAULT`] (the default) chooses it for the policy.
+    /// The reserve's burst: permits of a key that a node may admit before it asks the store. The
+    /// store is charged afterwards. At most 16,777,215. [`Options::OVERDRAFT_DEFAULT`] (the
+    /// default) chooses it for the policy.
     pub overdraft: u64,
-    /// `true` (the default): all machines together keep the policy's own bound. Leases and overdrafts could add
-    /// permits to it, so the store grants that many fewer than the burst. `false`: the store grants the whole burst,
-    /// and the bound is greater by those permits.
+    /// `true` (the default): all machines together keep the policy's own bound. Leases and
+    /// overdrafts could add permits to it, so the store grants that many fewer than the burst.
+    /// `false`: the store grants the whole burst, and the bound is greater by those permits.
     pub exact: bool,
     /// What a node does while the store does not answer.
     pub fallback: Fallback,
-    /// The number of keys of this node that can have leases or use their reserve at one time: 1 to 16,777,216. The
-    /// default is 4096.
+    /// The number of keys of this node that can have leases or use their reserve at one time: 1 to
+    /// 16,777,216. The default is 4096.
     pub capacity: u64,
 }
 
 impl Options {
-    /// The overdraft is an eighth of a node's share of the burst, at most 64. It is 0 if, with it, less than an
-    /// eighth of the burst would be left for leases.
+    /// The overdraft is an eighth of a node's share of the burst, at most 64. It is 0 if, with it,
+    /// less than an eighth of the burst would be left for leases.
     pub const OVERDRAFT_DEFAULT: u64 = u64::MAX;
 
     /// The default options for a limit that `nodes` machines share.
@@ -67,21 +72,23 @@ impl Options {
 pub enum TermsError {
     /// The policy is invalid.
     Policy(PolicyError),
-    /// The policy is not gcra (token bucket, leaky bucket), has `borrow`, `ban`, classes, a second rate or an `init`
-    /// other than its burst, or has a limit of 0.
+    /// The policy is not gcra (token bucket, leaky bucket), has `borrow`, `ban`, classes, a second
+    /// rate or an `init` other than its burst, or has a limit of 0.
     Algorithm,
     /// `nodes` is 0 or more than 65,535.
     Nodes,
     /// `life` is below 1 ms or above 10 minutes.
     Life,
-    /// With an exact bound nothing of the burst is left for the store to grant. A larger burst, a shorter life, a
-    /// smaller overdraft, fewer nodes or `exact: false` would leave permits.
+    /// With an exact bound nothing of the burst is left for the store to grant. A larger burst, a
+    /// shorter life, a smaller overdraft, fewer nodes or `exact: false` would leave permits.
     BurstTooSmall,
-    /// The burst, the period or the overdraft is too large to be counted exactly in microseconds below 2^53.
+    /// The burst, the period or the overdraft is too large to be counted exactly in microseconds
+    /// below 2^53.
     TooLarge,
     /// `capacity` is 0 or above 16,777,216.
     Capacity,
-    /// The name is empty, longer than 64 bytes, or has a brace, a space or another byte that is not visible ASCII.
+    /// The name is empty, longer than 64 bytes, or has a brace, a space or another byte that is not
+    /// visible ASCII.
     Name,
 }
 
@@ -125,8 +132,8 @@ pub struct Terms {
     pub num: u64,
     /// See `num`.
     pub den: u64,
-    /// How far ahead of the store's time grants may drive a key's TAT, in microseconds: the burst, less what
-    /// exactness costs.
+    /// How far ahead of the store's time grants may drive a key's TAT, in microseconds: the burst,
+    /// less what exactness costs.
     pub cap: u64,
     /// How far ahead of the store's time debts may drive a key's TAT, in microseconds.
     pub debt_cap: u64,
@@ -146,12 +153,13 @@ pub struct Terms {
 const EXACT: u128 = 1 << 53;
 /// The most permits of a lease: 24 bits of its word.
 pub(super) const PERMITS_MOST: u64 = (1 << 24) - 1;
-/// The longest default life, in nanoseconds. If a machine is killed, nobody can use its leases for the rest of their
-/// life. A shorter default is a sixteenth of the burst's refill time, so that life and patience take an eighth of the
-/// burst.
+/// The longest default life, in nanoseconds. If a machine is killed, nobody can use its leases for
+/// the rest of their life. A shorter default is a sixteenth of the burst's refill time, so that
+/// life and patience take an eighth of the burst.
 const LIFE_LONG: u64 = 4_000_000_000;
-/// The shortest default life in nanoseconds, unless a quarter of the burst's refill time is shorter. A question takes
-/// a part of the life that it asks for, so a shorter lease would leave little time to spend it.
+/// The shortest default life in nanoseconds, unless a quarter of the burst's refill time is
+/// shorter. A question takes a part of the life that it asks for, so a shorter lease would leave
+/// little time to spend it.
 const LIFE_SHORT: u64 = 50_000_000;
 /// The most and the least of [`Terms::patience`], in nanoseconds.
 const PATIENCE_MOST: u64 = 250_000_000;
@@ -207,7 +215,9 @@ impl Terms {
         };
         let owed = micros(overdraft.saturating_mul(nodes), num, den);
         let cap = match options.exact {
-            true => refill.checked_sub(correction(life, owed, overdraft)).ok_or(TermsError::BurstTooSmall)?,
+            true => refill
+                .checked_sub(correction(life, owed, overdraft))
+                .ok_or(TermsError::BurstTooSmall)?,
             false => refill,
         };
         let most = quotient128(cap * u128::from(num), den);
@@ -216,7 +226,10 @@ impl Terms {
         }
         // The greatest products of the script: (cap + owed, rounded up) * num, and permits * den.
         let ahead = cap + owed;
-        if ahead >= AHEAD_MOST || (ahead + 1) * u128::from(num) >= EXACT || most * u128::from(den) >= EXACT {
+        if ahead >= AHEAD_MOST
+            || (ahead + 1) * u128::from(num) >= EXACT
+            || most * u128::from(den) >= EXACT
+        {
             return Err(TermsError::TooLarge);
         }
         let most = (most as u64).min(PERMITS_MOST);
@@ -236,21 +249,22 @@ impl Terms {
         })
     }
 
-    /// Nanoseconds that a question may be in flight, or a debt unconfirmed, before the circuit opens: half a lease's
-    /// life, at least 5 ms and at most 250 ms.
+    /// Nanoseconds that a question may be in flight, or a debt unconfirmed, before the circuit
+    /// opens: half a lease's life, at least 5 ms and at most 250 ms.
     pub fn patience(&self) -> u64 {
         patience(self.life)
     }
 
-    /// The policy of a node's reserve: the node's share of the rate, and a burst of the overdraft. Without an
-    /// overdraft the burst is 1 and the reserve begins empty.
+    /// The policy of a node's reserve: the node's share of the rate, and a burst of the overdraft.
+    /// Without an overdraft the burst is 1 and the reserve begins empty.
     pub(super) fn reserve(&self, policy: &Policy) -> Result<Policy, TermsError> {
         let period = policy.period.checked_mul(self.nodes).ok_or(TermsError::TooLarge)?;
         let mut reserve = Policy::new(policy.limit, period).with_burst(self.overdraft.max(1));
         if self.overdraft == 0 {
             reserve.init = 0;
         }
-        // The core may be able to count the limit's rate and not the node's share of it. Such a share is refused here.
+        // The core may be able to count the limit's rate and not the node's share of it. Such a
+        // share is refused here.
         tollbar::algorithm::Rule::new(&reserve)?;
         Ok(reserve)
     }
@@ -270,15 +284,16 @@ impl Terms {
         self.debt_cap
     }
 
-    /// Microseconds by which the store's time may be beyond a node's estimate when the node's question arrives: a
-    /// lease's life, at least 10 ms and at most 1 s. That is longer than the patience, after which the circuit is
-    /// open.
+    /// Microseconds by which the store's time may be beyond a node's estimate when the node's
+    /// question arrives: a lease's life, at least 10 ms and at most 1 s. That is longer than the
+    /// patience, after which the circuit is open.
     pub fn slack(&self) -> u64 {
         quotient(self.life, 1000).clamp(SLACK_LEAST, SLACK_MOST)
     }
 
-    /// Microseconds for which terms stay in force after the last question by them: two lives of a lease, at least 2
-    /// s. An idle node asks every 0.4 s, and leases granted by the old terms end within a life.
+    /// Microseconds for which terms stay in force after the last question by them: two lives of a
+    /// lease, at least 2 s. An idle node asks every 0.4 s, and leases granted by the old terms end
+    /// within a life.
     pub fn hold(&self) -> u64 {
         quotient(self.life, 500).max(HOLD_LEAST)
     }
@@ -302,11 +317,12 @@ fn patience(life: u64) -> u64 {
 
 /// Microseconds of the burst that the store does not grant if the bound is exact. It is the sum of:
 ///
-/// - The life of a lease, because a node may spend a lease that long after the store has charged it.
-/// - With overdrafts, twice the patience: a debt may stay unconfirmed while the client is silent for one patience,
-///   and then while the debt waits for another.
-/// - Twice `owed`, the overdrafts of all nodes in microseconds: once for overdrafts that the store has charged ahead
-///   of time, and once for overdrafts that it has not charged yet.
+/// - The life of a lease, because a node may spend a lease that long after the store has charged
+///   it.
+/// - With overdrafts, twice the patience: a debt may stay unconfirmed while the client is silent
+///   for one patience, and then while the debt waits for another.
+/// - Twice `owed`, the overdrafts of all nodes in microseconds: once for overdrafts that the store
+///   has charged ahead of time, and once for overdrafts that it has not charged yet.
 ///
 /// The proof is in docs/distributed.md, "The bound".
 fn correction(life: u64, owed: u128, overdraft: u64) -> u128 {
@@ -368,7 +384,8 @@ mod tests {
 
     #[test]
     fn a_permit_may_take_a_fraction_of_a_microsecond() {
-        let terms = terms("3/s burst 300", Options { overdraft: 0, ..Options::new(2) }).expect("terms");
+        let terms =
+            terms("3/s burst 300", Options { overdraft: 0, ..Options::new(2) }).expect("terms");
         assert_eq!((terms.num, terms.den), (3, 1_000_000));
         assert_eq!((terms.charge(1), terms.charge(3)), (333_334, 1_000_000));
         assert_eq!(terms.fitting(999_999), 2);
@@ -388,7 +405,11 @@ mod tests {
         refused("10/s", Options { life: 999_999, ..Options::new(1) }, TermsError::Life);
         refused("10/s", Options { capacity: 0, ..Options::new(1) }, TermsError::Capacity);
         refused("10/s burst 1", Options::new(2), TermsError::BurstTooSmall);
-        refused("10/s burst 10", Options { overdraft: 5, ..Options::new(2) }, TermsError::BurstTooSmall);
+        refused(
+            "10/s burst 10",
+            Options { overdraft: 5, ..Options::new(2) },
+            TermsError::BurstTooSmall,
+        );
         refused("7/day burst 1000000", Options::new(2), TermsError::TooLarge);
         assert!(terms("7/day", Options::new(2)).is_ok());
         assert!(terms("10000000000/s", Options::new(2)).is_ok());

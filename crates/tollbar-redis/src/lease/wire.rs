@@ -10,13 +10,15 @@ use crate::redis::{Answer, Arg, Script, Session};
 use tollbar::internal::sync::Ordering;
 
 /// The scripts that a client loads into the store.
-pub(super) const SCRIPTS: &[Script] = &[Script { name: "lease", source: include_str!("lease.lua") }];
+pub(super) const SCRIPTS: &[Script] =
+    &[Script { name: "lease", source: include_str!("lease.lua") }];
 const LEASE: usize = 0;
 
 const PREFIX: &[u8] = b"tollbar:{";
 const NAME_MOST: usize = 64;
 
-/// A key's name in the store. The limit's name is in braces, so a cluster places all keys of a limit in one slot.
+/// A key's name in the store. The limit's name is in braces, so a cluster places all keys of a
+/// limit in one slot.
 struct StoreKey {
     bytes: [u8; PREFIX.len() + NAME_MOST + 8 + KEY_MOST],
     length: usize,
@@ -25,8 +27,8 @@ struct StoreKey {
 impl StoreKey {
     fn new(parts: &[&[u8]]) -> StoreKey {
         let mut key = StoreKey { bytes: [0; PREFIX.len() + NAME_MOST + 8 + KEY_MOST], length: 0 };
-        // The parts always fit: `Fixed::new` refuses a longer name than NAME_MOST, and the ring holds at most
-        // KEY_MOST bytes of a key.
+        // The parts always fit: `Fixed::new` refuses a longer name than NAME_MOST, and the ring
+        // holds at most KEY_MOST bytes of a key.
         for (place, byte) in key.bytes.iter_mut().zip(parts.iter().flat_map(|part| part.iter())) {
             *place = *byte;
             key.length += 1;
@@ -39,9 +41,14 @@ impl StoreKey {
     }
 }
 
-/// Queues a question. `fresh` becomes the data's name if the store has no record of the limit. `Full`: nothing was
-/// queued.
-pub(super) fn put(session: &mut Session, node: &Node, question: &Question<'_>, fresh: u64) -> Result<(), Full> {
+/// Queues a question. `fresh` becomes the data's name if the store has no record of the limit.
+/// `Full`: nothing was queued.
+pub(super) fn put(
+    session: &mut Session,
+    node: &Node,
+    question: &Question<'_>,
+    fresh: u64,
+) -> Result<(), Full> {
     let epoch = StoreKey::new(&[PREFIX, node.name(), b"}:epoch"]);
     let key = StoreKey::new(&[PREFIX, node.name(), b"}:k:", question.key]);
     let mut run = [0; 40];
@@ -108,7 +115,9 @@ fn from_hex(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() || digits.len() > 16 {
         return None;
     }
-    digits.iter().try_fold(0_u64, |number, &digit| Some(number << 4 | u64::from(char::from(digit).to_digit(16)?)))
+    digits.iter().try_fold(0_u64, |number, &digit| {
+        Some(number << 4 | u64::from(char::from(digit).to_digit(16)?))
+    })
 }
 
 fn decimal(digits: &[u8]) -> Option<u64> {

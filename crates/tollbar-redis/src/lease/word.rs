@@ -13,8 +13,8 @@ const UNTIL: u64 = (1 << UNTIL_BITS) - 1;
 /// The binary logarithm of a unit of `until`, in nanoseconds.
 pub(super) const UNIT_BITS: u32 = 17;
 
-/// A lease of `permits`, at most 2^24 - 1. It ends at `until` nanoseconds rounded down to a unit. 0 (no lease) if
-/// `permits` is 0 or `until` is more than 40 bits of units.
+/// A lease of `permits`, at most 2^24 - 1. It ends at `until` nanoseconds rounded down to a unit. 0
+/// (no lease) if `permits` is 0 or `until` is more than 40 bits of units.
 #[inline]
 pub fn lease(permits: u64, until: u64) -> u64 {
     let until = until >> UNIT_BITS;
@@ -34,7 +34,8 @@ pub fn permits(word: u64, now: u64) -> u64 {
     }
 }
 
-/// The word after a caller has spent `cost` permits at `now`. `None` if fewer are left or the lease has ended.
+/// The word after a caller has spent `cost` permits at `now`. `None` if fewer are left or the lease
+/// has ended.
 #[inline(always)]
 pub fn spend(word: u64, now: u64, cost: u64) -> Option<u64> {
     match permits(word, now) >= cost && cost <= PERMITS_MOST {

@@ -29,7 +29,8 @@ impl Buffer {
         let used = self.used().len();
         if self.start > 0 {
             let base = self.bytes.as_mut_ptr();
-            // SAFETY: `start + used` is at most the block's length, by `used`; `copy` allows the two to overlap.
+            // SAFETY: `start + used` is at most the block's length, by `used`; `copy` allows the
+            // two to overlap.
             unsafe { core::ptr::copy(base.add(self.start), base, used) };
         }
         (self.start, self.end) = (0, used);
@@ -48,7 +49,10 @@ impl Buffer {
 
     /// The last `n` bytes that `taken` freed. They are valid until the next `room`.
     pub(super) fn last_taken(&self, n: usize) -> &[u8] {
-        self.start.checked_sub(n).and_then(|from| self.bytes.get(from..self.start)).unwrap_or_default()
+        self.start
+            .checked_sub(n)
+            .and_then(|from| self.bytes.get(from..self.start))
+            .unwrap_or_default()
     }
 
     /// Whether everything is in use.
@@ -61,8 +65,8 @@ impl Buffer {
     }
 }
 
-/// `len` zero bytes; `None` if `len` is 0 or there is no memory. Not through `Vec`, whose growth brings code that can
-/// panic.
+/// `len` zero bytes; `None` if `len` is 0 or there is no memory. Not through `Vec`, whose growth
+/// brings code that can panic.
 fn zeroed(len: usize) -> Option<Box<[u8]>> {
     let layout = core::alloc::Layout::array::<u8>(len).ok()?;
     if len == 0 {

@@ -1,13 +1,15 @@
-//! Messages of the domain name system (RFC 1035): a question in each message, and the part of an answer that a stub
-//! resolver needs.
+//! Messages of the domain name system (RFC 1035): a question in each message, and the part of an
+//! answer that a stub resolver needs.
 //!
-//! The server recurses, so its answer has the addresses at the end of all aliases, and the aliases' names do not
-//! matter. The reader goes through a message once, forwards, and follows no compression pointer, so it always ends.
+//! The server recurses, so its answer has the addresses at the end of all aliases, and the aliases'
+//! names do not matter. The reader goes through a message once, forwards, and follows no
+//! compression pointer, so it always ends.
 
-/// The longest question in bytes: a header, a name of 255 bytes with its lengths, a type and a class.
+/// The longest question in bytes: a header, a name of 255 bytes with its lengths, a type and a
+/// class.
 pub(super) const QUESTION_MOST: usize = HEADER + 257 + 4;
-/// The longest answer in bytes. A server cuts a longer answer, unless the question allows more, and this resolver's
-/// questions do not.
+/// The longest answer in bytes. A server cuts a longer answer, unless the question allows more, and
+/// this resolver's questions do not.
 pub(super) const ANSWER_MOST: usize = 512;
 
 const HEADER: usize = 12;
@@ -47,9 +49,14 @@ impl Kind {
     }
 }
 
-/// Writes the question for `name` and returns its length. `None`: the name is empty, too long, or has an empty or too
-/// long label.
-pub(super) fn question(name: &[u8], kind: Kind, id: u16, into: &mut [u8; QUESTION_MOST]) -> Option<usize> {
+/// Writes the question for `name` and returns its length. `None`: the name is empty, too long, or
+/// has an empty or too long label.
+pub(super) fn question(
+    name: &[u8],
+    kind: Kind,
+    id: u16,
+    into: &mut [u8; QUESTION_MOST],
+) -> Option<usize> {
     let name = name.strip_suffix(b".").unwrap_or(name);
     if name.is_empty() || name.len() > 253 {
         return None;
@@ -70,13 +77,21 @@ pub(super) fn question(name: &[u8], kind: Kind, id: u16, into: &mut [u8; QUESTIO
 }
 
 /// Reads `message` as the answer to `question`, and gives each address in it to `found`.
-pub(super) fn answer(message: &[u8], question: &[u8], kind: Kind, mut found: impl FnMut(&[u8])) -> DnsAnswer {
+pub(super) fn answer(
+    message: &[u8],
+    question: &[u8],
+    kind: Kind,
+    mut found: impl FnMut(&[u8]),
+) -> DnsAnswer {
     let mut reader = DnsReader { rest: message };
     let asked = question.get(HEADER..).unwrap_or_default();
-    let Some([id, flags, questions, answers, _, _]) = reader.header() else { return DnsAnswer::Foreign };
+    let Some([id, flags, questions, answers, _, _]) = reader.header() else {
+        return DnsAnswer::Foreign;
+    };
     let is_answer = flags & 0x8000 != 0 && flags & 0x7800 == 0;
     let repeated = reader.take(asked.len()).is_some_and(|bytes| bytes.eq_ignore_ascii_case(asked));
-    if Some(&id.to_be_bytes()[..]) != question.get(..2) || !is_answer || questions != 1 || !repeated {
+    if Some(&id.to_be_bytes()[..]) != question.get(..2) || !is_answer || questions != 1 || !repeated
+    {
         return DnsAnswer::Foreign;
     }
     match flags & 15 {
@@ -86,7 +101,8 @@ pub(super) fn answer(message: &[u8], question: &[u8], kind: Kind, mut found: imp
     }
     for _ in 0..answers {
         let Some((record, data)) = reader.record() else {
-            // The server cut a long answer and set the flag "truncated". The records before the cut are valid.
+            // The server cut a long answer and set the flag "truncated". The records before the cut
+            // are valid.
             return if flags & 0x0200 != 0 { DnsAnswer::Addresses } else { DnsAnswer::Failed };
         };
         if record == [kind as u16, CLASS_IN] && data.len() == kind.octets() {

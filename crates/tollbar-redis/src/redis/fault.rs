@@ -3,14 +3,16 @@
 /// Why a call has no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fault {
-    /// The server has forgotten the script. The session loads it again, and the caller may repeat the call.
+    /// The server has forgotten the script. The session loads it again, and the caller may repeat
+    /// the call.
     NoScript,
     /// The server cannot serve now. The caller may try later.
     Unavailable(Why),
-    /// The server refuses this user, or a command of this user. Somebody has to change the server's configuration.
+    /// The server refuses this user, or a command of this user. Somebody has to change the server's
+    /// configuration.
     Refused,
-    /// The server is part of a cluster, and another node holds the key. The error text names the node. Clusters are
-    /// not supported.
+    /// The server is part of a cluster, and another node holds the key. The error text names the
+    /// node. Clusters are not supported.
     Moved,
     /// The script failed, or the server does not know the command.
     Script,
@@ -48,7 +50,8 @@ impl Fault {
     pub fn of(text: &[u8]) -> Fault {
         match code(text) {
             // A server of version 6 or older wraps a script's error in another one.
-            b"ERR" => inner(text).map_or_else(|| plain(text), |inner| named(code(inner)).unwrap_or(Fault::Script)),
+            b"ERR" => inner(text)
+                .map_or_else(|| plain(text), |inner| named(code(inner)).unwrap_or(Fault::Script)),
             name => named(name).unwrap_or(Fault::Script),
         }
     }
@@ -107,7 +110,8 @@ fn named(code: &[u8]) -> Option<Fault> {
         b"NOREPLICAS" => Fault::Unavailable(Why::NoReplicas),
         b"TRYAGAIN" => Fault::Unavailable(Why::TryAgain),
         b"MISCONF" => Fault::Unavailable(Why::NotSaved),
-        // DENIED is protected mode: the server has no password, and the client is on another machine.
+        // DENIED is protected mode: the server has no password, and the client is on another
+        // machine.
         b"NOAUTH" | b"WRONGPASS" | b"NOPERM" | b"DENIED" => Fault::Refused,
         b"MOVED" | b"ASK" | b"CROSSSLOT" => Fault::Moved,
         _ => return None,
@@ -133,8 +137,8 @@ fn plain(text: &[u8]) -> Fault {
     Fault::Script
 }
 
-/// The inner error of `ERR Error running script (call to f_…): @user_script:1: -READONLY …`: the text from `READONLY`
-/// on.
+/// The inner error of `ERR Error running script (call to f_…): @user_script:1: -READONLY …`: the
+/// text from `READONLY` on.
 fn inner(text: &[u8]) -> Option<&[u8]> {
     if !text.starts_with(b"ERR Error running script") {
         return None;

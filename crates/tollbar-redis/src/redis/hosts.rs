@@ -15,8 +15,8 @@ pub(super) struct Settings {
     pub(super) search: Text<255>,
     /// A name with at least this many dots is tried as it is before the search list.
     pub(super) dots: usize,
-    /// Nanoseconds for which the resolver waits for one server's answer. The default is a second, and resolv.conf(5)
-    /// has five.
+    /// Nanoseconds for which the resolver waits for one server's answer. The default is a second,
+    /// and resolv.conf(5) has five.
     pub(super) timeout: u64,
     /// How many questions each server gets for a name.
     pub(super) attempts: usize,
@@ -106,20 +106,24 @@ impl Settings {
     }
 }
 
-/// The addresses that /etc/hosts has for `host`. If it has none for `localhost`, they are 127.0.0.1 and ::1.
+/// The addresses that /etc/hosts has for `host`. If it has none for `localhost`, they are 127.0.0.1
+/// and ::1.
 pub(super) fn known(host: &[u8], port: u16) -> HostAddresses {
     let mut places = HostAddresses::new();
     each_line(HOSTS, |line| {
-        if let Some(place) = of_line(line, host).and_then(|address| HostAddress::of_text(address, port)) {
+        if let Some(place) =
+            of_line(line, host).and_then(|address| HostAddress::of_text(address, port))
+        {
             places.push(place);
         }
     });
     if !places.has_next() && host.eq_ignore_ascii_case(b"localhost") {
-        [b"127.0.0.1".as_slice(), b"::1"].iter().filter_map(|text| HostAddress::of_text(text, port)).for_each(
-            |place| {
+        [b"127.0.0.1".as_slice(), b"::1"]
+            .iter()
+            .filter_map(|text| HostAddress::of_text(text, port))
+            .for_each(|place| {
                 places.push(place);
-            },
-        );
+            });
     }
     places
 }
@@ -137,12 +141,14 @@ fn words<'a>(line: &'a [u8], comment: &'static [u8]) -> impl Iterator<Item = &'a
     line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty())
 }
 
-/// Calls `line` with each line of a file. A file that cannot be read has no lines. Only the first 64 KiB of a file
-/// are read, and a line of more than 4 KiB counts as several.
+/// Calls `line` with each line of a file. A file that cannot be read has no lines. Only the first
+/// 64 KiB of a file are read, and a line of more than 4 KiB counts as several.
 fn each_line(path: &CStr, mut line: impl FnMut(&[u8])) {
     let flags = libc::O_RDONLY | libc::O_CLOEXEC | libc::O_NONBLOCK;
     // SAFETY: a CStr ends with a zero byte.
-    let Ok(fd) = again(|| unsafe { libc::openat(libc::AT_FDCWD, path.as_ptr(), flags) }) else { return };
+    let Ok(fd) = again(|| unsafe { libc::openat(libc::AT_FDCWD, path.as_ptr(), flags) }) else {
+        return;
+    };
     let mut buffer = [0_u8; LINE_MOST];
     let (mut held, mut total) = (0_usize, 0_usize);
     loop {
@@ -165,7 +171,8 @@ fn each_line(path: &CStr, mut line: impl FnMut(&[u8])) {
             break;
         }
         let base = buffer.as_mut_ptr();
-        // SAFETY: `end` is at most the buffer's length and `held` at most `end`; `copy` allows the two to overlap.
+        // SAFETY: `end` is at most the buffer's length and `held` at most `end`; `copy` allows the
+        // two to overlap.
         unsafe { core::ptr::copy(base.add(end.saturating_sub(held)), base, held) };
     }
     // SAFETY: the descriptor is this function's own.
@@ -175,6 +182,7 @@ fn each_line(path: &CStr, mut line: impl FnMut(&[u8])) {
 /// Bytes read; 0 at the end, and on an error.
 fn read(fd: c_int, into: &mut [u8]) -> usize {
     // SAFETY: `into` is writable for its length.
-    let n = super::socket::retried(|| unsafe { libc::read(fd, into.as_mut_ptr().cast(), into.len()) });
+    let n =
+        super::socket::retried(|| unsafe { libc::read(fd, into.as_mut_ptr().cast(), into.len()) });
     n.unwrap_or(0)
 }

@@ -1,7 +1,8 @@
 //! A non-blocking stream socket. Only [`Link::wait`] blocks.
 //!
-//! It runs on Linux, Android, the BSDs and macOS. Each new connection looks up the server's name again, in /etc/hosts
-//! and at the name servers of /etc/resolv.conf, without blocking ([`super::lookup`]).
+//! It runs on Linux, Android, the BSDs and macOS. Each new connection looks up the server's name
+//! again, in /etc/hosts and at the name servers of /etc/resolv.conf, without blocking
+//! ([`super::lookup`]).
 
 use super::link_error::{LinkError, Operation};
 use super::lookup::Lookup;
@@ -21,7 +22,8 @@ pub struct Link {
     state: State,
     /// Addresses that have not been tried for this connection.
     places: HostAddresses,
-    /// The addresses that the last successful lookup found. The link tries them while no name server answers.
+    /// The addresses that the last successful lookup found. The link tries them while no name
+    /// server answers.
     known: HostAddresses,
     /// Whether the link tries `known` for this connection, because the lookup had not ended.
     fell_back: bool,
@@ -35,7 +37,8 @@ enum State {
     Open,
 }
 
-/// A wait during a lookup returns after this many milliseconds, because a name server's time may end without any event.
+/// A wait during a lookup returns after this many milliseconds, because a name server's time may
+/// end without any event.
 const LOOKUP_SLICE: c_int = 20;
 
 impl Link {
@@ -56,14 +59,15 @@ impl Link {
         }
     }
 
-    /// Closes the current connection and begins another, without blocking. [`Link::advance`] tells when the
-    /// connection is made.
+    /// Closes the current connection and begins another, without blocking. [`Link::advance`] tells
+    /// when the connection is made.
     ///
-    /// It looks up a host's name again. As long as each lookup is closed before it has an answer, every second
-    /// connection goes to the addresses that the last successful lookup found.
+    /// It looks up a host's name again. As long as each lookup is closed before it has an answer,
+    /// every second connection goes to the addresses that the last successful lookup found.
     pub fn connect(&mut self) -> Result<(), LinkError> {
         self.close();
-        // The remaining addresses of the last attempt come first, because the ones before them did not answer.
+        // The remaining addresses of the last attempt come first, because the ones before them did
+        // not answer.
         if self.places.has_next() {
             return self.next_place();
         }
@@ -114,8 +118,9 @@ impl Link {
         }
     }
 
-    /// The descriptor; -1 if there is none. Each [`Link::connect`] changes it. [`Link::advance`] changes it, too, if
-    /// a name is looked up or has several addresses. A new descriptor never has the number of the one it replaces.
+    /// The descriptor; -1 if there is none. Each [`Link::connect`] changes it. [`Link::advance`]
+    /// changes it, too, if a name is looked up or has several addresses. A new descriptor never has
+    /// the number of the one it replaces.
     pub fn fd(&self) -> c_int {
         match self.state {
             State::LookingUp => self.lookup.fd(),
@@ -167,9 +172,9 @@ impl Link {
         socket::send(self.fd, from).or_else(|errno| self.failed(Operation::Write, errno))
     }
 
-    /// Waits for what [`Link::wants`] says, at most `timeout` nanoseconds rounded up to milliseconds, and at most 20
-    /// ms during a lookup. Returns what is ready. A failed connection counts as readable and writable; the next read
-    /// or [`Link::advance`] returns its error.
+    /// Waits for what [`Link::wants`] says, at most `timeout` nanoseconds rounded up to
+    /// milliseconds, and at most 20 ms during a lookup. Returns what is ready. A failed connection
+    /// counts as readable and writable; the next read or [`Link::advance`] returns its error.
     pub fn wait(&self, output: bool, timeout: u64) -> Result<Wants, LinkError> {
         if self.state == State::Closed {
             return Err(LinkError::Closed);
@@ -187,9 +192,12 @@ impl Link {
         self.state = State::Closed;
     }
 
-    /// Goes on after a call of the lookup. With addresses the link connects to the first one, with `None` it waits
-    /// for the lookup, and after a failure it uses the last known addresses.
-    fn after_lookup(&mut self, found: Result<Option<HostAddresses>, LinkError>) -> Result<(), LinkError> {
+    /// Goes on after a call of the lookup. With addresses the link connects to the first one, with
+    /// `None` it waits for the lookup, and after a failure it uses the last known addresses.
+    fn after_lookup(
+        &mut self,
+        found: Result<Option<HostAddresses>, LinkError>,
+    ) -> Result<(), LinkError> {
         self.places = match found {
             Ok(Some(places)) => {
                 self.known = places;
@@ -210,8 +218,9 @@ impl Link {
 
     fn replace(&mut self, fd: c_int) {
         if self.fd >= 0 {
-            // An interrupted close must not be repeated: it has closed the descriptor, and another thread may already
-            // have one with this number. SAFETY: the descriptor is this value's own.
+            // An interrupted close must not be repeated: it has closed the descriptor, and another
+            // thread may already have one with this number. SAFETY: the descriptor is this value's
+            // own.
             unsafe { libc::close(self.fd) };
         }
         self.fd = fd;
@@ -251,9 +260,13 @@ impl Link {
     }
 
     /// Opens a socket of that family and lets `connect` begin to connect it.
-    fn begin(&mut self, family: c_int, connect: impl FnOnce(c_int) -> i32) -> Result<(), LinkError> {
-        // The new socket is opened before the old one is closed, so it has another number, and an event loop notices
-        // the change.
+    fn begin(
+        &mut self,
+        family: c_int,
+        connect: impl FnOnce(c_int) -> i32,
+    ) -> Result<(), LinkError> {
+        // The new socket is opened before the old one is closed, so it has another number, and an
+        // event loop notices the change.
         let fd = socket::open(family).map_err(|errno| LinkError::System(Operation::Open, errno))?;
         self.close();
         self.fd = fd;

@@ -41,11 +41,15 @@ impl core::fmt::Display for LinkError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         let (did, errno) = match self {
             LinkError::Name(NameFault::Absent) => return f.write_str("the host's name is unknown"),
-            LinkError::Name(NameFault::NoAnswer) => return f.write_str("no name server answers for the host's name"),
+            LinkError::Name(NameFault::NoAnswer) => {
+                return f.write_str("no name server answers for the host's name")
+            }
             LinkError::Ended => return f.write_str("the server closed the connection"),
             LinkError::Closed => return f.write_str("not connected to the server"),
             LinkError::System(Operation::Open, errno) => ("could not open a socket", *errno),
-            LinkError::System(Operation::Connect, errno) => ("could not connect to the server", *errno),
+            LinkError::System(Operation::Connect, errno) => {
+                ("could not connect to the server", *errno)
+            }
             LinkError::System(Operation::Read, errno) => ("could not read from the server", *errno),
             LinkError::System(Operation::Write, errno) => ("could not write to the server", *errno),
             LinkError::System(Operation::Wait, errno) => ("could not wait for the server", *errno),

@@ -1,11 +1,12 @@
-//! Looks up a host's name without blocking: in /etc/hosts, then at the name servers of /etc/resolv.conf.
+//! Looks up a host's name without blocking: in /etc/hosts, then at the name servers of
+//! /etc/resolv.conf.
 //!
-//! The system's resolver (getaddrinfo) blocks until its name servers answer, and this library starts no threads:
-//! docs/internals/decisions/0019-names-without-waiting.md. Names that only the name service switch knows (mDNS, LDAP,
-//! NIS) are not found here.
+//! The system's resolver (getaddrinfo) blocks until its name servers answer, and this library
+//! starts no threads: docs/internals/decisions/0019-names-without-waiting.md. Names that only the
+//! name service switch knows (mDNS, LDAP, NIS) are not found here.
 //!
-//! IPv4 addresses come before IPv6 addresses. A machine without one kind refuses it at once, and the link tries the
-//! next address.
+//! IPv4 addresses come before IPv6 addresses. A machine without one kind refuses it at once, and
+//! the link tries the next address.
 
 use super::dns::{self, DnsAnswer, Kind};
 use super::hosts::{self, Settings};
@@ -40,7 +41,8 @@ pub(super) struct Lookup {
 const KINDS: [Kind; 2] = [Kind::A, Kind::Aaaa];
 /// The most datagrams read in one call.
 const DATAGRAMS: usize = 16;
-/// The longest name of the search list: the host's name (255), a dot and a domain (255), and one more.
+/// The longest name of the search list: the host's name (255), a dot and a domain (255), and one
+/// more.
 const NAME_MOST: usize = 512;
 
 impl Lookup {
@@ -63,8 +65,9 @@ impl Lookup {
         }
     }
 
-    /// Begins a lookup, or goes on with the next server after [`Lookup::pause`]. Returns the addresses if they are
-    /// known without a name server, otherwise `None` after it has sent a question.
+    /// Begins a lookup, or goes on with the next server after [`Lookup::pause`]. Returns the
+    /// addresses if they are known without a name server, otherwise `None` after it has sent a
+    /// question.
     pub(super) fn begin(&mut self, now: u64) -> Result<Option<HostAddresses>, LinkError> {
         if let Some(place) = HostAddress::of_text(self.host.as_bytes(), self.port) {
             let mut places = HostAddresses::new();
@@ -125,29 +128,35 @@ impl Lookup {
         self.replace(-1);
     }
 
-    /// Handles a datagram. Returns whether the lookup then asked another server, or for another name.
+    /// Handles a datagram. Returns whether the lookup then asked another server, or for another
+    /// name.
     fn hear(&mut self, message: &[u8], now: u64) -> Result<bool, LinkError> {
         for (n, kind) in KINDS.into_iter().enumerate() {
-            let (Some(pending), Some(found), Some(id)) =
-                (self.pending.get(n).copied(), self.found.get(n).copied(), self.ids.get(n).copied())
-            else {
+            let (Some(pending), Some(found), Some(id)) = (
+                self.pending.get(n).copied(),
+                self.found.get(n).copied(),
+                self.ids.get(n).copied(),
+            ) else {
                 continue;
             };
             let mut question = [0; dns::QUESTION_MOST];
             let length = self.question(kind, id, &mut question).unwrap_or(0);
             let (mut places, port) = (found, self.port);
-            let answer = dns::answer(message, question.get(..length).unwrap_or_default(), kind, |octets| {
-                if let Some(place) = HostAddress::of_octets(octets, port) {
-                    places.push(place);
-                }
-            });
+            let answer =
+                dns::answer(message, question.get(..length).unwrap_or_default(), kind, |octets| {
+                    if let Some(place) = HostAddress::of_octets(octets, port) {
+                        places.push(place);
+                    }
+                });
             match answer {
                 _ if !pending => {}
                 DnsAnswer::Foreign => {}
                 DnsAnswer::Failed => return self.next_server(now).map(|()| true),
                 DnsAnswer::Absent => return self.next_candidate(now).map(|()| true),
                 DnsAnswer::Addresses => {
-                    if let (Some(pending), Some(found)) = (self.pending.get_mut(n), self.found.get_mut(n)) {
+                    if let (Some(pending), Some(found)) =
+                        (self.pending.get_mut(n), self.found.get_mut(n))
+                    {
                         (*pending, *found) = (false, places);
                     }
                 }
@@ -159,8 +168,8 @@ impl Lookup {
         Ok(false)
     }
 
-    /// Ends the lookup. The socket stays open until [`Lookup::pause`], so that the connection's descriptor has
-    /// another number.
+    /// Ends the lookup. The socket stays open until [`Lookup::pause`], so that the connection's
+    /// descriptor has another number.
     fn finish(&mut self) -> HostAddresses {
         self.is_running = false;
         let [mut all, others] = self.found;
@@ -178,8 +187,8 @@ impl Lookup {
         self.ask(now)
     }
 
-    /// Sends the questions for the current name to the next server. It skips invalid names and servers to which it
-    /// cannot send.
+    /// Sends the questions for the current name to the next server. It skips invalid names and
+    /// servers to which it cannot send.
     fn ask(&mut self, now: u64) -> Result<(), LinkError> {
         let most = self.settings.count.saturating_mul(self.settings.attempts);
         self.found = [HostAddresses::new(); 2];
@@ -192,11 +201,16 @@ impl Lookup {
             }
             let random = random_u64().unwrap_or(now);
             self.ids = [random as u16, (random >> 16) as u16];
-            let server = self.turn.checked_rem(self.settings.count).and_then(|n| self.settings.servers.get(n)).copied();
+            let server = self
+                .turn
+                .checked_rem(self.settings.count)
+                .and_then(|n| self.settings.servers.get(n))
+                .copied();
             let mut questions = [[0; dns::QUESTION_MOST]; 2];
             let mut lengths = [0; 2];
             for (n, kind) in KINDS.into_iter().enumerate() {
-                if let (Some(to), Some(length), Some(&id)) = (questions.get_mut(n), lengths.get_mut(n), self.ids.get(n))
+                if let (Some(to), Some(length), Some(&id)) =
+                    (questions.get_mut(n), lengths.get_mut(n), self.ids.get(n))
                 {
                     *length = self.question(kind, id, to).unwrap_or(0);
                 }
@@ -217,13 +231,12 @@ impl Lookup {
                     continue;
                 }
             };
-            // The old socket was open until here, so the new descriptor has another number, and an event loop notices
-            // the change.
+            // The old socket was open until here, so the new descriptor has another number, and an
+            // event loop notices the change.
             self.replace(fd);
-            let sent = questions
-                .iter()
-                .zip(lengths)
-                .all(|(question, length)| socket::send(fd, question.get(..length).unwrap_or_default()).is_ok());
+            let sent = questions.iter().zip(lengths).all(|(question, length)| {
+                socket::send(fd, question.get(..length).unwrap_or_default()).is_ok()
+            });
             if sent {
                 (self.asked_at, self.pending) = (now, [true; 2]);
                 return Ok(());
@@ -261,21 +274,30 @@ impl Lookup {
         self.domain().is_some()
     }
 
-    /// The domain that is appended for the current name. `Some(None)`: the host's name as it is. `None`: there are no
-    /// more names.
+    /// The domain that is appended for the current name. `Some(None)`: the host's name as it is.
+    /// `None`: there are no more names.
     fn domain(&self) -> Option<Option<&[u8]>> {
         let host = self.host.as_bytes();
         if host.ends_with(b".") {
             return (self.candidate == 0).then_some(None);
         }
-        let domains =
-            || self.settings.search.as_bytes().split(|byte| *byte == b' ').filter(|domain| !domain.is_empty());
+        let domains = || {
+            self.settings
+                .search
+                .as_bytes()
+                .split(|byte| *byte == b' ')
+                .filter(|domain| !domain.is_empty())
+        };
         let dots = host.iter().filter(|byte| **byte == b'.').count();
         let plain_at = if dots >= self.settings.dots { 0 } else { domains().count() };
         if self.candidate == plain_at {
             return Some(None);
         }
-        let number = if self.candidate > plain_at { self.candidate.saturating_sub(1) } else { self.candidate };
+        let number = if self.candidate > plain_at {
+            self.candidate.saturating_sub(1)
+        } else {
+            self.candidate
+        };
         domains().nth(number).map(Some)
     }
 
@@ -298,7 +320,10 @@ impl Drop for Lookup {
 
 impl core::fmt::Debug for Lookup {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Lookup").field("host", &self.host).field("is_running", &self.is_running).finish()
+        f.debug_struct("Lookup")
+            .field("host", &self.host)
+            .field("is_running", &self.is_running)
+            .finish()
     }
 }
 

@@ -4,9 +4,10 @@
 //! Url ──▶ Link (a non-blocking socket) ◀──bytes──▶ Session (calls of scripts, replies in order; no input or output)
 //! ```
 //!
-//! [`Session`] never touches the socket and [`Link`] never interprets the bytes. So a blocking caller
-//! ([`crate::store::RedisStore`]), a thread, or the caller's event loop can drive a session. Each part allocates when
-//! it is made and never after that. Nothing here can panic, because it is part of the freestanding C library.
+//! [`Session`] never touches the socket and [`Link`] never interprets the bytes. So a blocking
+//! caller ([`crate::store::RedisStore`]), a thread, or the caller's event loop can drive a session.
+//! Each part allocates when it is made and never after that. Nothing here can panic, because it is
+//! part of the freestanding C library.
 
 mod answer;
 mod buffer;

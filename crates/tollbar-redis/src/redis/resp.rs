@@ -1,9 +1,9 @@
 //! The protocol RESP2: writes commands into a block of fixed size, and reads replies from one.
 //!
-//! The reader is stateless: the caller gives [`decode`] all bytes that have come so far, again after each read, and
-//! gets a reply when it is complete. Replies begin with one of `+ - : $ *`. Any other beginning, a malformed number,
-//! a length beyond [`BULK_MOST`] or [`ITEMS_MOST`], and an array deeper than [`DEPTH_MOST`] are [`Malformed`],
-//! whatever bytes follow.
+//! The reader is stateless: the caller gives [`decode`] all bytes that have come so far, again
+//! after each read, and gets a reply when it is complete. Replies begin with one of `+ - : $ *`.
+//! Any other beginning, a malformed number, a length beyond [`BULK_MOST`] or [`ITEMS_MOST`], and an
+//! array deeper than [`DEPTH_MOST`] are [`Malformed`], whatever bytes follow.
 
 /// The longest string that is accepted, in bytes: 512 MiB, a server's default limit.
 pub const BULK_MOST: usize = 512 << 20;
@@ -52,8 +52,8 @@ pub fn decode(bytes: &[u8]) -> Result<Option<(Reply<'_>, usize)>, Malformed> {
     }
 }
 
-/// Writes commands one after the other into a block. They count as written when [`Writer::finish`] returns their
-/// length.
+/// Writes commands one after the other into a block. They count as written when [`Writer::finish`]
+/// returns their length.
 #[derive(Debug)]
 pub struct Writer<'a> {
     into: &'a mut [u8],
@@ -141,7 +141,8 @@ impl Items<'_> {
     }
 }
 
-/// The length of the first reply in bytes; `None` if it is not complete. It accepts arrays nested at most `depth` deep.
+/// The length of the first reply in bytes; `None` if it is not complete. It accepts arrays nested
+/// at most `depth` deep.
 fn measure(bytes: &[u8], depth: u32) -> Result<Option<usize>, Malformed> {
     let Some((&kind, rest)) = bytes.split_first() else { return Ok(None) };
     let line = match kind {
@@ -151,7 +152,11 @@ fn measure(bytes: &[u8], depth: u32) -> Result<Option<usize>, Malformed> {
     };
     let Some(line) = line else {
         // If the number is malformed already, further bytes cannot make it valid.
-        return if matches!(kind, b'+' | b'-') || begins_a_number(rest) { Ok(None) } else { Err(Malformed) };
+        return if matches!(kind, b'+' | b'-') || begins_a_number(rest) {
+            Ok(None)
+        } else {
+            Err(Malformed)
+        };
     };
     let head = line.len().saturating_add(3);
     match kind {
@@ -206,8 +211,8 @@ fn measured(bytes: &[u8]) -> Option<Reply<'_>> {
 /// The longest number in bytes: a sign, 19 digits and a `\r`.
 const NUMBER_MOST: usize = 21;
 
-/// The bytes before the first `\r\n`; `None` if it has not come. A `\r` or `\n` alone, and a line of more than `most`
-/// bytes, are malformed.
+/// The bytes before the first `\r\n`; `None` if it has not come. A `\r` or `\n` alone, and a line
+/// of more than `most` bytes, are malformed.
 fn line(bytes: &[u8], most: usize) -> Result<Option<&[u8]>, Malformed> {
     match bytes.iter().position(|byte| matches!(byte, b'\r' | b'\n')) {
         Some(at) if at <= most => match (bytes.get(at), bytes.get(at.saturating_add(1))) {
@@ -236,7 +241,8 @@ fn length(line: &[u8], most: usize) -> Result<Option<usize>, Malformed> {
 }
 
 fn number(line: &[u8]) -> Result<i64, Malformed> {
-    let (negative, digits) = if let [b'-', rest @ ..] = line { (true, rest) } else { (false, line) };
+    let (negative, digits) =
+        if let [b'-', rest @ ..] = line { (true, rest) } else { (false, line) };
     if digits.is_empty() {
         return Err(Malformed);
     }
@@ -244,7 +250,10 @@ fn number(line: &[u8]) -> Result<i64, Malformed> {
     let mut value = 0_i64;
     for &digit in digits {
         let digit = char::from(digit).to_digit(10).ok_or(Malformed)?;
-        value = value.checked_mul(10).and_then(|value| value.checked_sub(i64::from(digit))).ok_or(Malformed)?;
+        value = value
+            .checked_mul(10)
+            .and_then(|value| value.checked_sub(i64::from(digit)))
+            .ok_or(Malformed)?;
     }
     if negative {
         return Ok(value);

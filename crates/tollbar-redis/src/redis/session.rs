@@ -1,8 +1,8 @@
 //! A session: the commands and replies of one connection, without its socket.
 //!
-//! The caller moves the bytes: from [`Session::output`] to the socket, and from the socket to [`Session::input`]. The
-//! session writes commands, and matches replies to them by their order: a server replies in the order of the
-//! commands.
+//! The caller moves the bytes: from [`Session::output`] to the socket, and from the socket to
+//! [`Session::input`]. The session writes commands, and matches replies to them by their order: a
+//! server replies in the order of the commands.
 //!
 //! ```text
 //! begin ─▶ AUTH, SELECT, CLIENT SETNAME, INFO server, SCRIPT LOAD … ─▶ is_ready ─▶ call … next …
@@ -72,7 +72,8 @@ const SHA: usize = 40;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Load {
-    /// The server has answered SCRIPT LOAD with the digest, and no call has found the script missing since.
+    /// The server has answered SCRIPT LOAD with the digest, and no call has found the script
+    /// missing since.
     Done,
     /// SCRIPT LOAD is queued or sent, and not answered.
     Asked,
@@ -81,17 +82,24 @@ enum Load {
 }
 
 impl Session {
-    /// Makes a session that has not begun, and takes its memory: `out_bytes` for commands, or more if the handshake
-    /// needs it, and `in_bytes` for replies, at least 16 KiB for the reply to INFO. A longer reply ends the
-    /// conversation. Only the first [`SCRIPTS_MOST`] of `scripts` are used.
+    /// Makes a session that has not begun, and takes its memory: `out_bytes` for commands, or more
+    /// if the handshake needs it, and `in_bytes` for replies, at least 16 KiB for the reply to
+    /// INFO. A longer reply ends the conversation. Only the first [`SCRIPTS_MOST`] of `scripts` are
+    /// used.
     ///
     /// At most `out_bytes / 16` calls, and at least 64, can be without a reply at a time.
-    pub fn new(url: &Url, scripts: &'static [Script], out_bytes: usize, in_bytes: usize) -> Result<Session, NoMemory> {
+    pub fn new(
+        url: &Url,
+        scripts: &'static [Script],
+        out_bytes: usize,
+        in_bytes: usize,
+    ) -> Result<Session, NoMemory> {
         const INPUT_LEAST: usize = 16 << 10;
         let scripts = scripts.get(..SCRIPTS_MOST).unwrap_or(scripts);
         // 64 bytes frame each script's command; 2 KiB hold user, password and the other commands.
-        let greeting =
-            scripts.iter().fold(2048_usize, |sum, script| sum.saturating_add(script.source.len()).saturating_add(64));
+        let greeting = scripts.iter().fold(2048_usize, |sum, script| {
+            sum.saturating_add(script.source.len()).saturating_add(64)
+        });
         Ok(Session {
             out: Buffer::new(out_bytes.max(greeting)).ok_or(NoMemory)?,
             input: Buffer::new(in_bytes.max(INPUT_LEAST)).ok_or(NoMemory)?,
@@ -112,8 +120,8 @@ impl Session {
         })
     }
 
-    /// Begins a conversation on a new connection. It drops all buffered bytes and outstanding calls, and queues the
-    /// handshake, which loads the scripts.
+    /// Begins a conversation on a new connection. It drops all buffered bytes and outstanding
+    /// calls, and queues the handshake, which loads the scripts.
     pub fn begin(&mut self) {
         self.out.clear();
         self.input.clear();
@@ -141,8 +149,8 @@ impl Session {
         }
         self.greeting = self.expected.used().len();
         if !room {
-            // This cannot happen, because `new` makes the buffers large enough. If it did, the handshake would never
-            // end without this error.
+            // This cannot happen, because `new` makes the buffers large enough. If it did, the
+            // handshake would never end without this error.
             self.over = Some(Fault::Protocol);
         }
     }
@@ -152,25 +160,27 @@ impl Session {
         self.begun && self.greeting == 0 && self.over.is_none()
     }
 
-    /// Why the conversation has ended: the server refused the handshake, or sent bytes that are not a reply. The
-    /// caller closes the connection, and [`Session::begin`] begins a new conversation on another.
+    /// Why the conversation has ended: the server refused the handshake, or sent bytes that are not
+    /// a reply. The caller closes the connection, and [`Session::begin`] begins a new conversation
+    /// on another.
     pub fn fault(&self) -> Option<Fault> {
         self.over
     }
 
-    /// The server's `run_id`, 40 hexadecimal digits that change with each start of the server; empty if it is unknown.
+    /// The server's `run_id`, 40 hexadecimal digits that change with each start of the server;
+    /// empty if it is unknown.
     pub fn run_id(&self) -> &[u8] {
         self.run_id.as_bytes()
     }
 
-    /// The text of the server's last error: at most 200 printable bytes; empty if there was none since
-    /// [`Session::begin`].
+    /// The text of the server's last error: at most 200 printable bytes; empty if there was none
+    /// since [`Session::begin`].
     pub fn error_text(&self) -> &str {
         self.error.as_str()
     }
 
-    /// Queues a call of the script with index `script`. [`Full`]: there is no room, no such script, or the session is
-    /// not ready; the call was not queued.
+    /// Queues a call of the script with index `script`. [`Full`]: there is no room, no such script,
+    /// or the session is not ready; the call was not queued.
     pub fn call(&mut self, script: usize, keys: &[&[u8]], args: &[Arg<'_>]) -> Result<(), Full> {
         if !self.is_ready() {
             return Err(Full);
@@ -186,7 +196,10 @@ impl Session {
             _ => return Err(Full),
         };
         let mut writer = Writer::new(self.out.room());
-        writer.command(keys.len().saturating_add(args.len()).saturating_add(3)).bulk(b"EVALSHA").bulk(&sha);
+        writer
+            .command(keys.len().saturating_add(args.len()).saturating_add(3))
+            .bulk(b"EVALSHA")
+            .bulk(&sha);
         writer.int(i64::try_from(keys.len()).unwrap_or(i64::MAX));
         for key in keys {
             writer.bulk(key);
@@ -214,8 +227,8 @@ impl Session {
         self.out.taken(n);
     }
 
-    /// The room for received bytes. It is empty only if the caller has not called [`Session::next`] until it returned
-    /// `None`.
+    /// The room for received bytes. It is empty only if the caller has not called [`Session::next`]
+    /// until it returned `None`.
     pub fn input(&mut self) -> &mut [u8] {
         self.input.room()
     }
@@ -225,16 +238,17 @@ impl Session {
         self.input.filled(n);
     }
 
-    /// The reply to the oldest outstanding call, or why it has none. `None`: no whole reply has come.
+    /// The reply to the oldest outstanding call, or why it has none. `None`: no whole reply has
+    /// come.
     ///
-    /// After [`Fault::NoScript`] the session loads the script again by itself, and the caller may repeat the call at
-    /// once. When the conversation is over, this returns the fault once, however many calls are lost, and `None`
-    /// after that; [`Session::fault`] keeps it.
+    /// After [`Fault::NoScript`] the session loads the script again by itself, and the caller may
+    /// repeat the call at once. When the conversation is over, this returns the fault once, however
+    /// many calls are lost, and `None` after that; [`Session::fault`] keeps it.
     #[allow(clippy::should_implement_trait)] // its items borrow from it
     pub fn next(&mut self) -> Option<Result<Answer<'_>, Fault>> {
         match self.step()? {
-            // The reply is decoded a second time, because `step` cannot return a borrow of the input. The bytes stay
-            // in place until a call of `input`.
+            // The reply is decoded a second time, because `step` cannot return a borrow of the
+            // input. The bytes stay in place until a call of `input`.
             Ok(len) => match decode(self.input.last_taken(len)) {
                 Ok(Some((reply, _))) => Some(Ok(Answer::new(reply))),
                 _ => None,
@@ -248,8 +262,8 @@ impl Session {
         self.calls
     }
 
-    /// Consumes replies up to and including the next reply to a call. Returns that reply's length in bytes, which are
-    /// the last bytes consumed, or its fault.
+    /// Consumes replies up to and including the next reply to a call. Returns that reply's length
+    /// in bytes, which are the last bytes consumed, or its fault.
     fn step(&mut self) -> Option<Result<usize, Fault>> {
         loop {
             if let Some(fault) = self.over {
@@ -306,8 +320,8 @@ impl Session {
     }
 
     fn reload(&mut self, number: usize) {
-        // Other calls of this script in flight get the same error. Only the first of them finds `Done` and loads the
-        // script.
+        // Other calls of this script in flight get the same error. Only the first of them finds
+        // `Done` and loads the script.
         if self.loads.get(number) == Some(&Load::Done) && !self.load(number) {
             if let Some(load) = self.loads.get_mut(number) {
                 *load = Load::Needed;
@@ -355,13 +369,19 @@ impl Session {
 impl core::fmt::Debug for Session {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         let Session { calls, over, error, .. } = self;
-        write!(f, "Session {{ ready: {}, outstanding: {calls}, fault: {over:?}, error: {error:?} }}", self.is_ready())
+        write!(
+            f,
+            "Session {{ ready: {}, outstanding: {calls}, fault: {over:?}, error: {error:?} }}",
+            self.is_ready()
+        )
     }
 }
 
 /// Stores the digest that SCRIPT LOAD returned; a fault if the reply is no digest.
 fn learn(sha: Option<&mut [u8; SHA]>, load: Option<&mut Load>, reply: Reply<'_>) -> Option<Fault> {
-    let (Some(sha), Some(load), Reply::Bulk(name)) = (sha, load, reply) else { return Some(Fault::Protocol) };
+    let (Some(sha), Some(load), Reply::Bulk(name)) = (sha, load, reply) else {
+        return Some(Fault::Protocol);
+    };
     if name.len() != SHA {
         return Some(Fault::Protocol);
     }

@@ -23,8 +23,8 @@ pub(super) struct HostAddresses {
     next: usize,
 }
 
-/// An internet address with a port. It has room for IPv6 and no more, because lists of places are copied on the
-/// stacks of callers.
+/// An internet address with a port. It has room for IPv6 and no more, because lists of places are
+/// copied on the stacks of callers.
 #[derive(Clone, Copy)]
 pub(super) struct HostAddress {
     address: libc::sockaddr_in6,
@@ -90,7 +90,11 @@ impl HostAddress {
     /// An address as text: IPv4, or IPv6 without brackets.
     pub(super) fn of_text(text: &[u8], port: u16) -> Option<HostAddress> {
         extern "C" {
-            fn inet_pton(family: c_int, text: *const core::ffi::c_char, address: *mut core::ffi::c_void) -> c_int;
+            fn inet_pton(
+                family: c_int,
+                text: *const core::ffi::c_char,
+                address: *mut core::ffi::c_void,
+            ) -> c_int;
         }
         // The longest textual address has 45 bytes; the array ends with a zero byte for C.
         let mut name = [0_u8; 64];
@@ -101,7 +105,8 @@ impl HostAddress {
         let mut octets = [0_u8; 16];
         let families = [(libc::AF_INET, 4), (libc::AF_INET6, 16)];
         let (_, length) = families.into_iter().find(|(family, _)| {
-            // SAFETY: the text ends with a zero byte, and `octets` has 16 bytes, enough for either family.
+            // SAFETY: the text ends with a zero byte, and `octets` has 16 bytes, enough for either
+            // family.
             unsafe { inet_pton(*family, name.as_ptr().cast(), octets.as_mut_ptr().cast()) == 1 }
         })?;
         HostAddress::of_octets(octets.get(..length)?, port)
@@ -116,7 +121,8 @@ impl HostAddress {
             name.sin_family = libc::AF_INET as libc::sa_family_t;
             name.sin_port = port.to_be();
             name.sin_addr.s_addr = u32::from_ne_bytes(octets);
-            // SAFETY: a sockaddr_in6 has the room and the alignment of a sockaddr_in, by the assertions above.
+            // SAFETY: a sockaddr_in6 has the room and the alignment of a sockaddr_in, by the
+            // assertions above.
             unsafe { addr_of_mut!(place.address).cast::<libc::sockaddr_in>().write(name) };
             place.len = size_of::<libc::sockaddr_in>() as libc::socklen_t;
         } else {
@@ -145,8 +151,8 @@ pub(super) fn open_datagram(family: c_int) -> Result<c_int, i32> {
 pub(super) fn open(family: c_int) -> Result<c_int, i32> {
     let fd = create(family, libc::SOCK_STREAM)?;
     if family != libc::AF_UNIX {
-        // Without TCP_NODELAY a call could wait for the acknowledgement of the call before. If the system refuses the
-        // option, calls are slower and still correct, so the result is ignored.
+        // Without TCP_NODELAY a call could wait for the acknowledgement of the call before. If the
+        // system refuses the option, calls are slower and still correct, so the result is ignored.
         let _ = set(fd, libc::IPPROTO_TCP, libc::TCP_NODELAY);
     }
     Ok(fd)
@@ -178,7 +184,15 @@ fn create(family: c_int, kind: c_int) -> Result<c_int, i32> {
 fn set(fd: c_int, level: c_int, option: c_int) -> Result<c_int, i32> {
     let on: c_int = 1;
     // SAFETY: the value is an int, readable for the call.
-    again(|| unsafe { libc::setsockopt(fd, level, option, addr_of!(on).cast(), size_of::<c_int>() as libc::socklen_t) })
+    again(|| unsafe {
+        libc::setsockopt(
+            fd,
+            level,
+            option,
+            addr_of!(on).cast(),
+            size_of::<c_int>() as libc::socklen_t,
+        )
+    })
 }
 
 /// Begins to connect; 0 or an errno.
@@ -195,12 +209,18 @@ pub(super) fn connect_path(fd: c_int, path: &[u8]) -> i32 {
     // SAFETY: a sockaddr_un consists of integers, for which zeroes are valid.
     let mut name: libc::sockaddr_un = unsafe { zeroed() };
     name.sun_family = libc::AF_UNIX as libc::sa_family_t;
-    // A zero byte stays at the end. `Url` allows 107 bytes, which Linux has room for; Apple's systems cut the path at
-    // 103.
+    // A zero byte stays at the end. `Url` allows 107 bytes, which Linux has room for; Apple's
+    // systems cut the path at 103.
     let room = name.sun_path.len().saturating_sub(1);
-    name.sun_path.iter_mut().zip(path).take(room).for_each(|(to, from)| *to = *from as libc::c_char);
+    name.sun_path
+        .iter_mut()
+        .zip(path)
+        .take(room)
+        .for_each(|(to, from)| *to = *from as libc::c_char);
     // SAFETY: `name` is readable for its size.
-    match unsafe { libc::connect(fd, addr_of!(name).cast(), size_of::<libc::sockaddr_un>() as libc::socklen_t) } {
+    match unsafe {
+        libc::connect(fd, addr_of!(name).cast(), size_of::<libc::sockaddr_un>() as libc::socklen_t)
+    } {
         0 => 0,
         _ => errno(),
     }
@@ -211,7 +231,9 @@ pub(super) fn pending_error(fd: c_int) -> i32 {
     let mut error: c_int = 0;
     let mut len = size_of::<c_int>() as libc::socklen_t;
     // SAFETY: both are writable for the call, and the first has `len` bytes.
-    match unsafe { libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_ERROR, addr_of_mut!(error).cast(), &mut len) } {
+    match unsafe {
+        libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_ERROR, addr_of_mut!(error).cast(), &mut len)
+    } {
         0 => error,
         _ => errno(),
     }
@@ -234,8 +256,8 @@ pub(super) fn send(fd: c_int, from: &[u8]) -> Result<usize, i32> {
     retried(|| unsafe { libc::send(fd, from.as_ptr().cast(), from.len(), FLAGS) })
 }
 
-/// Waits at most `millis` milliseconds until the descriptor is readable or writable, as wanted. A failed descriptor
-/// counts as both.
+/// Waits at most `millis` milliseconds until the descriptor is readable or writable, as wanted. A
+/// failed descriptor counts as both.
 pub(super) fn poll(fd: c_int, wants: Wants, millis: c_int) -> Result<Wants, LinkError> {
     let mut events = 0;
     if wants.readable {

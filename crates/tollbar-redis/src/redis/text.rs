@@ -13,8 +13,8 @@ impl<const N: usize> Text<N> {
         Text { bytes: [0; N], len: 0 }
     }
 
-    /// The bytes `of`, with `?` for each byte that is not printable ASCII, because a server's text ends in logs and
-    /// terminals.
+    /// The bytes `of`, with `?` for each byte that is not printable ASCII, because a server's text
+    /// ends in logs and terminals.
     pub fn printable(of: &[u8]) -> Self {
         let mut text = Text::new();
         for &byte in of {

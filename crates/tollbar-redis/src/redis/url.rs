@@ -5,8 +5,8 @@
 //! unix:/path/to.sock[?db=N&user=NAME&password=SECRET]
 //! ```
 //!
-//! The default port is 6379 and the default database 0. A host is a name, an IPv4 address or an IPv6 address in
-//! brackets. In user, password, path and values `%xx` stands for a byte.
+//! The default port is 6379 and the default database 0. A host is a name, an IPv4 address or an
+//! IPv6 address in brackets. In user, password, path and values `%xx` stands for a byte.
 
 use super::text::Text;
 use core::fmt;
@@ -36,7 +36,8 @@ pub enum Address {
 /// The first fault of a text, and its column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UrlError {
-    /// The column, from 1, at which the wrong part of the text begins; one past the end if the text stops early.
+    /// The column, from 1, at which the wrong part of the text begins; one past the end if the text
+    /// stops early.
     pub column: usize,
     /// The kind of fault.
     pub fault: UrlFault,
@@ -64,7 +65,8 @@ pub enum UrlFault {
     Db,
     /// `%` without two hexadecimal digits, or decoded text that is not UTF-8 or has a zero byte.
     Escape,
-    /// A user of more than 128 bytes, a password of more than 512, a host of more than 255 or a path of more than 107.
+    /// A user of more than 128 bytes, a password of more than 512, a host of more than 255 or a
+    /// path of more than 107.
     TooLong,
     /// The path of the socket is not absolute.
     Path,
@@ -95,7 +97,10 @@ impl Url {
             (b"redis-cluster:", UrlFault::Cluster),
             (b"valkey-cluster:", UrlFault::Cluster),
         ];
-        let fault = known.iter().find(|(scheme, _)| starts(text, scheme)).map_or(UrlFault::Scheme, |(_, fault)| *fault);
+        let fault = known
+            .iter()
+            .find(|(scheme, _)| starts(text, scheme))
+            .map_or(UrlFault::Scheme, |(_, fault)| *fault);
         Err(UrlError { column: 1, fault })
     }
 
@@ -213,14 +218,18 @@ impl UrlReader<'_> {
         let start = self.at;
         let mut host = Text::new();
         if self.eat(b'[') {
-            while let Some(byte @ (b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F' | b':' | b'.')) = self.peek() {
+            while let Some(byte @ (b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F' | b':' | b'.')) =
+                self.peek()
+            {
                 self.keep(&mut host, byte)?;
             }
             if !self.eat(b']') {
                 return Err(self.wrong(UrlFault::HostByte));
             }
         } else {
-            while let Some(byte @ (b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' | b'.' | b'-' | b'_')) = self.peek() {
+            while let Some(byte @ (b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' | b'.' | b'-' | b'_')) =
+                self.peek()
+            {
                 self.keep(&mut host, byte)?;
             }
         }

@@ -13,7 +13,8 @@ pub type Message = Text<96>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LimitError {
-    /// The name is empty, longer than [`super::NAME_MOST`], or has bytes other than letters, digits and `_ - . : /`.
+    /// The name is empty, longer than [`super::NAME_MOST`], or has bytes other than letters, digits
+    /// and `_ - . : /`.
     Name,
     /// The policy is invalid.
     Policy(PolicyError),
@@ -29,8 +30,9 @@ pub enum LimitError {
     Classes,
     /// The period is not a whole number of microseconds, which is what the server's clock counts.
     Fraction,
-    /// The policy's numbers exceed 2^53, up to which the server's numbers are exact. A smaller burst or limit makes
-    /// them smaller, and so does a limit that has a larger common divisor with the period.
+    /// The policy's numbers exceed 2^53, up to which the server's numbers are exact. A smaller
+    /// burst or limit makes them smaller, and so does a limit that has a larger common divisor with
+    /// the period.
     TooLarge,
     /// The limit's table cannot be made.
     Table(TableError),
@@ -50,10 +52,11 @@ pub enum StoreError {
     Unavailable(Why),
     /// The server refused this user, or a command of this user. The message is the server's.
     Refused(Message),
-    /// The server is part of a cluster, and another node holds the key. The server's message names the node. Clusters
-    /// are not supported.
+    /// The server is part of a cluster, and another node holds the key. The server's message names
+    /// the node. Clusters are not supported.
     Moved(Message),
-    /// The named key holds a value that this store did not write. Nothing is admitted or overwritten.
+    /// The named key holds a value that this store did not write. Nothing is admitted or
+    /// overwritten.
     Foreign(Message),
     /// The script failed; the message is the server's.
     Script(Message),
@@ -66,8 +69,8 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Whether the server may have charged the request, once at most: the connection broke, or no valid answer came.
-    /// `false`: it has charged nothing.
+    /// Whether the server may have charged the request, once at most: the connection broke, or no
+    /// valid answer came. `false`: it has charged nothing.
     pub const fn may_have_charged(&self) -> bool {
         matches!(self, StoreError::Unreachable(_) | StoreError::TimedOut | StoreError::Protocol)
     }
@@ -93,7 +96,9 @@ impl From<LinkError> for StoreError {
 impl fmt::Display for LimitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            LimitError::Name => f.write_str("a limit's name is 1 to 64 letters, digits and _ - . : /"),
+            LimitError::Name => {
+                f.write_str("a limit's name is 1 to 64 letters, digits and _ - . : /")
+            }
             LimitError::Policy(why) => f.write_str(why.message()),
             LimitError::Unsupported(kind) => {
                 write!(f, "the Redis store does not have algo {}; expected one of", kind.name())?;
@@ -101,15 +106,17 @@ impl fmt::Display for LimitError {
                 supported.try_for_each(|kind| write!(f, " {}", kind.name()))
             }
             LimitError::Ban => f.write_str("the Redis store does not have ban"),
-            LimitError::List => f.write_str("the Redis store does not have lists; make a limit of each policy"),
+            LimitError::List => {
+                f.write_str("the Redis store does not have lists; make a limit of each policy")
+            }
             LimitError::Classes => f.write_str("the Redis store does not have classes (reserve)"),
             LimitError::Borrow => f.write_str("the Redis store does not have borrow"),
-            LimitError::Fraction => {
-                f.write_str("the period is not a whole number of microseconds, which the server's clock counts")
-            }
-            LimitError::TooLarge => {
-                f.write_str("the policy's numbers exceed 2^53, up to which the server counts exactly")
-            }
+            LimitError::Fraction => f.write_str(
+                "the period is not a whole number of microseconds, which the server's clock counts",
+            ),
+            LimitError::TooLarge => f.write_str(
+                "the policy's numbers exceed 2^53, up to which the server counts exactly",
+            ),
             LimitError::Table(why) => write!(f, "{why}"),
         }
     }
@@ -124,10 +131,14 @@ impl fmt::Display for StoreError {
             StoreError::Unavailable(why) => f.write_str(why.message()),
             StoreError::Refused(said) => write!(f, "{}: {said}", Fault::Refused),
             StoreError::Moved(said) => write!(f, "{}: {said}", Fault::Moved),
-            StoreError::Foreign(key) => write!(f, "the key {key} holds a value that tollbar did not write"),
+            StoreError::Foreign(key) => {
+                write!(f, "the key {key} holds a value that tollbar did not write")
+            }
             StoreError::Script(said) => write!(f, "{}: {said}", Fault::Script),
             StoreError::Protocol => write!(f, "{}", Fault::Protocol),
-            StoreError::NoRoom => f.write_str("the command does not fit into the connection's buffer"),
+            StoreError::NoRoom => {
+                f.write_str("the command does not fit into the connection's buffer")
+            }
             StoreError::Table(why) => write!(f, "{why}"),
         }
     }

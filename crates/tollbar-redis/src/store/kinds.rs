@@ -7,7 +7,8 @@ use tollbar::policy::Kind;
 pub(super) enum Means {
     /// By a debt that falls from microsecond to microsecond.
     Debt,
-    /// By a debt that falls at the end of each period, or by windows that begin with a first request.
+    /// By a debt that falls at the end of each period, or by windows that begin with a first
+    /// request.
     Steps,
     Window,
     Weighted,

@@ -7,8 +7,8 @@ use tollbar::policy::Policy;
 use tollbar::table::{Options, PolicyId, Table, TableError};
 use tollbar::units::NEVER;
 
-/// Limits in this process's memory, each with a table of its own. They may have any algorithm, and their times are
-/// exact to the nanosecond.
+/// Limits in this process's memory, each with a table of its own. They may have any algorithm, and
+/// their times are exact to the nanosecond.
 #[derive(Clone, Copy, Debug)]
 pub struct MemoryStore {
     options: Options,
@@ -22,8 +22,8 @@ pub struct MemoryLimit {
 }
 
 impl MemoryStore {
-    /// Each limit's table has slots for `capacity` keys that are in use at one time, and the defaults of
-    /// [`Options::new`].
+    /// Each limit's table has slots for `capacity` keys that are in use at one time, and the
+    /// defaults of [`Options::new`].
     pub const fn new(capacity: u64) -> MemoryStore {
         MemoryStore { options: Options::new(capacity) }
     }
@@ -43,24 +43,42 @@ impl Store for MemoryStore {
         if policy.limit == 0 {
             return Ok(MemoryLimit { table: None });
         }
-        let table = Table::private(&self.options, core::slice::from_ref(policy)).map_err(|why| match why {
-            TableError::Policy(why) => LimitError::Policy(why),
-            why => LimitError::Table(why),
-        })?;
+        let table = Table::private(&self.options, core::slice::from_ref(policy)).map_err(
+            |why| match why {
+                TableError::Policy(why) => LimitError::Policy(why),
+                why => LimitError::Table(why),
+            },
+        )?;
         Ok(MemoryLimit { table: Some(table) })
     }
 
-    fn check(&mut self, limit: &MemoryLimit, key: &[u8], cost: u64) -> Result<Decision, StoreError> {
+    fn check(
+        &mut self,
+        limit: &MemoryLimit,
+        key: &[u8],
+        cost: u64,
+    ) -> Result<Decision, StoreError> {
         check_key(key)?;
-        Ok(limit.table.as_ref().map_or_else(|| closed(cost), |table| table.check(PolicyId::FIRST, key, cost)))
+        Ok(limit
+            .table
+            .as_ref()
+            .map_or_else(|| closed(cost), |table| table.check(PolicyId::FIRST, key, cost)))
     }
 
     fn peek(&mut self, limit: &MemoryLimit, key: &[u8], cost: u64) -> Result<Decision, StoreError> {
         check_key(key)?;
-        Ok(limit.table.as_ref().map_or_else(|| closed(cost), |table| table.peek(PolicyId::FIRST, key, cost)))
+        Ok(limit
+            .table
+            .as_ref()
+            .map_or_else(|| closed(cost), |table| table.peek(PolicyId::FIRST, key, cost)))
     }
 
-    fn take_up_to(&mut self, limit: &MemoryLimit, key: &[u8], most: u64) -> Result<u64, StoreError> {
+    fn take_up_to(
+        &mut self,
+        limit: &MemoryLimit,
+        key: &[u8],
+        most: u64,
+    ) -> Result<u64, StoreError> {
         check_key(key)?;
         Ok(limit.table.as_ref().map_or(0, |table| table.take_up_to(PolicyId::FIRST, key, most)))
     }
@@ -76,6 +94,14 @@ impl Store for MemoryStore {
 
 /// The decision of a limit of 0: allowed for a cost of 0, otherwise never.
 pub(super) fn closed(cost: u64) -> Decision {
-    let (verdict, retry_after) = if cost == 0 { (Verdict::Allowed, 0) } else { (Verdict::Never, NEVER) };
-    Decision { verdict, reason: Reason::of(verdict), remaining: 0, retry_after, reset_after: 0, bound: 0 }
+    let (verdict, retry_after) =
+        if cost == 0 { (Verdict::Allowed, 0) } else { (Verdict::Never, NEVER) };
+    Decision {
+        verdict,
+        reason: Reason::of(verdict),
+        remaining: 0,
+        retry_after,
+        reset_after: 0,
+        bound: 0,
+    }
 }

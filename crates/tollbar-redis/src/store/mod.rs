@@ -13,9 +13,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`RedisStore`] asks the server for each decision. The server's clock and state are the only ones, so any number of
-//! machines share a limit exactly, at the price of a round trip for each decision. [`crate::lease`] decides without
-//! waiting for the network.
+//! [`RedisStore`] asks the server for each decision. The server's clock and state are the only
+//! ones, so any number of machines share a limit exactly, at the price of a round trip for each
+//! decision. [`crate::lease`] decides without waiting for the network.
 
 mod error;
 mod kinds;
@@ -37,23 +37,27 @@ pub const KEY_MOST: usize = 512;
 
 /// A store of keyed limits. A key has 1 to [`KEY_MOST`] bytes; any other is [`StoreError::Key`].
 ///
-/// A call that fails has charged nothing, unless [`StoreError::may_have_charged`] says that it may have. An error
-/// never admits the request.
+/// A call that fails has charged nothing, unless [`StoreError::may_have_charged`] says that it may
+/// have. An error never admits the request.
 pub trait Store {
     /// A policy as this store applies it, with the limit's name.
     type Limit;
 
-    /// Compiles `policy` for this store. `name` tells limits apart: 1 to [`NAME_MOST`] letters, digits and `_ - . : /`.
+    /// Compiles `policy` for this store. `name` tells limits apart: 1 to [`NAME_MOST`] letters,
+    /// digits and `_ - . : /`.
     fn limit(&self, name: &str, policy: &Policy) -> Result<Self::Limit, LimitError>;
 
-    /// Takes `cost` permits of `key` now, or says when they could be taken. A cost of 0 charges nothing.
-    fn check(&mut self, limit: &Self::Limit, key: &[u8], cost: u64) -> Result<Decision, StoreError>;
+    /// Takes `cost` permits of `key` now, or says when they could be taken. A cost of 0 charges
+    /// nothing.
+    fn check(&mut self, limit: &Self::Limit, key: &[u8], cost: u64)
+        -> Result<Decision, StoreError>;
 
     /// The decision that [`Store::check`] would make now. It takes nothing.
     fn peek(&mut self, limit: &Self::Limit, key: &[u8], cost: u64) -> Result<Decision, StoreError>;
 
     /// Takes as many permits of `key` as are left, up to `most`, and returns how many it took.
-    fn take_up_to(&mut self, limit: &Self::Limit, key: &[u8], most: u64) -> Result<u64, StoreError>;
+    fn take_up_to(&mut self, limit: &Self::Limit, key: &[u8], most: u64)
+        -> Result<u64, StoreError>;
 
     /// Forgets `key`. Its next request is decided as that of a new key.
     fn reset(&mut self, limit: &Self::Limit, key: &[u8]) -> Result<(), StoreError>;
@@ -61,7 +65,8 @@ pub trait Store {
 
 /// Refuses a name that cannot be a limit's.
 fn check_name(name: &str) -> Result<(), LimitError> {
-    let good = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b':' | b'/');
+    let good =
+        |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b':' | b'/');
     if name.is_empty() || name.len() > NAME_MOST || !name.bytes().all(good) {
         return Err(LimitError::Name);
     }

@@ -1,11 +1,12 @@
-//! Compiles a policy to the arguments of the server's scripts, and turns the scripts' replies into decisions. The
-//! arguments are whole numbers up to 2^53, with times in microseconds.
+//! Compiles a policy to the arguments of the server's scripts, and turns the scripts' replies into
+//! decisions. The arguments are whole numbers up to 2^53, with times in microseconds.
 //!
-//! A script decides and returns the state after its decision. This module computes the rest of the answer, in integers.
+//! A script decides and returns the state after its decision. This module computes the rest of the
+//! answer, in integers.
 //!
-//! A bucket counts in *units*, chosen so that nothing is rounded: each step adds `rate` units, and a permit is
-//! `permit` units. For gcra a step is a microsecond, and `rate / permit` is the limit over the period (in
-//! microseconds), in lowest terms.
+//! A bucket counts in *units*, chosen so that nothing is rounded: each step adds `rate` units, and
+//! a permit is `permit` units. For gcra a step is a microsecond, and `rate / permit` is the limit
+//! over the period (in microseconds), in lowest terms.
 
 use super::error::LimitError;
 use super::kinds::{means, Means};
@@ -28,7 +29,8 @@ pub(super) static SCRIPTS: [Script; 5] = [
 pub(super) const RESET: usize = 4;
 /// Lua's numbers are doubles, which hold every whole number up to this one exactly.
 const EXACT: u64 = 1 << 53;
-/// The most microseconds that a script adds to the server's clock: 71 years. The sum stays below [`EXACT`].
+/// The most microseconds that a script adds to the server's clock: 71 years. The sum stays below
+/// [`EXACT`].
 const AHEAD_MOST: u64 = 1 << 51;
 /// The most arguments of a script after the mode and the cost.
 const NUMBERS: usize = 5;
@@ -38,7 +40,8 @@ const NUMBERS: usize = 5;
 pub(super) enum Plan {
     /// A limit of 0, which needs no script.
     Closed,
-    /// scripts/bucket.lua. `tolerance` is the burst and `lacking` what a new key's bucket lacks, both in units.
+    /// scripts/bucket.lua. `tolerance` is the burst and `lacking` what a new key's bucket lacks,
+    /// both in units.
     Bucket {
         step: NonZeroU64,
         rate: NonZeroU64,
@@ -137,7 +140,9 @@ impl Plan {
                 [period, limit, u64::from(anchored), u64::from(count_rejected), 0]
             }
             Plan::Weighted { period, limit } => [period.get(), limit, 0, 0, 0],
-            Plan::Log { period, limit, count_rejected } => [period, limit, u64::from(count_rejected), 0, 0],
+            Plan::Log { period, limit, count_rejected } => {
+                [period, limit, u64::from(count_rejected), 0, 0]
+            }
         };
         let [a, b, c, d, e] = numbers;
         // No burst or limit is above 2^53, so every higher cost gets the same answer.
@@ -159,9 +164,14 @@ impl Plan {
                 let room = tolerance.saturating_sub(first);
                 let until = |excess: u64| match div_up(excess, rate) {
                     0 => 0,
-                    steps => (now / step).saturating_add(steps).saturating_mul(step.get()).saturating_sub(now),
+                    steps => (now / step)
+                        .saturating_add(steps)
+                        .saturating_mul(step.get())
+                        .saturating_sub(now),
                 };
-                let excess = first.saturating_add(cost.saturating_mul(permit.get())).saturating_sub(tolerance);
+                let excess = first
+                    .saturating_add(cost.saturating_mul(permit.get()))
+                    .saturating_sub(tolerance);
                 (room / permit, until(excess), until(first.saturating_sub(lacking)))
             }
             Plan::Window { period, limit, .. } => {
@@ -169,7 +179,8 @@ impl Plan {
                 (limit.saturating_sub(second), end, if second == 0 { 0 } else { end })
             }
             Plan::Weighted { period, limit } => {
-                let here = Weighted { period, limit, start: first, previous: second, current: third };
+                let here =
+                    Weighted { period, limit, start: first, previous: second, current: third };
                 (here.room(now) / period, here.retry(now, cost), here.reset(now))
             }
             Plan::Log { limit, .. } => (limit.saturating_sub(first), second, third),
@@ -180,25 +191,45 @@ impl Plan {
             Verdict::Denied => nanos(retry),
             Verdict::Never => NEVER,
         };
-        Decision { verdict, reason: Reason::of(verdict), remaining, retry_after, reset_after: nanos(reset), bound: 0 }
+        Decision {
+            verdict,
+            reason: Reason::of(verdict),
+            remaining,
+            retry_after,
+            reset_after: nanos(reset),
+            bound: 0,
+        }
     }
 
     fn gcra(policy: &Policy) -> Option<Plan> {
         let limit = u128::from(policy.limit).checked_mul(1000)?;
         let divisor = gcd(limit, u128::from(policy.period));
         let rate = NonZeroU64::new(u64::try_from(limit.checked_div(divisor)?).ok()?)?;
-        let permit = NonZeroU64::new(u64::try_from(u128::from(policy.period).checked_div(divisor)?).ok()?)?;
+        let permit =
+            NonZeroU64::new(u64::try_from(u128::from(policy.period).checked_div(divisor)?).ok()?)?;
         let lacking = policy.burst.checked_sub(policy.init)?.checked_mul(permit.get())?;
         Plan::bucket(NonZeroU64::new(1)?, rate, permit, policy.burst, lacking)
     }
 
-    /// `None` if a sum of the script would not be exact: a debt and a charge, or the clock and the time to fill the
-    /// bucket.
-    fn bucket(step: NonZeroU64, rate: NonZeroU64, permit: NonZeroU64, burst: u64, lacking: u64) -> Option<Plan> {
+    /// `None` if a sum of the script would not be exact: a debt and a charge, or the clock and the
+    /// time to fill the bucket.
+    fn bucket(
+        step: NonZeroU64,
+        rate: NonZeroU64,
+        permit: NonZeroU64,
+        burst: u64,
+        lacking: u64,
+    ) -> Option<Plan> {
         let tolerance = burst.checked_mul(permit.get())?;
         let sums = tolerance.checked_mul(2)?.checked_add(rate.get())?.checked_add(permit.get())?;
         let ahead = div_up(tolerance, rate).checked_add(1)?.checked_mul(step.get())?;
-        (sums <= EXACT && ahead <= AHEAD_MOST).then_some(Plan::Bucket { step, rate, permit, tolerance, lacking })
+        (sums <= EXACT && ahead <= AHEAD_MOST).then_some(Plan::Bucket {
+            step,
+            rate,
+            permit,
+            tolerance,
+            lacking,
+        })
     }
 
     fn periods(policy: &Policy, means: Means, period: NonZeroU64) -> Option<Plan> {
@@ -208,12 +239,26 @@ impl Plan {
         let plan = match means {
             Means::Debt => return Plan::gcra(policy),
             Means::Steps if policy.anchor == Anchor::Epoch => {
-                return Plan::bucket(period, NonZeroU64::new(limit)?, NonZeroU64::new(1)?, policy.burst, 0);
+                return Plan::bucket(
+                    period,
+                    NonZeroU64::new(limit)?,
+                    NonZeroU64::new(1)?,
+                    policy.burst,
+                    0,
+                );
             }
-            Means::Steps => Plan::Window { period: micros, limit: policy.burst, anchored: true, count_rejected: false },
-            Means::Window => {
-                Plan::Window { period: micros, limit, anchored: policy.anchor == Anchor::First, count_rejected }
-            }
+            Means::Steps => Plan::Window {
+                period: micros,
+                limit: policy.burst,
+                anchored: true,
+                count_rejected: false,
+            },
+            Means::Window => Plan::Window {
+                period: micros,
+                limit,
+                anchored: policy.anchor == Anchor::First,
+                count_rejected,
+            },
             Means::Weighted => {
                 // The script adds up three products of this size at most.
                 let weights = limit.checked_mul(micros)?.checked_mul(3)?;
@@ -242,13 +287,14 @@ impl Weighted {
     fn room(&self, now: u64) -> u64 {
         let period = self.period.get();
         let left = period.saturating_sub(now.saturating_sub(self.start));
-        let weight = self.previous.saturating_mul(left).saturating_add(self.current.saturating_mul(period));
+        let weight =
+            self.previous.saturating_mul(left).saturating_add(self.current.saturating_mul(period));
         self.limit.saturating_mul(period).saturating_sub(weight)
     }
 
-    /// Microseconds until `cost` fits. It may fit in the running window. Otherwise it may fit in the next one, where
-    /// the running window's count is the previous count. At the start of the window after that it fits, because both
-    /// counts are 0.
+    /// Microseconds until `cost` fits. It may fit in the running window. Otherwise it may fit in
+    /// the next one, where the running window's count is the previous count. At the start of the
+    /// window after that it fits, because both counts are 0.
     fn retry(&self, now: u64, cost: u64) -> u64 {
         let elapsed = now.saturating_sub(self.start);
         let period = self.period.get();
@@ -262,9 +308,9 @@ impl Weighted {
         at.saturating_sub(now)
     }
 
-    /// The earliest time in a window, in microseconds since its start and not before `elapsed`, at which the weighted
-    /// count of the previous window and `taken` are together at most the limit. `None` if there is no such time in
-    /// the window.
+    /// The earliest time in a window, in microseconds since its start and not before `elapsed`, at
+    /// which the weighted count of the previous window and `taken` are together at most the limit.
+    /// `None` if there is no such time in the window.
     fn fits(&self, previous: u64, taken: u64, elapsed: u64) -> Option<u64> {
         let room = self.limit.checked_sub(taken)?;
         let period = self.period.get();

@@ -1,14 +1,16 @@
 //! Limits in a Redis or Valkey server, one script for each decision.
 //!
-//! The server has the clock (`TIME`, whole microseconds) and the state, and runs one script at a time. So any number
-//! of clients together admit exactly as many requests as one limiter would, whatever their own clocks say. A decision
-//! is the same as that of the local core ([`tollbar::limiter`]) at the server's time, with two differences:
+//! The server has the clock (`TIME`, whole microseconds) and the state, and runs one script at a
+//! time. So any number of clients together admit exactly as many requests as one limiter would,
+//! whatever their own clocks say. A decision is the same as that of the local core
+//! ([`tollbar::limiter`]) at the server's time, with two differences:
 //!
 //! - `retry_after` and `reset_after` are rounded up to whole microseconds.
-//! - The scripts round nothing. The local core rounds to fit a word of 64 bits. The core rounds gcra by less than a
-//!   third of a nanosecond, if the rate in lowest terms has more than 3,000 permits. It rounds the last window's
-//!   count of a weighted window, if two counts of the limit's size do not fit beside the window's number. It rounds
-//!   the start of windows anchored at the first request, for limits above 8,000.
+//! - The scripts round nothing. The local core rounds to fit a word of 64 bits. The core rounds
+//!   gcra by less than a third of a nanosecond, if the rate in lowest terms has more than 3,000
+//!   permits. It rounds the last window's count of a weighted window, if two counts of the limit's
+//!   size do not fit beside the window's number. It rounds the start of windows anchored at the
+//!   first request, for limits above 8,000.
 //!
 //! | | |
 //! |---|---|
@@ -30,8 +32,9 @@ use tollbar::decision::Decision;
 use tollbar::internal::generation;
 use tollbar::policy::Policy;
 
-/// One connection to a server. A call connects if there is no connection, and waits for its answer, by default at most
-/// [`RedisStore::TIMEOUT`]. One thread at a time may use it, so make one for each thread.
+/// One connection to a server. A call connects if there is no connection, and waits for its answer,
+/// by default at most [`RedisStore::TIMEOUT`]. One thread at a time may use it, so make one for
+/// each thread.
 #[derive(Debug)]
 pub struct RedisStore {
     link: Link,
@@ -60,11 +63,17 @@ impl RedisStore {
     /// Takes the memory for a connection. It does not connect yet.
     pub fn new(url: &Url) -> Result<RedisStore, NoMemory> {
         let session = Session::new(url, &SCRIPTS, 4096, 0)?;
-        Ok(RedisStore { link: Link::new(url), session, timeout: Self::TIMEOUT, process: 0, server_time: 0 })
+        Ok(RedisStore {
+            link: Link::new(url),
+            session,
+            timeout: Self::TIMEOUT,
+            process: 0,
+            server_time: 0,
+        })
     }
 
-    /// Sets the longest time of a call in nanoseconds, the lookup of the host's name and connecting included. A call
-    /// that takes longer fails with [`StoreError::TimedOut`].
+    /// Sets the longest time of a call in nanoseconds, the lookup of the host's name and connecting
+    /// included. A call that takes longer fails with [`StoreError::TimedOut`].
     pub fn with_timeout(mut self, nanos: u64) -> RedisStore {
         self.timeout = nanos;
         self
@@ -80,7 +89,13 @@ impl RedisStore {
         self.link.close();
     }
 
-    fn decide(&mut self, limit: &RedisLimit, key: &[u8], mode: Mode, cost: u64) -> Result<ScriptReply, StoreError> {
+    fn decide(
+        &mut self,
+        limit: &RedisLimit,
+        key: &[u8],
+        mode: Mode,
+        cost: u64,
+    ) -> Result<ScriptReply, StoreError> {
         let args = limit.plan.args(mode, cost);
         self.call(limit.plan.script(), limit, key, &args)
     }
@@ -99,10 +114,13 @@ impl RedisStore {
         name.push(key);
         let reply = self.exchange(script, name.get(), args);
         if reply.is_err()
-            && !matches!(reply, Err(StoreError::Foreign(_) | StoreError::Unavailable(_) | StoreError::Script(_)))
+            && !matches!(
+                reply,
+                Err(StoreError::Foreign(_) | StoreError::Unavailable(_) | StoreError::Script(_))
+            )
         {
-            // The answer may still come. On the same connection the next call would read it as the answer to its own
-            // question.
+            // The answer may still come. On the same connection the next call would read it as the
+            // answer to its own question.
             self.link.close();
         }
         let reply = reply?;
@@ -110,7 +128,12 @@ impl RedisStore {
         Ok(reply)
     }
 
-    fn exchange(&mut self, script: usize, name: &[u8], args: &[Arg<'_>]) -> Result<ScriptReply, StoreError> {
+    fn exchange(
+        &mut self,
+        script: usize,
+        name: &[u8],
+        args: &[Arg<'_>],
+    ) -> Result<ScriptReply, StoreError> {
         let deadline = Monotonic.now().saturating_add(self.timeout);
         self.connected(deadline)?;
         let mut tries = 0_u32;
@@ -118,8 +141,9 @@ impl RedisStore {
             self.session.call(script, &[name], args).map_err(|_| StoreError::NoRoom)?;
             match self.answer(deadline, name)? {
                 Ok(reply) => return Ok(reply),
-                // The server has forgotten the script, and the session loads it again. If that happens a fourth time,
-                // somebody keeps flushing the server's scripts, and the call fails.
+                // The server has forgotten the script, and the session loads it again. If that
+                // happens a fourth time, somebody keeps flushing the server's scripts, and the call
+                // fails.
                 Err(Fault::NoScript) if tries < 3 => tries = tries.saturating_add(1),
                 Err(fault) => return Err(StoreError::of(fault, self.session.error_text())),
             }
@@ -134,8 +158,13 @@ impl RedisStore {
             self.link.close();
             self.process = process;
         }
-        // The read detects, before the call sends anything, that the server has closed the connection.
-        if self.link.is_open() && self.session.is_ready() && self.receive().is_ok() && self.session.next().is_none() {
+        // The read detects, before the call sends anything, that the server has closed the
+        // connection.
+        if self.link.is_open()
+            && self.session.is_ready()
+            && self.receive().is_ok()
+            && self.session.next().is_none()
+        {
             return Ok(());
         }
         self.link.connect()?;
@@ -157,7 +186,11 @@ impl RedisStore {
     }
 
     /// Waits for the answer to the one outstanding call.
-    fn answer(&mut self, deadline: u64, name: &[u8]) -> Result<Result<ScriptReply, Fault>, StoreError> {
+    fn answer(
+        &mut self,
+        deadline: u64,
+        name: &[u8],
+    ) -> Result<Result<ScriptReply, Fault>, StoreError> {
         loop {
             match self.session.next() {
                 Some(Ok(answer)) => return reply(&answer, name).map(Ok),
@@ -236,8 +269,8 @@ impl Store for RedisStore {
     }
 }
 
-/// Decodes what a script returned. Its first number is the verdict: 0 allowed, 1 denied, 2 never, 3 another value at
-/// the key.
+/// Decodes what a script returned. Its first number is the verdict: 0 allowed, 1 denied, 2 never, 3
+/// another value at the key.
 fn reply(answer: &Answer<'_>, name: &[u8]) -> Result<ScriptReply, StoreError> {
     let number = |n: usize| answer.int(n).and_then(|value| u64::try_from(value).ok());
     let verdict = number(0).ok_or(StoreError::Protocol)?;
@@ -249,7 +282,8 @@ fn reply(answer: &Answer<'_>, name: &[u8]) -> Result<ScriptReply, StoreError> {
     Ok(ScriptReply { verdict, taken, now, state })
 }
 
-/// At most `N` bytes. Further bytes would be dropped, but each `N` here has room for the longest name or key.
+/// At most `N` bytes. Further bytes would be dropped, but each `N` here has room for the longest
+/// name or key.
 #[derive(Clone, Copy, Debug)]
 struct Bytes<const N: usize> {
     bytes: [u8; N],

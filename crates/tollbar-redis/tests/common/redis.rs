@@ -10,8 +10,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// A server with a unix socket in a directory of its own and a TCP port of 127.0.0.1. It is killed when this is
-/// dropped, and when the thread that started it ends.
+/// A server with a unix socket in a directory of its own and a TCP port of 127.0.0.1. It is killed
+/// when this is dropped, and when the thread that started it ends.
 pub struct Server {
     child: Option<Child>,
     directory: PathBuf,
@@ -47,10 +47,12 @@ impl Server {
         static STARTED: AtomicU32 = AtomicU32::new(0);
         let number = STARTED.fetch_add(1, Ordering::Relaxed);
         // Short, since a socket's path may have 107 bytes.
-        let directory = std::env::temp_dir().join(format!("tollbar-{}-{number}", std::process::id()));
+        let directory =
+            std::env::temp_dir().join(format!("tollbar-{}-{number}", std::process::id()));
         std::fs::create_dir_all(&directory).expect("a directory for redis-server");
         let options = options.iter().map(|option| option.to_string()).collect();
-        let environment = environment.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+        let environment =
+            environment.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
         let mut server = Server { child: None, directory, port: 0, options, environment };
         server.launch();
         server
@@ -127,19 +129,22 @@ impl Server {
 
     fn launch(&mut self) {
         let deadline = Instant::now() + Duration::from_secs(30);
-        // Clients of a server that is started again know its port, so it waits until the port is free.
+        // Clients of a server that is started again know its port, so it waits until the port is
+        // free.
         let chooses = self.port == 0;
         loop {
             if self.port == 0 {
                 // Free now. Should another take it first, the server ends and this is done again.
-                self.port = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").port();
+                self.port = TcpListener::bind("127.0.0.1:0")
+                    .and_then(|free| free.local_addr())
+                    .expect("a port")
+                    .port();
             }
             let mut child = self.spawn();
             loop {
-                if self
-                    .try_command(&["PING"])
-                    .is_ok_and(|reply| !matches!(&reply, Raw::Error(text) if text.starts_with("LOADING")))
-                {
+                if self.try_command(&["PING"]).is_ok_and(
+                    |reply| !matches!(&reply, Raw::Error(text) if text.starts_with("LOADING")),
+                ) {
                     self.child = Some(child);
                     return;
                 }
@@ -192,7 +197,9 @@ impl Server {
                 _ => Err(std::io::Error::last_os_error()),
             })
         };
-        command.spawn().unwrap_or_else(|why| panic!("redis-server: {why}; as root: apt-get install redis-server"))
+        command.spawn().unwrap_or_else(|why| {
+            panic!("redis-server: {why}; as root: apt-get install redis-server")
+        })
     }
 
     fn signal(&self, signal: i32) {

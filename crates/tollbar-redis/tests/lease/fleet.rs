@@ -1,8 +1,9 @@
-//! Machines that share a limit, each a process of this test program, and what they admitted, in a file they all write
-//! to.
+//! Machines that share a limit, each a process of this test program, and what they admitted, in a
+//! file they all write to.
 //!
-//! These tests use the real clock, because they run a real Redis and depend on the kernel's scheduler. They assert the
-//! upper bound exactly, because it holds whatever the scheduler does, and lower rates with generous room.
+//! These tests use the real clock, because they run a real Redis and depend on the kernel's
+//! scheduler. They assert the upper bound exactly, because it holds whatever the scheduler does,
+//! and lower rates with generous room.
 #![allow(dead_code)] // each test program uses a part of it
 
 use std::fs::{File, OpenOptions};
@@ -30,8 +31,8 @@ const ROWS: usize = 256;
 pub struct Totals {
     pub attempts: u64,
     pub admitted: u64,
-    /// Calls of more than a millisecond in a time without a switch to another thread: by their own doing, or by the
-    /// host's.
+    /// Calls of more than a millisecond in a time without a switch to another thread: by their own
+    /// doing, or by the host's.
     pub slow: u64,
     /// Times that a caller was put to sleep in a call.
     pub slept: u64,
@@ -56,9 +57,17 @@ pub struct Fleet {
 
 impl Fleet {
     /// `nodes` processes, each of which makes `rate` attempts a second for `length`.
-    pub fn start(url: &str, name: &str, policy: &str, nodes: u32, rate: u64, length: Duration) -> Fleet {
+    pub fn start(
+        url: &str,
+        name: &str,
+        policy: &str,
+        nodes: u32,
+        rate: u64,
+        length: Duration,
+    ) -> Fleet {
         // In memory: a page of a file on a disk may make who writes it wait.
-        let path = Path::new("/dev/shm").join(format!("tollbar-fleet-{}-{name}", std::process::id()));
+        let path =
+            Path::new("/dev/shm").join(format!("tollbar-fleet-{}-{name}", std::process::id()));
         let memory = Memory::make(&path);
         let begin = Utc::default().now() + 200_000_000;
         let mut fleet = Fleet {
@@ -121,9 +130,14 @@ impl Fleet {
     /// Permits admitted in each ten milliseconds.
     pub fn by_ten_millis(&self) -> Vec<u64> {
         let words = self.memory.words();
-        let millis =
-            |m: usize| (0..self.started).map(|row| words[row * ROW + TOTALS + m].load(Ordering::Relaxed)).sum::<u64>();
-        (0..self.length as usize / 10_000_000).map(|ten| (0..10).map(|m| millis(ten * 10 + m)).sum()).collect()
+        let millis = |m: usize| {
+            (0..self.started)
+                .map(|row| words[row * ROW + TOTALS + m].load(Ordering::Relaxed))
+                .sum::<u64>()
+        };
+        (0..self.length as usize / 10_000_000)
+            .map(|ten| (0..10).map(|m| millis(ten * 10 + m)).sum())
+            .collect()
     }
 
     /// The most that was admitted beyond the rate in any window of whole ten milliseconds.
@@ -139,15 +153,16 @@ impl Fleet {
         worst
     }
 
-    /// Admitted a second, from `from` to `to` of the run's time. Ten milliseconds in which nobody tried do not count:
-    /// then the host had stopped the machine.
+    /// Admitted a second, from `from` to `to` of the run's time. Ten milliseconds in which nobody
+    /// tried do not count: then the host had stopped the machine.
     pub fn rate(&self, from: Duration, to: Duration) -> f64 {
         let (admitted, words) = (self.by_ten_millis(), self.memory.words());
         let ten = |at: Duration| at.as_millis() as usize / 10;
         let tried = |ten: &usize| {
             let millis = TOTALS + MILLIS + ten * 10;
-            (0..self.started)
-                .any(|row| words[row * ROW + millis..][..10].iter().any(|n| n.load(Ordering::Relaxed) != 0))
+            (0..self.started).any(|row| {
+                words[row * ROW + millis..][..10].iter().any(|n| n.load(Ordering::Relaxed) != 0)
+            })
         };
         let tens: Vec<usize> = (ten(from)..ten(to)).filter(tried).collect();
         assert!(tens.len() * 4 >= ten(to) - ten(from), "the machine stood still");
@@ -205,7 +220,8 @@ pub fn be_a_machine() {
         scope.spawn(|| Client::new(&node, &url).expect("a client").run(&node, &stop));
         // Attempts begin when all have been able to connect.
         while Utc::default().now() < begin
-            || (node.circuit(node.now()) != Circuit::Closed && Utc::default().now() < begin + 20_000_000)
+            || (node.circuit(node.now()) != Circuit::Closed
+                && Utc::default().now() < begin + 20_000_000)
         {
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -252,14 +268,17 @@ fn attempts(node: &Node, words: &[AtomicU64], from: u64, begin: u64, end: u64, r
         }
         let stats = node.stats();
         let opened = stats.opened;
-        for (n, value) in [stats.asked, stats.fallback_permits, stats.overdrawn, opened].into_iter().enumerate() {
+        for (n, value) in
+            [stats.asked, stats.fallback_permits, stats.overdrawn, opened].into_iter().enumerate()
+        {
             words[4 + n].store(value, Ordering::Relaxed);
         }
         std::thread::sleep(Duration::from_micros(300));
     }
 }
 
-/// What has kept this thread from running: by itself, by the scheduler, and pages that were not there.
+/// What has kept this thread from running: by itself, by the scheduler, and pages that were not
+/// there.
 #[derive(PartialEq)]
 struct Switches {
     voluntary: u64,
@@ -291,7 +310,13 @@ impl Memory {
     const BYTES: usize = ROWS * ROW * 8;
 
     fn make(path: &Path) -> Memory {
-        let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path).expect("a file");
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .open(path)
+            .expect("a file");
         file.set_len(Memory::BYTES as u64).expect("its length");
         Memory::map(file)
     }

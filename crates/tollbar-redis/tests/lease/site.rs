@@ -1,5 +1,5 @@
-//! One machine of a limit in virtual time: callers, a client that ticks as the shipped one does, and a store a fixed
-//! way off that always answers.
+//! One machine of a limit in virtual time: callers, a client that ticks as the shipped one does,
+//! and a store a fixed way off that always answers.
 
 use std::collections::{HashMap, VecDeque};
 use tollbar::{Decision, Policy};

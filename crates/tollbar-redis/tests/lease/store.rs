@@ -1,4 +1,5 @@
-//! The store in virtual time: the shipped arithmetic, a server's clock that lies, and what a server does to its keys.
+//! The store in virtual time: the shipped arithmetic, a server's clock that lies, and what a server
+//! does to its keys.
 #![allow(dead_code)] // each test program uses a part of it
 
 use super::common::Rng;
@@ -7,8 +8,8 @@ use tollbar_redis::lease::bucket::{self, Grant};
 use tollbar_redis::lease::record::Record;
 use tollbar_redis::lease::Terms;
 
-/// What the store has: one key's TAT, with the time of the server's clock at which it is forgotten, and the limit's
-/// record.
+/// What the store has: one key's TAT, with the time of the server's clock at which it is forgotten,
+/// and the limit's record.
 #[derive(Clone, Copy, Default)]
 pub struct Data {
     pub tat: Option<u64>,
@@ -70,7 +71,14 @@ impl Store {
     }
 
     /// The script.
-    pub fn execute(&mut self, terms: &Terms, ask: &Ask, seen: u64, random: &mut Rng, now: u64) -> Grant {
+    pub fn execute(
+        &mut self,
+        terms: &Terms,
+        ask: &Ask,
+        seen: u64,
+        random: &mut Rng,
+        now: u64,
+    ) -> Grant {
         let raw = self.clock(now);
         let requester = Requester { seen, run: self.run, fresh: random.next() | 1 };
         let stored = self.data.tat.filter(|_| self.data.expires > raw);

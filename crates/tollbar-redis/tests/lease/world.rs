@@ -47,7 +47,8 @@ pub struct World {
     key: u64,
     /// When the schedule began.
     pub began: u64,
-    /// What has been admitted beyond the rate, in permits times the period; it must not be above the burst.
+    /// What has been admitted beyond the rate, in permits times the period; it must not be above
+    /// the burst.
     level: u128,
     level_at: u64,
     pub highest: u128,
@@ -153,7 +154,10 @@ impl World {
 
     /// Nodes that take their store for one that answers as it should.
     pub fn closed(&self) -> usize {
-        self.machines.iter().filter(|machine| machine.node.circuit(self.now) == Circuit::Closed).count()
+        self.machines
+            .iter()
+            .filter(|machine| machine.node.circuit(self.now) == Circuit::Closed)
+            .count()
     }
 
     /// What is said of the store, by any of them.
@@ -174,7 +178,9 @@ impl World {
 
     /// Nanoseconds in which an empty bucket fills.
     pub fn refill(&self) -> u64 {
-        let fill = |policy: &Policy| u128::from(policy.burst) * u128::from(policy.period) / u128::from(policy.limit);
+        let fill = |policy: &Policy| {
+            u128::from(policy.burst) * u128::from(policy.period) / u128::from(policy.limit)
+        };
         self.kinds.iter().map(|(policy, _)| fill(policy) as u64).max().unwrap_or(0)
     }
 
@@ -198,8 +204,8 @@ impl World {
         }
     }
 
-    /// The bucket is let fill, everybody fetches leases by spending little of them, and just before they end spends
-    /// all, and what has been granted meanwhile.
+    /// The bucket is let fill, everybody fetches leases by spending little of them, and just before
+    /// they end spends all, and what has been granted meanwhile.
     fn hoard(&mut self) {
         self.leap(self.refill());
         let life = self.machines[0].node.terms().life;
@@ -234,7 +240,9 @@ impl World {
     fn drain(&mut self, n: usize, count: u64, cost: u64) {
         let key = self.key.to_le_bytes();
         let mut admitted = 0;
-        while admitted < count * cost && self.machines[n].node.check_at(&key, self.now, cost).is_allowed() {
+        while admitted < count * cost
+            && self.machines[n].node.check_at(&key, self.now, cost).is_allowed()
+        {
             admitted += cost;
         }
         if admitted != 0 {
@@ -245,7 +253,8 @@ impl World {
 
     fn admit(&mut self, permits: u64) {
         let passed = u128::from(self.now - self.level_at) * u128::from(self.policy.limit);
-        self.level = self.level.saturating_sub(passed) + u128::from(permits) * u128::from(self.policy.period);
+        self.level = self.level.saturating_sub(passed)
+            + u128::from(permits) * u128::from(self.policy.period);
         self.level_at = self.now;
         self.highest = self.highest.max(self.level);
         self.worst_ever = self.worst_ever.max(self.worst());
@@ -318,13 +327,16 @@ impl World {
             let terms = *self.machines[n].node.terms();
             let parcel = &mut self.machines[n].connection[at];
             if parcel.answer.is_none() && parcel.arrives <= now && self.store.answers {
-                let answer = self.store.execute(&terms, &parcel.ask, parcel.seen, &mut self.random, now);
+                let answer =
+                    self.store.execute(&terms, &parcel.ask, parcel.seen, &mut self.random, now);
                 parcel.answer = Some(answer);
                 parcel.arrives = now + self.random.skewed(DELAY);
             }
         }
         let machine = &mut self.machines[n];
-        while let Some(Parcel { answer: Some(answer), .. }) = machine.connection.front().filter(|p| p.arrives <= now) {
+        while let Some(Parcel { answer: Some(answer), .. }) =
+            machine.connection.front().filter(|p| p.arrives <= now)
+        {
             machine.seen = answer.epoch;
             machine.driver.answered(&machine.node, answer, now);
             machine.connection.pop_front();
@@ -343,8 +355,8 @@ impl World {
         }
     }
 
-    /// All is taken and then lost, and a machine that has no memory of it asks when the grace is over. Another such
-    /// may be the first to be met by the new data.
+    /// All is taken and then lost, and a machine that has no memory of it asks when the grace is
+    /// over. Another such may be the first to be met by the new data.
     fn forget(&mut self) {
         self.siege();
         if self.random.one_in(2) && self.powers.kills {
@@ -376,8 +388,8 @@ impl World {
         self.machines.iter_mut().for_each(|machine| machine.lose(now));
     }
 
-    /// A node is killed, with its lease, and another takes its place, of any kind. Not while the data's loss would be
-    /// forgotten with it: those that are left know the data that are there.
+    /// A node is killed, with its lease, and another takes its place, of any kind. Not while the
+    /// data's loss would be forgotten with it: those that are left know the data that are there.
     fn kill(&mut self) {
         let n = self.random.below(self.machines.len() as u64) as usize;
         let data = self.store.data.record.map_or(0, |record| record.id);

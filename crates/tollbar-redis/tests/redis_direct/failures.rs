@@ -63,10 +63,14 @@ fn what_others_put_at_a_key_admits_nothing_and_stays() {
             server.command(&["DEL", key]);
             server.command(plant);
             let before = server.command(&["DUMP", key]);
-            for decision in
-                [store.check(&limit, b"key", 1), store.peek(&limit, b"key", 1), store.check(&limit, b"key", 0)]
-            {
-                let Err(StoreError::Foreign(name)) = decision else { panic!("{text}: {plant:?}: {decision:?}") };
+            for decision in [
+                store.check(&limit, b"key", 1),
+                store.peek(&limit, b"key", 1),
+                store.check(&limit, b"key", 0),
+            ] {
+                let Err(StoreError::Foreign(name)) = decision else {
+                    panic!("{text}: {plant:?}: {decision:?}")
+                };
                 assert_eq!(name.as_str(), key);
             }
             assert!(matches!(store.take_up_to(&limit, b"key", 1), Err(StoreError::Foreign(_))));
@@ -78,14 +82,20 @@ fn what_others_put_at_a_key_admits_nothing_and_stays() {
     }
     // A sorted set that the store did not write.
     let limit = limit(&store, "5/day algo sliding-log");
-    for (score, member) in [("1", "x"), ("+inf", "0000000000000001 1"), ("99999999999999999", "0000000000000001 1")] {
+    for (score, member) in
+        [("1", "x"), ("+inf", "0000000000000001 1"), ("99999999999999999", "0000000000000001 1")]
+    {
         server.command(&["DEL", key]);
         server.command(&["ZADD", key, score, member]);
-        assert!(matches!(store.check(&limit, b"key", 1), Err(StoreError::Foreign(_))), "{score} {member}");
+        assert!(
+            matches!(store.check(&limit, b"key", 1), Err(StoreError::Foreign(_))),
+            "{score} {member}"
+        );
     }
 }
 
-/// Values of the right form with any numbers: a key never has more than a new key, and the script never fails.
+/// Values of the right form with any numbers: a key never has more than a new key, and the script
+/// never fails.
 #[test]
 fn planted_numbers_never_admit_more() {
     let server = Server::start();
@@ -107,7 +117,10 @@ fn planted_numbers_never_admit_more() {
                 for cost in [1, 5] {
                     let decision = store.check(&limit, b"key", cost).unwrap();
                     assert_eq!(decision.verdict, Verdict::Denied, "{text}: {value}");
-                    assert!(decision.retry_after <= 2 * crate::common::DAY, "{text}: {value}: {decision:?}");
+                    assert!(
+                        decision.retry_after <= 2 * crate::common::DAY,
+                        "{text}: {value}: {decision:?}"
+                    );
                 }
             }
         }
@@ -141,9 +154,14 @@ fn a_clock_set_back_waits_no_longer_than_what_is_used() {
         for _ in 0..2 {
             let decision = store.check(&limit, b"key", 4).unwrap();
             assert_eq!(decision.verdict, Verdict::Denied, "{text}");
-            // The current window's count weighs on the next window, too, depending on the time of day.
-            let most = if text.contains("weighted") { 2 * crate::common::DAY } else { crate::common::DAY };
-            assert!(decision.retry_after <= most && decision.remaining <= 2, "{text}: {decision:?}");
+            // The current window's count weighs on the next window, too, depending on the time of
+            // day.
+            let most =
+                if text.contains("weighted") { 2 * crate::common::DAY } else { crate::common::DAY };
+            assert!(
+                decision.retry_after <= most && decision.remaining <= 2,
+                "{text}: {decision:?}"
+            );
         }
     }
 }
@@ -158,7 +176,10 @@ fn a_killed_server_is_an_error_at_once_and_back_when_it_is() {
         let start = Instant::now();
         for _ in 0..3 {
             let why = ask(&mut store, &url).unwrap_err();
-            assert!(matches!(why, StoreError::Unreachable(LinkError::System(Operation::Connect, _))), "{why:?}");
+            assert!(
+                matches!(why, StoreError::Unreachable(LinkError::System(Operation::Connect, _))),
+                "{why:?}"
+            );
         }
         // Three refused connections. Waiting for answers would have taken 90 seconds.
         assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
@@ -186,7 +207,8 @@ fn a_server_that_hangs_is_waited_for_until_the_deadline() {
     assert_eq!(ask(&mut ready, "key"), Ok(Verdict::Allowed));
     let mut ready = ready.with_timeout(100_000_000);
     server.pause();
-    // The first store has a connection. For the others the kernel accepts one while the server is stopped.
+    // The first store has a connection. For the others the kernel accepts one while the server is
+    // stopped.
     for store in [&mut ready, &mut store(&server.tcp()).with_timeout(100_000_000)] {
         for _ in 0..2 {
             let start = Instant::now();
@@ -194,7 +216,10 @@ fn a_server_that_hangs_is_waited_for_until_the_deadline() {
             assert!(why == StoreError::TimedOut && why.may_have_charged());
             let took = start.elapsed();
             // A busy machine wakes the thread late. Without a deadline the call would never return.
-            assert!(took >= Duration::from_millis(100) && took < Duration::from_secs(30), "{took:?}");
+            assert!(
+                took >= Duration::from_millis(100) && took < Duration::from_secs(30),
+                "{took:?}"
+            );
         }
     }
     server.resume();
@@ -231,15 +256,23 @@ fn users_and_what_they_may_do() {
     let port = server.port();
     let mut permitted = store(&format!("redis://limiter:p%40ss@127.0.0.1:{port}"));
     for text in SLOW {
-        let limit = limit(&permitted, &format!("{text}{}", if text.ends_with("log") { " count rejected" } else { "" }));
+        let limit = limit(
+            &permitted,
+            &format!("{text}{}", if text.ends_with("log") { " count rejected" } else { "" }),
+        );
         for _ in 0..3 {
-            let _ = permitted.check(&limit, text.as_bytes(), 3).unwrap_or_else(|why| panic!("{text}: {why}"));
+            let _ = permitted
+                .check(&limit, text.as_bytes(), 3)
+                .unwrap_or_else(|why| panic!("{text}: {why}"));
         }
         permitted.reset(&limit, text.as_bytes()).unwrap();
     }
     for wrong in ["limiter:wrong", "nobody:p%40ss"] {
         let why = ask(&mut store(&format!("redis://{wrong}@127.0.0.1:{port}")), "key").unwrap_err();
-        assert!(matches!(why, StoreError::Refused(_)) && why.to_string().contains("WRONGPASS"), "{why}");
+        assert!(
+            matches!(why, StoreError::Refused(_)) && why.to_string().contains("WRONGPASS"),
+            "{why}"
+        );
     }
     // A user who may not write.
     server.command(&[
@@ -257,8 +290,18 @@ fn users_and_what_they_may_do() {
     ]);
     let why = ask(&mut store(&format!("redis://reader:pw@127.0.0.1:{port}")), "key").unwrap_err();
     assert!(matches!(why, StoreError::Refused(_)), "{why}");
-    let mut acl =
-        vec!["ACL", "SETUSER", "blind", "on", ">pw", "~tollbar:*", "-@all", "+evalsha", "+script|load", "+time"];
+    let mut acl = vec![
+        "ACL",
+        "SETUSER",
+        "blind",
+        "on",
+        ">pw",
+        "~tollbar:*",
+        "-@all",
+        "+evalsha",
+        "+script|load",
+        "+time",
+    ];
     acl.push("+set");
     server.command(&acl);
     let why = ask(&mut store(&format!("redis://blind:pw@127.0.0.1:{port}")), "key").unwrap_err();
@@ -303,7 +346,8 @@ fn a_server_that_cannot_serve_says_why() {
     std::thread::scope(|scope| {
         scope.spawn(|| server.try_command(&["EVAL", "while true do end", "0"]));
         let start = Instant::now();
-        while !matches!(server.try_command(&["PING"]), Ok(Raw::Error(why)) if why.starts_with("BUSY")) {
+        while !matches!(server.try_command(&["PING"]), Ok(Raw::Error(why)) if why.starts_with("BUSY"))
+        {
             assert!(start.elapsed() < Duration::from_secs(10));
         }
         assert_eq!(ask(&mut store, "key"), Err(StoreError::Unavailable(Why::Busy)));
@@ -317,14 +361,16 @@ fn a_server_that_cannot_serve_says_why() {
 
 #[test]
 fn a_cluster_is_refused_by_name() {
-    let nodes = [Server::with(&["--cluster-enabled", "yes"]), Server::with(&["--cluster-enabled", "yes"])];
+    let nodes =
+        [Server::with(&["--cluster-enabled", "yes"]), Server::with(&["--cluster-enabled", "yes"])];
     let mut store = store(&nodes[0].tcp());
     assert_eq!(ask(&mut store, "key"), Err(StoreError::Unavailable(Why::ClusterDown)));
     nodes[0].command(&["CLUSTER", "ADDSLOTSRANGE", "0", "8191"]);
     nodes[1].command(&["CLUSTER", "ADDSLOTSRANGE", "8192", "16383"]);
     nodes[0].command(&["CLUSTER", "MEET", "127.0.0.1", &nodes[1].port().to_string()]);
     let start = Instant::now();
-    let ready = |node: &Server| node.command(&["CLUSTER", "INFO"]).text().contains("cluster_state:ok");
+    let ready =
+        |node: &Server| node.command(&["CLUSTER", "INFO"]).text().contains("cluster_state:ok");
     while !nodes.iter().all(ready) {
         assert!(start.elapsed() < Duration::from_secs(30));
         std::thread::sleep(Duration::from_millis(20));
@@ -350,7 +396,10 @@ fn what_is_no_server_is_an_error() {
         let _ = stream.read(&mut [0; 4096]);
         stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").unwrap();
     });
-    assert_eq!(ask(&mut store(&format!("redis://127.0.0.1:{port}")), "key"), Err(StoreError::Protocol));
+    assert_eq!(
+        ask(&mut store(&format!("redis://127.0.0.1:{port}")), "key"),
+        Err(StoreError::Protocol)
+    );
     answers.join().unwrap();
 }
 
@@ -370,7 +419,8 @@ fn a_child_with_its_parents_number_makes_its_own_connection() {
     let unshare = || unsafe { libc::unshare(libc::CLONE_NEWPID) == 0 };
     // The first process of a namespace has the number 1.
     let parent = || {
-        let answered = std::process::id() == 1 && unshare() && parent_and_child_are_answered(&mut store(&url));
+        let answered =
+            std::process::id() == 1 && unshare() && parent_and_child_are_answered(&mut store(&url));
         i32::from(!answered)
     };
     match code_of(child(|| if unshare() { code_of(child(parent)) } else { NO_NAMESPACE })) {
@@ -383,15 +433,18 @@ fn a_child_with_its_parents_number_makes_its_own_connection() {
 fn parent_and_child_are_answered(store: &mut RedisStore) -> bool {
     let limit = limit(store, "5/day");
     let charged = store.check(&limit, b"key", 1).is_ok();
-    let mut asks = || (0..200).all(|_| store.peek(&limit, b"key", 0).is_ok_and(|decision| decision.remaining == 4));
+    let mut asks = || {
+        (0..200)
+            .all(|_| store.peek(&limit, b"key", 0).is_ok_and(|decision| decision.remaining == 4))
+    };
     let child = child(|| i32::from(!asks()));
     charged && asks() && code_of(child) == 0
 }
 
 /// A forked child that runs `run` and ends with the code that it returns.
 fn child(run: impl FnOnce() -> i32) -> libc::pid_t {
-    // SAFETY: the calls of `run` take no lock that another thread may have held, and the child ends without
-    // destructors and exit handlers.
+    // SAFETY: the calls of `run` take no lock that another thread may have held, and the child ends
+    // without destructors and exit handlers.
     unsafe {
         match libc::fork() {
             0 => libc::_exit(run()),

@@ -1,4 +1,5 @@
-//! `RedisStore` against a real server: equal to the local core, exact over many clients, and safe in each failure.
+//! `RedisStore` against a real server: equal to the local core, exact over many clients, and safe
+//! in each failure.
 
 #[path = "../../../../tests/common/mod.rs"]
 mod common;
@@ -11,7 +12,8 @@ mod traces;
 use tollbar_redis::redis::Url;
 use tollbar_redis::store::{RedisLimit, RedisStore, Store};
 
-/// Waits for 30 seconds: a busy machine may keep the server from answering within the default deadline.
+/// Waits for 30 seconds: a busy machine may keep the server from answering within the default
+/// deadline.
 fn store(url: &str) -> RedisStore {
     impatient(url).with_timeout(30_000_000_000)
 }

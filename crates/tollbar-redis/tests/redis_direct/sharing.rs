@@ -24,7 +24,9 @@ fn rush(server: &Server, text: &str, key: &str) -> u64 {
                     start.wait();
                     let mut admitted = 0;
                     // Fails if the store never denies, instead of looping for ever.
-                    while admitted < 10_000 && store.check(&limit, key.as_bytes(), 1).unwrap().is_allowed() {
+                    while admitted < 10_000
+                        && store.check(&limit, key.as_bytes(), 1).unwrap().is_allowed()
+                    {
                         admitted += 1;
                     }
                     admitted
@@ -81,12 +83,13 @@ fn clients_at_once_get_the_burst_and_the_rate() {
     assert!((0..20).any(|_| round() > 50));
 }
 
-/// Ten commands for a limit of five. Half of them are delayed by a second on their way: by the clients' clocks both
-/// halves would pass.
+/// Ten commands for a limit of five. Half of them are delayed by a second on their way: by the
+/// clients' clocks both halves would pass.
 #[test]
 fn a_command_that_comes_late_is_judged_when_it_comes() {
     let server = Server::start();
-    let mut clients: Vec<RedisStore> = (0..10).map(|_| store(&server.tcp()).with_timeout(10_000_000_000)).collect();
+    let mut clients: Vec<RedisStore> =
+        (0..10).map(|_| store(&server.tcp()).with_timeout(10_000_000_000)).collect();
     let limit = limit(&clients[0], "5/s burst 5");
     for client in &mut clients {
         assert_eq!(client.peek(&limit, b"key", 5).unwrap().verdict, Verdict::Allowed);
@@ -139,8 +142,9 @@ fn nothing_of_the_clients_clock_is_sent() {
             std::thread::sleep(Duration::from_millis(20));
         }
         // +1700000000.123456 [0 unix:/path] "EVALSHA" …
-        let mut sent =
-            lines.by_ref().filter_map(|line| line.split_once("] \"EVALSHA\" ").map(|(_, args)| args.to_string()));
+        let mut sent = lines
+            .by_ref()
+            .filter_map(|line| line.split_once("] \"EVALSHA\" ").map(|(_, args)| args.to_string()));
         let (first, second) = (sent.next().unwrap(), sent.next().unwrap());
         assert!(first.contains(text), "{first}");
         assert_eq!(first, second);
@@ -160,7 +164,9 @@ fn small_bursts_and_slow_rates_are_no_errors() {
         let limit = limit(&store, text);
         assert!(store.check(&limit, text.as_bytes(), 1).unwrap().is_allowed(), "{text}");
         let start = store.server_time();
-        let admitted = (0..20).filter(|_| store.check(&limit, text.as_bytes(), 1).unwrap().is_allowed()).count() as u64;
+        let admitted = (0..20)
+            .filter(|_| store.check(&limit, text.as_bytes(), 1).unwrap().is_allowed())
+            .count() as u64;
         // And the permits that refilled meanwhile.
         let most = burst - 1 + (store.server_time() - start) / interval;
         assert!(admitted >= burst - 1 && admitted <= most, "{text}: {admitted} of {most}");
@@ -179,7 +185,8 @@ fn a_part_of_a_permit_is_not_charged() {
     let taken = store.take_up_to(&limit, b"key", 5).unwrap();
     let whole = (store.server_time() - empty) / 100_000_000;
     assert_eq!(taken, whole.min(5));
-    // The debt is exactly what was taken: the next permit is there when one more has refilled since `empty`.
+    // The debt is exactly what was taken: the next permit is there when one more has refilled since
+    // `empty`.
     let decision = store.peek(&limit, b"key", 1).unwrap();
     if whole < 5 && !decision.is_allowed() {
         assert_eq!(store.server_time() + decision.retry_after, empty + (whole + 1) * 100_000_000);
@@ -191,9 +198,16 @@ fn a_part_of_a_permit_is_not_charged() {
 fn a_changed_policy_gives_no_more_than_a_new_key() {
     let server = Server::start();
     let mut store = store(&server.unix());
-    for kind in ["", "algo interval", "algo fixed-window", "algo weighted-window", "algo sliding-log"] {
-        for (before, after) in [("100/day", "7/day"), ("7/day", "100/day"), ("7/min", "9/day"), ("9/day", "7/min")] {
-            let (one, other) = (limit(&store, &format!("{before} {kind}")), limit(&store, &format!("{after} {kind}")));
+    for kind in
+        ["", "algo interval", "algo fixed-window", "algo weighted-window", "algo sliding-log"]
+    {
+        for (before, after) in
+            [("100/day", "7/day"), ("7/day", "100/day"), ("7/min", "9/day"), ("9/day", "7/min")]
+        {
+            let (one, other) = (
+                limit(&store, &format!("{before} {kind}")),
+                limit(&store, &format!("{after} {kind}")),
+            );
             // Windows of `7/min` begin with each minute.
             away_from_edges(MIN);
             store.reset(&one, b"key").unwrap();
@@ -202,7 +216,10 @@ fn a_changed_policy_gives_no_more_than_a_new_key() {
             let got = store.take_up_to(&other, b"key", 1000).unwrap();
             assert!(got <= most, "{before} to {after} {kind}: {got}");
             // After that the key has no permits left.
-            assert!(store.take_up_to(&other, b"key", 1000).unwrap() <= 1, "{before} to {after} {kind}");
+            assert!(
+                store.take_up_to(&other, b"key", 1000).unwrap() <= 1,
+                "{before} to {after} {kind}"
+            );
         }
     }
 }

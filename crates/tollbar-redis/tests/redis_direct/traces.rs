@@ -1,5 +1,5 @@
-//! Makes the same requests of the server and, at the server's time, of the local core. The decisions must be equal,
-//! with waits rounded up to whole microseconds.
+//! Makes the same requests of the server and, at the server's time, of the local core. The
+//! decisions must be equal, with waits rounded up to whole microseconds.
 
 use crate::common::{policy, Rng, SEC};
 use crate::server::Server;
@@ -11,17 +11,29 @@ use tollbar_redis::store::{LimitError, RedisStore, Store};
 /// Rounds the waits up to whole microseconds.
 fn coarse(decision: Decision) -> Decision {
     let up = |nanos: u64| if nanos == NEVER { NEVER } else { nanos.div_ceil(1000) * 1000 };
-    Decision { retry_after: up(decision.retry_after), reset_after: up(decision.reset_after), ..decision }
+    Decision {
+        retry_after: up(decision.retry_after),
+        reset_after: up(decision.reset_after),
+        ..decision
+    }
 }
 
-/// Makes `requests` requests of every sort on a new key, with pauses. Returns how many checks were allowed and denied.
-fn compare(store: &mut RedisStore, key: &str, text: &str, requests: u32, random: &mut Rng) -> (u32, u32) {
+/// Makes `requests` requests of every sort on a new key, with pauses. Returns how many checks were
+/// allowed and denied.
+fn compare(
+    store: &mut RedisStore,
+    key: &str,
+    text: &str,
+    requests: u32,
+    random: &mut Rng,
+) -> (u32, u32) {
     let policy = policy(text);
     let limit = limit(store, text);
     let local = State::new(&policy).unwrap();
     let (mut admitted, mut refused) = (0, 0);
     for n in 0..requests {
-        let cost = if random.below(8) == 0 { random.below(policy.burst + 2) } else { 1 + random.below(2) };
+        let cost =
+            if random.below(8) == 0 { random.below(policy.burst + 2) } else { 1 + random.below(2) };
         match random.below(8) {
             0 => {
                 let decision = store.peek(&limit, key.as_bytes(), cost).unwrap();
@@ -33,7 +45,11 @@ fn compare(store: &mut RedisStore, key: &str, text: &str, requests: u32, random:
             }
             1 => {
                 let taken = store.take_up_to(&limit, key.as_bytes(), cost).unwrap();
-                assert_eq!(taken, local.take_up_to_at(store.server_time(), cost), "{text}: up to {cost}, request {n}");
+                assert_eq!(
+                    taken,
+                    local.take_up_to_at(store.server_time(), cost),
+                    "{text}: up to {cost}, request {n}"
+                );
             }
             _ => {
                 let decision = store.check(&limit, key.as_bytes(), cost).unwrap();
@@ -76,15 +92,16 @@ fn algorithm(named: &[&str], options: &[&str], bursts: bool) {
         let (admitted, refused) = compare(&mut store, &n.to_string(), text, 400, &mut random);
         sums = (sums.0 + admitted, sums.1 + refused);
     }
-    // A trace with only one verdict compares little. On a slow machine fewer requests are denied, so slower policies
-    // follow.
+    // A trace with only one verdict compares little. On a slow machine fewer requests are denied,
+    // so slower policies follow.
     let mut slow = 1_u64;
     while sums.0 <= 500 || sums.1 <= 500 {
         slow *= 4;
         assert!(slow <= 1 << 12, "{sums:?}");
         for (n, option) in options.iter().enumerate() {
             let text = format!("10/{}us {option}", 1000 * slow);
-            let (admitted, refused) = compare(&mut store, &format!("slow {slow} {n}"), &text, 400, &mut random);
+            let (admitted, refused) =
+                compare(&mut store, &format!("slow {slow} {n}"), &text, 400, &mut random);
             sums = (sums.0 + admitted, sums.1 + refused);
         }
     }
@@ -105,20 +122,29 @@ fn gcra() {
 
 #[test]
 fn interval() {
-    let named = ["3/ms burst 7 algo interval", "1/us burst 3 algo interval", "5/ms algo interval anchor first"];
+    let named = [
+        "3/ms burst 7 algo interval",
+        "1/us burst 3 algo interval",
+        "5/ms algo interval anchor first",
+    ];
     algorithm(&named, &["algo interval", "algo interval anchor first"], true);
 }
 
 #[test]
 fn fixed_window() {
     let named = ["20/ms algo fixed-window", "2/137us algo fixed-window count rejected"];
-    let options = ["algo fixed-window", "algo fixed-window anchor first", "algo fixed-window count rejected"];
+    let options =
+        ["algo fixed-window", "algo fixed-window anchor first", "algo fixed-window count rejected"];
     algorithm(&named, &options, false);
 }
 
 #[test]
 fn weighted_window() {
-    algorithm(&["10/ms algo weighted-window", "1/777us algo weighted-window"], &["algo weighted-window"], false);
+    algorithm(
+        &["10/ms algo weighted-window", "1/777us algo weighted-window"],
+        &["algo weighted-window"],
+        false,
+    );
 }
 
 #[test]
@@ -153,19 +179,26 @@ fn keys_expire_when_they_are_as_good_as_new() {
             let fresh = store.server_time() + decision.reset_after;
             let expires = server.command(&["PEXPIRETIME", &key]).int();
             let now = server.command(&["TIME"]);
-            let now =
-                now.items().iter().fold(0, |sum, part| sum * 1_000_000 + part.text().parse::<u64>().unwrap()) * 1000;
+            let now = now
+                .items()
+                .iter()
+                .fold(0, |sum, part| sum * 1_000_000 + part.text().parse::<u64>().unwrap())
+                * 1000;
             if !decision.is_allowed() {
                 continue;
             }
             seen += 1;
             // On a busy machine the key may have expired already; then it was as good as new.
             let gone = expires == -2;
-            let expires = if gone { now } else { u64::try_from(expires).expect("an expiry") * 1_000_000 };
+            let expires =
+                if gone { now } else { u64::try_from(expires).expect("an expiry") * 1_000_000 };
             assert!(expires >= fresh, "{text}: gone at {expires}, fresh at {fresh}");
             // A bucket that does not start full is kept until it is full.
             let more = if text.contains("init") { 3_000_000_000 / 7000 } else { 0 };
-            assert!(gone || expires <= fresh + more + 2_000_000, "{text}: kept until {expires}, fresh at {fresh}");
+            assert!(
+                gone || expires <= fresh + more + 2_000_000,
+                "{text}: kept until {expires}, fresh at {fresh}"
+            );
         }
         assert!(seen > 2, "{text}");
     }
@@ -207,7 +240,10 @@ fn what_the_server_cannot_count_exactly_is_refused() {
     let said = LimitError::Unsupported(Kind::Pacer).to_string();
     assert_eq!(said, format!("the Redis store does not have algo pacer; expected one of {known}"));
     let page = include_str!("../../src/store/redis.rs");
-    assert!(page.contains(&format!("//! | algorithms | {};", known.replace(' ', ", "))), "the table at its top");
+    assert!(
+        page.contains(&format!("//! | algorithms | {};", known.replace(' ', ", "))),
+        "the table at its top"
+    );
     // A script decides by each of these, and by no other.
     for kind in Kind::ALL {
         let warm_up = if kind.takes(Opt::Warm) { SEC } else { 0 };
@@ -216,7 +252,10 @@ fn what_the_server_cannot_count_exactly_is_refused() {
             _ => Policy { warm_up, ..Policy::new(10, SEC).with_kind(kind) },
         };
         let made = store.limit("test", &of_kind);
-        assert_eq!(made.map(drop).err(), (!known.contains(kind.name())).then_some(LimitError::Unsupported(kind)));
+        assert_eq!(
+            made.map(drop).err(),
+            (!known.contains(kind.name())).then_some(LimitError::Unsupported(kind))
+        );
     }
     for text in [
         "1000003/day burst 1000",

@@ -23,8 +23,8 @@ pub fn parse(text: &str) -> Result<Node, Vec<Problem>> {
 struct Lines<'a> {
     text: &'a str,
     begin: Vec<usize>,
-    /// How many characters are before each block of bytes, so that a column in a long line is found without counting
-    /// from the line's begin.
+    /// How many characters are before each block of bytes, so that a column in a long line is found
+    /// without counting from the line's begin.
     characters: Vec<usize>,
 }
 
@@ -33,7 +33,8 @@ const BLOCK: usize = 256;
 
 impl<'a> Lines<'a> {
     fn new(text: &'a str) -> Lines<'a> {
-        let begin = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
+        let begin =
+            std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
         let mut characters = Vec::with_capacity(text.len() / BLOCK + 1);
         let mut count = 0;
         for block in text.as_bytes().chunks(BLOCK) {
@@ -61,7 +62,11 @@ impl<'a> Lines<'a> {
             .iter()
             .map(|(name, value)| {
                 let at = name.span().start;
-                let entry = Entry { name: name.get_ref().to_string(), place: self.place(at), node: self.node(value) };
+                let entry = Entry {
+                    name: name.get_ref().to_string(),
+                    place: self.place(at),
+                    node: self.node(value),
+                };
                 (at, entry)
             })
             .collect();
@@ -79,14 +84,17 @@ impl<'a> Lines<'a> {
             DeValue::Float(_) => Value::Other("a number with a fraction"),
             DeValue::Boolean(value) => Value::Bool(*value),
             DeValue::Datetime(_) => Value::Other("a date"),
-            DeValue::Array(list) => Value::List(list.iter().map(|value| self.node(value)).collect()),
+            DeValue::Array(list) => {
+                Value::List(list.iter().map(|value| self.node(value)).collect())
+            }
             DeValue::Table(table) => Value::Table(self.table(table)),
         };
         Node { place, value }
     }
 
     fn string(&self, text: &str, span: std::ops::Range<usize>) -> Text {
-        // If the string has quotes of one character and no escapes, its characters stand in the file one by one.
+        // If the string has quotes of one character and no escapes, its characters stand in the
+        // file one by one.
         let inside = self.text.get(span.start + 1..span.end.saturating_sub(1));
         let begins = (inside == Some(text)).then(|| self.place(span.start + 1));
         Text { text: text.to_owned(), begins }

@@ -1,5 +1,5 @@
-//! YAML by the events of `saphyr-parser`, which have places. Anchors, aliases, tags and several documents are
-//! refused: rules do not need them, and a few aliases can stand for gigabytes.
+//! YAML by the events of `saphyr-parser`, which have places. Anchors, aliases, tags and several
+//! documents are refused: rules do not need them, and a few aliases can stand for gigabytes.
 
 use super::tree::{syntax, Entry, Node, Place, Problem, Text, Value, DEPTH_MOST};
 use saphyr_parser::{Event, Input, Marker, Parser, ScalarStyle, Span};
@@ -14,8 +14,8 @@ pub fn parse(text: &str) -> Result<Node, Vec<Problem>> {
 struct Reader<'a, T: Input> {
     parser: Parser<'a, T>,
     lines: Vec<&'a str>,
-    /// The line, the column and the offset in the line of the last scalar. The next one comes later, so its offset is
-    /// found from there.
+    /// The line, the column and the offset in the line of the last scalar. The next one comes
+    /// later, so its offset is found from there.
     seen: (usize, usize, usize),
 }
 
@@ -28,7 +28,11 @@ impl<'a, T: Input + 'a> Reader<'a, T> {
         match self.parser.next_event() {
             Some(Ok(event)) => Ok(event),
             Some(Err(error)) => Err(syntax(place(error.marker()), error.info(), "")),
-            None => Err(syntax(Place { line: self.lines.len(), column: 1 }, "the end of the file", "a value")),
+            None => Err(syntax(
+                Place { line: self.lines.len(), column: 1 },
+                "the end of the file",
+                "a value",
+            )),
         }
     }
 
@@ -37,15 +41,25 @@ impl<'a, T: Input + 'a> Reader<'a, T> {
         loop {
             let (event, span) = self.next()?;
             match event {
-                Event::StreamStart | Event::DocumentStart(_) | Event::DocumentEnd | Event::Nothing => {}
+                Event::StreamStart
+                | Event::DocumentStart(_)
+                | Event::DocumentEnd
+                | Event::Nothing => {}
                 Event::StreamEnd => break,
                 _ if root.is_some() => {
-                    return Err(syntax(place(&span.start), "a second document", "one document in a file"));
+                    return Err(syntax(
+                        place(&span.start),
+                        "a second document",
+                        "one document in a file",
+                    ));
                 }
                 event => root = Some(self.node(event, span, 0)?),
             }
         }
-        Ok(root.unwrap_or(Node { place: Place { line: 1, column: 1 }, value: Value::Table(Vec::new()) }))
+        Ok(root.unwrap_or(Node {
+            place: Place { line: 1, column: 1 },
+            value: Value::Table(Vec::new()),
+        }))
     }
 
     fn node(&mut self, event: Event<'a>, span: Span, depth: usize) -> Result<Node, Problem> {
@@ -78,7 +92,9 @@ impl<'a, T: Input + 'a> Reader<'a, T> {
                 refuse(anchor, tag.is_some())?;
                 Value::Table(self.entries(depth)?)
             }
-            Event::Alias(_) => return Err(syntax(place, "an alias", "the value itself wherever it is needed")),
+            Event::Alias(_) => {
+                return Err(syntax(place, "an alias", "the value itself wherever it is needed"))
+            }
             _ => return Err(syntax(place, "no value", "a value")),
         };
         Ok(Node { place, value })
@@ -119,16 +135,19 @@ impl<'a, T: Input + 'a> Reader<'a, T> {
                 return Value::Number(number);
             }
         }
-        // If the string has no escapes and no line ends, its characters stand in the file one by one.
+        // If the string has no escapes and no line ends, its characters stand in the file one by
+        // one.
         let line = self.lines.get(place.line - 1).map_or("", |line| line);
         let (from, offset) = match self.seen {
             (seen, from, offset) if seen == place.line && from <= column => (from, offset),
             _ => (1, 0),
         };
         let rest = line.get(offset..).unwrap_or("");
-        let offset = offset + rest.char_indices().nth(column - from).map_or(rest.len(), |(at, _)| at);
+        let offset =
+            offset + rest.char_indices().nth(column - from).map_or(rest.len(), |(at, _)| at);
         self.seen = (place.line, column, offset);
-        let is_plain = line.get(offset..).is_some_and(|rest| rest.starts_with(text)) && !text.contains('\n');
+        let is_plain =
+            line.get(offset..).is_some_and(|rest| rest.starts_with(text)) && !text.contains('\n');
         let begins = is_plain.then_some(Place { line: place.line, column });
         Value::Text(Text { text: text.to_owned(), begins })
     }

@@ -17,7 +17,8 @@ pub enum Format {
 }
 
 impl Format {
-    /// The format that a file's name ends with: YAML for `.yaml`, `.yml` and `.json`, otherwise TOML.
+    /// The format that a file's name ends with: YAML for `.yaml`, `.yml` and `.json`, otherwise
+    /// TOML.
     pub fn of(path: &std::path::Path) -> Format {
         match path.extension().and_then(|extension| extension.to_str()) {
             Some("yaml" | "yml" | "json") => Format::Yaml,

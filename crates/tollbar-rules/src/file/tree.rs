@@ -107,6 +107,10 @@ impl Value {
 /// The deepest nesting that a file may have. A rules file needs four levels.
 pub(super) const DEPTH_MOST: usize = 32;
 /// A fault of the syntax.
-pub(super) fn syntax(place: Place, found: impl Into<String>, expected: impl Into<String>) -> Problem {
+pub(super) fn syntax(
+    place: Place,
+    found: impl Into<String>,
+    expected: impl Into<String>,
+) -> Problem {
     Problem { place, field: String::new(), found: found.into(), expected: expected.into() }
 }

@@ -15,14 +15,20 @@ const WITHOUT: &str = "class = \"field NAME\" or \"header NAME\" beside the limi
 pub fn class(fields: &Fields<'_>, pattern: &Pattern, problems: &mut Problems) -> Option<Class> {
     let (place, text) = fields.text("class", problems)?;
     let wrong = match Key::parse(&[&text.text], pattern) {
-        Ok(source) if source.sources().all(|source| !matches!(source, Source::All | Source::Address(..))) => {
+        Ok(source)
+            if source
+                .sources()
+                .all(|source| !matches!(source, Source::All | Source::Address(..))) =>
+        {
             return Some(Class { source, place });
         }
         Ok(_) => (0, EXPECTED),
-        Err((_, at, of_path)) => match text.text.get(at..).is_some_and(|rest| rest.starts_with("path ")) {
-            true => (at, of_path),
-            false => (at, EXPECTED),
-        },
+        Err((_, at, of_path)) => {
+            match text.text.get(at..).is_some_and(|rest| rest.starts_with("path ")) {
+                true => (at, of_path),
+                false => (at, EXPECTED),
+            }
+        }
     };
     let rest = text.text.get(wrong.0..).unwrap_or("");
     problems.add(inside(place, text, wrong.0), &fields.name("class"), quoted(rest), wrong.1);
@@ -39,8 +45,14 @@ pub fn check(rule: &Rule, field: &str, problems: &mut Problems) {
     let mut with_classes = rule.limits.iter().filter(|limit| !limit.policy.classes.is_empty());
     let Some(first) = with_classes.next() else {
         if let Some(class) = &rule.class {
-            let expected = "limit = \"100/s reserve low 20 high 0\", or another with a reserve for each class";
-            problems.add(class.place, &format!("{field}.class"), "a class, and no limit with classes", expected);
+            let expected =
+                "limit = \"100/s reserve low 20 high 0\", or another with a reserve for each class";
+            problems.add(
+                class.place,
+                &format!("{field}.class"),
+                "a class, and no limit with classes",
+                expected,
+            );
         }
         return;
     };
@@ -51,7 +63,8 @@ pub fn check(rule: &Rule, field: &str, problems: &mut Problems) {
 
 /// Finds limits with classes in a rule that does not say where a request's class comes from.
 pub fn check_without(rule: &Rule, field: &str, problems: &mut Problems) {
-    let without = rule.limits.iter().filter(|limit| rule.class.is_none() && !limit.policy.classes.is_empty());
+    let without =
+        rule.limits.iter().filter(|limit| rule.class.is_none() && !limit.policy.classes.is_empty());
     for limit in without {
         let found = format!("\"{}\" in a rule without a class", limit.policy);
         problems.add(limit.place, &format!("{field}.limit"), found, WITHOUT);

@@ -11,8 +11,19 @@ pub struct Problems {
 }
 
 impl Problems {
-    pub fn add(&mut self, place: Place, field: &str, found: impl Into<String>, expected: impl Into<String>) {
-        self.all.push(Problem { place, field: field.to_owned(), found: found.into(), expected: expected.into() });
+    pub fn add(
+        &mut self,
+        place: Place,
+        field: &str,
+        found: impl Into<String>,
+        expected: impl Into<String>,
+    ) {
+        self.all.push(Problem {
+            place,
+            field: field.to_owned(),
+            found: found.into(),
+            expected: expected.into(),
+        });
     }
 
     /// A value of a wrong type.
@@ -39,7 +50,12 @@ pub struct Fields<'a> {
 
 impl<'a> Fields<'a> {
     /// The fields of `node`, which may have these names. Other names are problems.
-    pub fn new(node: &'a Node, field: &str, names: &[&str], problems: &mut Problems) -> Option<Fields<'a>> {
+    pub fn new(
+        node: &'a Node,
+        field: &str,
+        names: &[&str],
+        problems: &mut Problems,
+    ) -> Option<Fields<'a>> {
         let Value::Table(entries) = &node.value else {
             problems.mismatch(node, field, "a table");
             return None;
@@ -50,7 +66,12 @@ impl<'a> Fields<'a> {
             if let Some(near) = names.iter().find(|name| is_near(name, &entry.name)) {
                 expected = format!("{near}, or another of {}", names.join(", "));
             }
-            problems.add(entry.place, field, format!("unknown field {}", quoted(&entry.name)), expected);
+            problems.add(
+                entry.place,
+                field,
+                format!("unknown field {}", quoted(&entry.name)),
+                expected,
+            );
         }
         Some(fields)
     }
@@ -69,12 +90,18 @@ impl<'a> Fields<'a> {
     }
 
     /// The entries of these tables, with their table's name.
-    pub fn sections<'n>(&self, names: &[&'n str], problems: &mut Problems) -> Vec<(&'n str, &'a Entry)> {
+    pub fn sections<'n>(
+        &self,
+        names: &[&'n str],
+        problems: &mut Problems,
+    ) -> Vec<(&'n str, &'a Entry)> {
         let mut all = Vec::new();
         for name in names {
             match self.get(name).map(|node| (node, &node.value)) {
                 None => {}
-                Some((_, Value::Table(entries))) => all.extend(entries.iter().map(|entry| (*name, entry))),
+                Some((_, Value::Table(entries))) => {
+                    all.extend(entries.iter().map(|entry| (*name, entry)))
+                }
                 Some((node, _)) => problems.mismatch(node, name, &format!("tables [{name}.NAME]")),
             }
         }
@@ -97,12 +124,22 @@ impl<'a> Fields<'a> {
         self.get(name).map(|node| texts(node, &self.name(name), problems))
     }
 
-    pub fn number(&self, name: &str, least: i64, most: i64, problems: &mut Problems) -> Option<u64> {
+    pub fn number(
+        &self,
+        name: &str,
+        least: i64,
+        most: i64,
+        problems: &mut Problems,
+    ) -> Option<u64> {
         let node = self.get(name)?;
         match node.value {
             Value::Number(number) if (least..=most).contains(&number) => u64::try_from(number).ok(),
             _ => {
-                problems.mismatch(node, &self.name(name), &format!("a whole number from {least} to {most}"));
+                problems.mismatch(
+                    node,
+                    &self.name(name),
+                    &format!("a whole number from {least} to {most}"),
+                );
                 None
             }
         }
@@ -110,7 +147,8 @@ impl<'a> Fields<'a> {
 
     /// `status` and `body`.
     pub fn refusal(&self, problems: &mut Problems) -> (Option<u16>, Option<String>) {
-        let status = self.number("status", 400, 599, problems).and_then(|status| u16::try_from(status).ok());
+        let status =
+            self.number("status", 400, 599, problems).and_then(|status| u16::try_from(status).ok());
         let body = self.text("body", problems).and_then(|(place, text)| {
             if text.text.len() > BODY_MOST {
                 let found = format!("{} bytes", text.text.len());
@@ -128,7 +166,10 @@ pub const BODY_MOST: usize = 255;
 
 impl Refusal {
     pub(super) fn or((status, body): (Option<u16>, Option<String>), default: &Refusal) -> Refusal {
-        Refusal { status: status.unwrap_or(default.status), body: body.unwrap_or_else(|| default.body.clone()) }
+        Refusal {
+            status: status.unwrap_or(default.status),
+            body: body.unwrap_or_else(|| default.body.clone()),
+        }
     }
 }
 
@@ -161,11 +202,13 @@ pub fn texts<'a>(node: &'a Node, field: &str, problems: &mut Problems) -> Vec<(P
 pub fn networks(node: &Node, field: &str, sockets: bool, problems: &mut Problems) -> Vec<Network> {
     let all = texts(node, field, problems);
     let network = |(place, text): (Place, &Text)| {
-        let network = Network::parse(text.text.as_bytes()).filter(|network| sockets || *network != Network::UNIX);
+        let network = Network::parse(text.text.as_bytes())
+            .filter(|network| sockets || *network != Network::UNIX);
         if network.is_none() {
             let expected =
                 "a network such as 10.0.0.0/8 or 2001:db8::/32, without bits beyond its prefix, or an address";
-            let expected = if sockets { format!("{expected}, or unix:") } else { expected.to_owned() };
+            let expected =
+                if sockets { format!("{expected}, or unix:") } else { expected.to_owned() };
             problems.add(place, field, quoted(&text.text), expected);
         }
         network

@@ -9,8 +9,8 @@ use tollbar::policy::{Fault, PolicyError, Words};
 use tollbar::table::{Options, Table, TableError};
 use tollbar::{Kind, Policy};
 
-/// The most limits of a file. A table has 128 policies, and a reload may rename every rule while requests still use
-/// the old ones.
+/// The most limits of a file. A table has 128 policies, and a reload may rename every rule while
+/// requests still use the old ones.
 pub const LIMITS_OF_FILE_MOST: usize = 63;
 
 /// Reads a policy that a key of a table can be under.
@@ -19,15 +19,17 @@ pub fn limit(place: Place, text: &Text, field: &str, problems: &mut Problems) ->
         Ok(policy) => return Some(Limit { policy, place }),
         Err(error) => error,
     };
-    // If the text is a policy that only a table refuses, the error names no column. `anchor`, if the text has it, is
-    // then the option at fault.
+    // If the text is a policy that only a table refuses, the error names no column. `anchor`, if
+    // the text has it, is then the option at fault.
     let is_of_tables = text.text.parse::<Policy>().is_ok();
     let at = match text.text.find("anchor") {
         Some(at) if is_of_tables => at,
         _ => error.column.saturating_sub(1),
     };
     let before = text.text.get(..at).unwrap_or("");
-    let wrong = text.begins.map_or(place, |begins| Place { column: begins.column + before.chars().count(), ..begins });
+    let wrong = text
+        .begins
+        .map_or(place, |begins| Place { column: begins.column + before.chars().count(), ..begins });
     let rest = text.text.get(before.len()..).unwrap_or("");
     let of = quoted(&text.text);
     let (found, expected) = match error.fault {
@@ -37,10 +39,13 @@ pub fn limit(place: Place, text: &Text, field: &str, problems: &mut Problems) ->
         ),
         Fault::Policy(PolicyError::OptionMismatch) if is_of_tables => (
             format!("`anchor first` in {of}"),
-            "`anchor epoch`, because a window of many keys cannot start at a first request".to_owned(),
+            "`anchor epoch`, because a window of many keys cannot start at a first request"
+                .to_owned(),
         ),
         Fault::Policy(why) => (format!("{of}: {why}"), String::new()),
-        Fault::Duplicate => (format!("an option a second time in {of}"), error.expected().to_owned()),
+        Fault::Duplicate => {
+            (format!("an option a second time in {of}"), error.expected().to_owned())
+        }
         Fault::Overflow => (format!("a number too large in {of}"), error.expected().to_owned()),
         _ if rest.is_empty() => (format!("the end of {of}"), error.expected().to_owned()),
         _ => (format!("{} in {of}", quoted(rest)), error.expected().to_owned()),
@@ -75,8 +80,8 @@ fn suits_table(policy: &Policy) -> Result<(), PolicyError> {
     }
 }
 
-/// Not inlined: the compiler would read the error of a call that had none, before it knows that, and valgrind would
-/// report it.
+/// Not inlined: the compiler would read the error of a call that had none, before it knows that,
+/// and valgrind would report it.
 #[inline(never)]
 fn policy_error(error: TableError) -> Result<(), PolicyError> {
     match error {

@@ -94,7 +94,10 @@ impl Draft {
                 .map(|node| networks(node, &fields.name("exempt-networks"), false, problems))
                 .unwrap_or_default(),
             keys: Vec::new(),
-            reset: fields.text("reset", problems).map(|(_, text)| text.text.clone()).unwrap_or_default(),
+            reset: fields
+                .text("reset", problems)
+                .map(|(_, text)| text.text.clone())
+                .unwrap_or_default(),
             refusal,
             replaces: Vec::new(),
         };
@@ -105,7 +108,8 @@ impl Draft {
         rule.exempt = exempt(&fields, &rule.key, problems);
         rule.keys = own_policies(&fields, &rule, problems);
         let named = |(place, text): (Place, &Text)| (place, text.text.clone());
-        let replaces = fields.texts("replaces", problems).unwrap_or_default().into_iter().map(named).collect();
+        let replaces =
+            fields.texts("replaces", problems).unwrap_or_default().into_iter().map(named).collect();
         Some(Draft { rule, field, of: None, replaces, own_key: true })
     }
 
@@ -114,7 +118,10 @@ impl Draft {
         let rule = &mut self.rule;
         rule.path = rule.path.clone().in_lower_case();
         if rule.key.is_of_path() {
-            rule.exempt = std::mem::take(&mut rule.exempt).into_iter().map(|key| key.to_ascii_lowercase()).collect();
+            rule.exempt = std::mem::take(&mut rule.exempt)
+                .into_iter()
+                .map(|key| key.to_ascii_lowercase())
+                .collect();
             rule.keys.iter_mut().for_each(|(key, _)| key.make_ascii_lowercase());
             rule.keys.sort_by(|(one, _), (two, _)| one.cmp(two));
             // Of two keys that differ in case only, the first in the order of bytes.
@@ -139,15 +146,19 @@ impl Draft {
         if fields.get("limit").is_none() {
             problems.add(entry.place, &field, "no limit", "limit = \"50/min\", or another to try");
         }
-        // A placeholder: `link` copies the pattern and the other fields from the shadow's rule, which may come later
-        // in the file.
+        // A placeholder: `link` copies the pattern and the other fields from the shadow's rule,
+        // which may come later in the file.
         let path = Pattern::parse("/**").ok()?;
         let own_key = fields.get("key").is_some();
         let rule = Rule {
             name: entry.name.clone(),
             place: entry.place,
             role: Role::Shadow(usize::MAX),
-            key: if own_key { key(&fields, &path, problems)? } else { Key::parse(&["address"], &path).ok()? },
+            key: if own_key {
+                key(&fields, &path, problems)?
+            } else {
+                Key::parse(&["address"], &path).ok()?
+            },
             class: classes::class(&fields, &path, problems),
             path,
             methods: Vec::new(),
@@ -162,18 +173,28 @@ impl Draft {
             replaces: Vec::new(),
         };
         classes::check(&rule, &field, problems);
-        Some(Draft { rule, field, of: Some((place, of.text.clone())), replaces: Vec::new(), own_key })
+        Some(Draft {
+            rule,
+            field,
+            of: Some((place, of.text.clone())),
+            replaces: Vec::new(),
+            own_key,
+        })
     }
 }
 
-/// Replaces names of rules by numbers. Shadows come last, so each rule that a shadow names is in the list before it.
+/// Replaces names of rules by numbers. Shadows come last, so each rule that a shadow names is in
+/// the list before it.
 pub fn link(mut drafts: Vec<Draft>, problems: &mut Problems) -> Vec<Rule> {
     drafts.sort_by_key(|draft| (draft.of.is_some(), draft.rule.place));
-    let known: Vec<(String, Role)> = drafts.iter().map(|draft| (draft.rule.name.clone(), draft.rule.role)).collect();
-    let find =
-        |name: &str, wanted: &dyn Fn(Role) -> bool| known.iter().position(|(own, role)| own == name && wanted(*role));
+    let known: Vec<(String, Role)> =
+        drafts.iter().map(|draft| (draft.rule.name.clone(), draft.rule.role)).collect();
+    let find = |name: &str, wanted: &dyn Fn(Role) -> bool| {
+        known.iter().position(|(own, role)| own == name && wanted(*role))
+    };
     let names = |wanted: &dyn Fn(Role) -> bool| {
-        let names: Vec<&str> = known.iter().filter(|(_, role)| wanted(*role)).map(|(name, _)| name.as_str()).collect();
+        let names: Vec<&str> =
+            known.iter().filter(|(_, role)| wanted(*role)).map(|(name, _)| name.as_str()).collect();
         if names.is_empty() {
             "a rule of this file, which has none".to_owned()
         } else {
@@ -196,14 +217,21 @@ pub fn link(mut drafts: Vec<Draft>, problems: &mut Problems) -> Vec<Rule> {
             }
         }
         if let Some((place, name)) = &draft.of {
-            let Some(of) = find(name, &is_enforced).and_then(|n| Some((n, rules.get(n)?.clone()))) else {
-                problems.add(*place, &format!("{}.of", draft.field), quoted(name), names(&is_enforced));
+            let Some(of) = find(name, &is_enforced).and_then(|n| Some((n, rules.get(n)?.clone())))
+            else {
+                problems.add(
+                    *place,
+                    &format!("{}.of", draft.field),
+                    quoted(name),
+                    names(&is_enforced),
+                );
                 continue;
             };
             let (number, of) = of;
             let own = draft.rule;
             let key = if draft.own_key { own.key } else { of.key.clone() };
-            // The rule's exempt keys are bytes of the rule's own key, so they mean nothing under another key.
+            // The rule's exempt keys are bytes of the rule's own key, so they mean nothing under
+            // another key.
             let exempt = if draft.own_key { HashSet::new() } else { of.exempt.clone() };
             let policies = Rule {
                 name: own.name,
@@ -215,7 +243,12 @@ pub fn link(mut drafts: Vec<Draft>, problems: &mut Problems) -> Vec<Rule> {
                 role: Role::Shadow(number),
                 ..of
             };
-            draft.rule = Rule { keys: Vec::new(), replaces: Vec::new(), missing: Missing::Allow, ..policies };
+            draft.rule = Rule {
+                keys: Vec::new(),
+                replaces: Vec::new(),
+                missing: Missing::Allow,
+                ..policies
+            };
             classes::check_without(&draft.rule, &draft.field, problems);
         }
         rules.push(draft.rule);
@@ -239,7 +272,9 @@ fn pattern(place: Place, text: &Text, field: &str, problems: &mut Problems) -> O
 
 /// The rule's key: `address` if the rule has no field `key`.
 fn key(fields: &Fields<'_>, pattern: &Pattern, problems: &mut Problems) -> Option<Key> {
-    let Some(texts) = fields.texts("key", problems) else { return Key::parse(&["address"], pattern).ok() };
+    let Some(texts) = fields.texts("key", problems) else {
+        return Key::parse(&["address"], pattern).ok();
+    };
     let parts: Vec<&str> = texts.iter().map(|(_, text)| text.text.as_str()).collect();
     if parts.is_empty() {
         return None;
@@ -285,11 +320,18 @@ fn policies(fields: &Fields<'_>, name: &str, problems: &mut Problems) -> Option<
         );
         return None;
     }
-    let limits: Vec<Limit> =
-        texts.into_iter().filter_map(|(place, text)| limits::limit(place, text, &field, problems)).collect();
+    let limits: Vec<Limit> = texts
+        .into_iter()
+        .filter_map(|(place, text)| limits::limit(place, text, &field, problems))
+        .collect();
     for (n, limit) in limits.iter().enumerate() {
         if limits[..n].iter().any(|other| other.policy == limit.policy) {
-            problems.add(limit.place, &field, format!("\"{}\" a second time", limit.policy), "each policy once");
+            problems.add(
+                limit.place,
+                &field,
+                format!("\"{}\" a second time", limit.policy),
+                "each policy once",
+            );
         }
     }
     (!limits.is_empty()).then_some(limits)
@@ -303,26 +345,40 @@ fn missing(fields: &Fields<'_>, defaults: &Defaults, problems: &mut Problems) ->
         Value::Text(text) if text.text == "allow" => Missing::Allow,
         Value::Text(text) if text.text == "deny" => deny(),
         Value::Table(_) => match Fields::new(node, &name, &["status", "body"], problems) {
-            Some(own) => {
-                Missing::Deny(Refusal::or(own.refusal(problems), &Refusal { status: 403, body: String::new() }))
-            }
+            Some(own) => Missing::Deny(Refusal::or(
+                own.refusal(problems),
+                &Refusal { status: 403, body: String::new() },
+            )),
             None => deny(),
         },
         value => {
-            problems.add(node.place, &name, shown(value), "\"allow\", \"deny\", or { status = 403, body = \"...\" }");
+            problems.add(
+                node.place,
+                &name,
+                shown(value),
+                "\"allow\", \"deny\", or { status = 403, body = \"...\" }",
+            );
             deny()
         }
     }
 }
 
-const NAMED: &str = "a rule whose key has one source other than all, because other keys have no text";
+const NAMED: &str =
+    "a rule whose key has one source other than all, because other keys have no text";
 
 /// The bytes of a key that the file names.
-fn named(key: &Key, text: &str, place: Place, field: &str, problems: &mut Problems) -> Option<Vec<u8>> {
+fn named(
+    key: &Key,
+    text: &str,
+    place: Place,
+    field: &str,
+    problems: &mut Problems,
+) -> Option<Vec<u8>> {
     let bytes = key.named(text);
     if bytes.is_none() {
         let has_text = key.only().is_some_and(|source| *source != crate::key::Source::All);
-        let expected = if has_text { "a key, or an address where the key is an address" } else { NAMED };
+        let expected =
+            if has_text { "a key, or an address where the key is an address" } else { NAMED };
         problems.add(place, field, quoted(text), expected);
     }
     bytes
@@ -331,22 +387,36 @@ fn named(key: &Key, text: &str, place: Place, field: &str, problems: &mut Proble
 fn exempt(fields: &Fields<'_>, key: &Key, problems: &mut Problems) -> HashSet<Vec<u8>> {
     let field = fields.name("exempt");
     let texts = fields.texts("exempt", problems).unwrap_or_default();
-    texts.into_iter().filter_map(|(place, text)| named(key, &text.text, place, &field, problems)).collect()
+    texts
+        .into_iter()
+        .filter_map(|(place, text)| named(key, &text.text, place, &field, problems))
+        .collect()
 }
 
 /// `keys`: policies of single keys.
-fn own_policies(fields: &Fields<'_>, rule: &Rule, problems: &mut Problems) -> Vec<(Vec<u8>, Vec<tollbar::Policy>)> {
+fn own_policies(
+    fields: &Fields<'_>,
+    rule: &Rule,
+    problems: &mut Problems,
+) -> Vec<(Vec<u8>, Vec<tollbar::Policy>)> {
     let Some(node) = fields.get("keys") else { return Vec::new() };
     let field = fields.name("keys");
     let Value::Table(entries) = &node.value else {
-        problems.add(node.place, &field, shown(&node.value), "a table of keys and policies: { ann = \"1000/min\" }");
+        problems.add(
+            node.place,
+            &field,
+            shown(&node.value),
+            "a table of keys and policies: { ann = \"1000/min\" }",
+        );
         return Vec::new();
     };
     let mut all: Vec<(Vec<u8>, Vec<tollbar::Policy>)> = Vec::new();
     let mut seen = HashSet::new();
     for entry in entries {
         let field = format!("{field}.{}", entry.name);
-        let Some(key) = named(&rule.key, &entry.name, entry.place, &field, problems) else { continue };
+        let Some(key) = named(&rule.key, &entry.name, entry.place, &field, problems) else {
+            continue;
+        };
         if !seen.insert(key.clone()) {
             problems.add(entry.place, &field, "a key a second time", "each key once");
         }
@@ -358,14 +428,24 @@ fn own_policies(fields: &Fields<'_>, rule: &Rule, problems: &mut Problems) -> Ve
     all
 }
 
-fn policies_of_key(node: &Node, field: &str, rule: &Rule, problems: &mut Problems) -> Option<Vec<tollbar::Policy>> {
+fn policies_of_key(
+    node: &Node,
+    field: &str,
+    rule: &Rule,
+    problems: &mut Problems,
+) -> Option<Vec<tollbar::Policy>> {
     let texts = fields::texts(node, field, problems);
     let mut own = Vec::new();
     for (place, text) in texts {
         let Some(limit) = limits::limit(place, text, field, problems) else { continue };
         if is_alone(&limit.policy) {
             let found = format!("\"{}\"", limit.policy);
-            problems.add(place, field, found, "another algorithm than sliding-window and sliding-log");
+            problems.add(
+                place,
+                field,
+                found,
+                "another algorithm than sliding-window and sliding-log",
+            );
         }
         own.push(limit);
     }
@@ -379,7 +459,12 @@ fn policies_of_key(node: &Node, field: &str, rule: &Rule, problems: &mut Problem
     }
     if own.len() != rule.limits.len() {
         let found = format!("{} policies", own.len());
-        problems.add(node.place, field, found, format!("{}, one for each limit of the rule", rule.limits.len()));
+        problems.add(
+            node.place,
+            field,
+            found,
+            format!("{}, one for each limit of the rule", rule.limits.len()),
+        );
         return None;
     }
     for (own, of_rule) in own.iter().zip(&rule.limits) {

@@ -33,7 +33,8 @@ pub struct Rng(pub u64);
 
 impl Rng {
     pub fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % n
     }
 
@@ -46,10 +47,11 @@ impl Rng {
 pub struct Child(libc::pid_t);
 
 impl Child {
-    /// Forks a process that calls `passes` and ends. `passes` may check requests and make system calls.
+    /// Forks a process that calls `passes` and ends. `passes` may check requests and make system
+    /// calls.
     pub fn fork(passes: impl FnOnce() -> bool) -> Child {
-        // SAFETY: the child calls nothing but `passes` and `_exit`. The locks that it may find taken are the
-        // allocator's, which glibc releases in a child.
+        // SAFETY: the child calls nothing but `passes` and `_exit`. The locks that it may find
+        // taken are the allocator's, which glibc releases in a child.
         let child = unsafe { libc::fork() };
         if child == 0 {
             let passed = passes();

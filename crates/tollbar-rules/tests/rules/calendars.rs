@@ -19,7 +19,10 @@ fn a_month_of_a_zone_begins_anew_with_the_zone() {
     // The refusals of 2/s have charged the month nothing.
     let seconds = [0, 1, 2, APRIL - 1, APRIL, APRIL + 1];
     assert_eq!(seconds.map(|second| admitted(&rules, 6, second, &of("a"))), [2, 2, 1, 0, 2, 2]);
-    assert_eq!((admitted(&rules, 20, 0, &of("gold")), admitted(&rules, 20, APRIL - 1, &of("gold"))), (7, 0));
+    assert_eq!(
+        (admitted(&rules, 20, 0, &of("gold")), admitted(&rules, 20, APRIL - 1, &of("gold"))),
+        (7, 0)
+    );
     let refused = check(&rules, APRIL - 3, &of("gold"));
     assert_eq!((refused.status(), refused.decision().retry_after), (429, 3 * SECOND));
     assert_eq!(refused.policy().copied(), "7/month zone Europe/Berlin".parse().ok());
@@ -43,10 +46,13 @@ fn a_replay_at_unix_times_decides_as_the_tables_do_at_theirs() {
         refused += usize::from(!one.is_allowed());
     }
     assert!(refused > 10_000, "{refused}");
-    // A log may be older than the zero of the tables' times: 2015-05-31 23:59:59 and a second later.
+    // A log may be older than the zero of the tables' times: 2015-05-31 23:59:59 and a second
+    // later.
     let may = 1_433_116_799;
     let old = rules("version = 1\n[group.a]\nlimit = '1/month'");
-    let at = |second: u64| old.check_at_unix(&request, second * SECOND).expect("a sound table").is_allowed();
+    let at = |second: u64| {
+        old.check_at_unix(&request, second * SECOND).expect("a sound table").is_allowed()
+    };
     assert_eq!([may, may, may + 1, may + 1].map(at), [true, false, true, false]);
 }
 
@@ -57,9 +63,14 @@ fn without_a_given_time_the_wall_clock_decides() {
         let text = "version = 1\n[group.a]\nlimit = ['1/year zone Asia/Tokyo', '9/s']";
         let rules = Rules::from_text(text, Format::Toml, &options).expect("rules");
         let request = [Field::from((":path", "/")), Field::from((":address", "1.1.1.1"))];
-        let calendar = Calendar::new(&"1/year zone Asia/Tokyo".parse().expect("a policy")).expect("a calendar");
-        let unix =
-            || std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("a time").as_secs() as i64;
+        let calendar = Calendar::new(&"1/year zone Asia/Tokyo".parse().expect("a policy"))
+            .expect("a calendar");
+        let unix = || {
+            std::time::SystemTime::now()
+                .duration_since(std::time::UNIX_EPOCH)
+                .expect("a time")
+                .as_secs() as i64
+        };
         // A year that begins between two of the steps gets a second try.
         let passed = (0..2).any(|_| {
             let window = calendar.window(unix());
@@ -67,21 +78,24 @@ fn without_a_given_time_the_wall_clock_decides() {
             let wait = calendar.start(window + 1) - unix();
             let said = (admitted[1].decision().retry_after / SECOND) as i64;
             let verdicts = admitted.map(|answer| answer.is_allowed());
-            window == calendar.window(unix()) && verdicts == [true, false] && (said - wait).abs() <= 60
+            window == calendar.window(unix())
+                && verdicts == [true, false]
+                && (said - wait).abs() <= 60
         });
         assert!(passed, "shared: {shared}");
     }
 }
 
-/// A reload keeps the permits that a key has used if the windows stay. Other windows begin anew, and a failed reload
-/// changes nothing.
+/// A reload keeps the permits that a key has used if the windows stay. Other windows begin anew,
+/// and a failed reload changes nothing.
 #[test]
 fn a_reload_keeps_the_count_of_a_calendar() {
     let of = |limit: &str, key: &str| {
         format!("version = 1\n[group.a]\nkey = 'header k'\nlimit = '{limit}'\nkeys = {{ gold = '{key}' }}")
     };
     let rules = rules(&of("5/month zone Europe/Berlin", "9/month zone Europe/Berlin"));
-    let reload = |text: &str| rules.replace(text, Format::Toml).unwrap_or_else(|error| panic!("{error}"));
+    let reload =
+        |text: &str| rules.replace(text, Format::Toml).unwrap_or_else(|error| panic!("{error}"));
     let counts = || ["a", "gold"].map(|key| admitted(&rules, 20, 0, &[(":path", "/"), ("k", key)]));
     assert_eq!(counts(), [5, 9]);
     let changed = reload(&of("8/month zone Europe/Berlin", "10/month zone Europe/Berlin"));

@@ -22,20 +22,29 @@ fn a_request_leaves_the_reserve_of_its_class() {
         admitted(&rules, 30, 0, &[(":path", "/"), ("k", key), class])
     };
     // From class to class one key takes what the class before it left.
-    assert_eq!([of("a", ("x-class", "low")), of("a", ("x-class", "usual")), of("a", ("x-class", "high"))], [2, 3, 5]);
+    assert_eq!(
+        [of("a", ("x-class", "low")), of("a", ("x-class", "usual")), of("a", ("x-class", "high"))],
+        [2, 3, 5]
+    );
     // The policy of a key has reserves of its own.
     assert_eq!((of("gold", (":plan", "low")), of("gold", (":plan", "high"))), (5, 15));
     let shadow = rules.counts().into_iter().find(|counts| counts.rule == "b").expect("a shadow");
     assert!(shadow.would_refuse > 0, "{shadow:?}");
 }
 
-/// No class, an empty one, one that is misspelt, one in other letters, and the number of a class, which a policy
-/// takes elsewhere.
+/// No class, an empty one, one that is misspelt, one in other letters, and the number of a class,
+/// which a policy takes elsewhere.
 #[test]
 fn without_a_known_class_the_greatest_reserve_counts() {
     let rules = rules(CLASSED);
-    let unknown =
-        [("none", ""), ("x-class", ""), ("x-class", "hihg"), ("x-class", "HIGH"), ("x-class", "2"), (":plan", "2")];
+    let unknown = [
+        ("none", ""),
+        ("x-class", ""),
+        ("x-class", "hihg"),
+        ("x-class", "HIGH"),
+        ("x-class", "2"),
+        (":plan", "2"),
+    ];
     for (n, field) in unknown.into_iter().enumerate() {
         let key = format!("key{n}");
         assert_eq!(admitted(&rules, 30, 0, &[(":path", "/"), ("k", &key), field]), 2, "{field:?}");
@@ -55,8 +64,8 @@ fn a_reload_may_change_the_classes() {
     assert_eq!([of("bulk"), of("low"), of("high")], [3, 1, 4]);
 }
 
-/// After a reload the shared table has the new rules' classes. A process that was forked before still decides by the
-/// old rules, whose class names the table no longer has.
+/// After a reload the shared table has the new rules' classes. A process that was forked before
+/// still decides by the old rules, whose class names the table no longer has.
 #[test]
 fn old_rules_decide_after_a_reload_that_changes_the_classes() {
     let options = Options { keys: 1000, shared: true, ..Options::default() };
@@ -68,8 +77,8 @@ fn old_rules_decide_after_a_reload_that_changes_the_classes() {
         let mut byte = 0u8;
         // SAFETY: one byte of this function. The read returns when the parent has reloaded.
         unsafe { libc::read(pipe[0], (&raw mut byte).cast(), 1) };
-        let request =
-            [(":path", "/"), ("k", "a"), ("x-class", "usual")].map(|(name, value)| Field::from((name, value)));
+        let request = [(":path", "/"), ("k", "a"), ("x-class", "usual")]
+            .map(|(name, value)| Field::from((name, value)));
         rules.check_at(&request, BEGIN).is_ok_and(|answer| answer.is_allowed())
     });
     let reloaded = rules.replace(&CLASSED.replace("usual", "bulk"), Format::Toml);
@@ -140,7 +149,12 @@ fn c11_metrics_by_reason() {
                 [group.login]\nlimit = '3/h ban 1d after 3'\nkey = 'address'\n";
     let rules = rules(text);
     let get = |k, class, address| {
-        admitted(&rules, 10, 0, &[(":path", "/"), ("k", k), ("class", class), (":address", address)])
+        admitted(
+            &rules,
+            10,
+            0,
+            &[(":path", "/"), ("k", k), ("class", class), (":address", address)],
+        )
     };
     // The reserve refuses eight, and leaves the login's permits alone.
     assert_eq!(get("a", "low", "9.9.9.1"), 2);
@@ -149,9 +163,12 @@ fn c11_metrics_by_reason() {
     assert_eq!(get("b", "high", "9.9.9.2"), 3);
     assert_eq!((rules.reserved(), rules.banned()), (8, 5));
     let mut out = vec![0; 8192];
-    let length = tollbar_rules::metrics(&[("site", &rules)], tollbar::metrics::Format::Prometheus, &mut out);
+    let length =
+        tollbar_rules::metrics(&[("site", &rules)], tollbar::metrics::Format::Prometheus, &mut out);
     let text = String::from_utf8(out[..length].to_vec()).expect("UTF-8");
-    for line in ["{limit=\"site\",reason=\"banned\"} 5\n", "{limit=\"site\",reason=\"reserve\"} 8\n"] {
+    for line in
+        ["{limit=\"site\",reason=\"banned\"} 5\n", "{limit=\"site\",reason=\"reserve\"} 8\n"]
+    {
         assert!(text.contains(&format!("tollbar_rules_reasons_total{line}")), "{text}");
     }
 }

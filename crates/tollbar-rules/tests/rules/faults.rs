@@ -88,13 +88,21 @@ fn each_fault_has_a_place_and_says_what_is_expected() {
 
 #[test]
 fn one_run_reports_all_faults() {
-    let text = "version = 2\nfoo = 1\n[group.a]\nlimit = '5/y'\nstatus = 1\n[route.b]\npath = 'x'\n";
-    let lines: Vec<usize> =
-        read(text, Format::Toml).err().unwrap_or_default().iter().map(|problem| problem.place.line).collect();
+    let text =
+        "version = 2\nfoo = 1\n[group.a]\nlimit = '5/y'\nstatus = 1\n[route.b]\npath = 'x'\n";
+    let lines: Vec<usize> = read(text, Format::Toml)
+        .err()
+        .unwrap_or_default()
+        .iter()
+        .map(|problem| problem.place.line)
+        .collect();
     assert_eq!(lines, [1, 2, 4, 5, 7]);
     // Faults of the syntax, which the parser recovers from.
     let syntax = problems("version = 1\n[group.a]\nlimit = \nbody = 'x\n", Format::Toml);
-    assert!(syntax.len() >= 2 && syntax[0].starts_with("3:") && syntax[1].starts_with("4:"), "{syntax:#?}");
+    assert!(
+        syntax.len() >= 2 && syntax[0].starts_with("3:") && syntax[1].starts_with("4:"),
+        "{syntax:#?}"
+    );
 }
 
 #[test]
@@ -107,10 +115,16 @@ fn faults_of_yaml_have_places_too() {
         ("version: 1\ngroup:\n  a: *x\n", "3:6: "),
         ("version: 1\n---\nversion: 1\n", "3:1: a second document"),
         ("version: 1\ngroup: [\n", "3:1: "),
-        ("version: 1\nstatus: yes\ngroup: {a: {limit: 1/s}}\n", "2:9: status: \"yes\"; expected a whole number"),
+        (
+            "version: 1\nstatus: yes\ngroup: {a: {limit: 1/s}}\n",
+            "2:9: status: \"yes\"; expected a whole number",
+        ),
     ] {
         let found = problems(text, Format::Yaml);
-        assert!(found.len() == 1 && found[0].starts_with(expected), "{text}\n{found:#?}\nexpected {expected}");
+        assert!(
+            found.len() == 1 && found[0].starts_with(expected),
+            "{text}\n{found:#?}\nexpected {expected}"
+        );
     }
     let deep = format!("version: {}1{}", "[".repeat(100_000), "]".repeat(100_000));
     assert_eq!(problems(&deep, Format::Yaml).len(), 1);
@@ -121,7 +135,8 @@ fn faults_of_yaml_have_places_too() {
 /// Seventeen limits would not fit one request.
 #[test]
 fn limits_of_one_request_are_counted_as_far_as_rules_overlap() {
-    let group = |n: usize, path: &str| format!("[group.g{n}]\npath = '{path}'\nlimit = ['1/s', '2/min']\n");
+    let group =
+        |n: usize, path: &str| format!("[group.g{n}]\npath = '{path}'\nlimit = ['1/s', '2/min']\n");
     let separate: String = (0..20).map(|n| group(n, &format!("/p{n}/**"))).collect();
     assert_eq!(problems(&format!("version = 1\n{separate}"), Format::Toml), [""; 0]);
     let together: String = (0..9).map(|n| group(n, "/**")).collect();

@@ -3,11 +3,16 @@
 use tollbar_rules::{explain, lint, read, Field, Format, Level, RuleFile};
 
 fn file(text: &str) -> RuleFile {
-    read(&format!("version = 1\n{text}"), Format::Toml).unwrap_or_else(|problems| panic!("{text}\n{problems:#?}"))
+    read(&format!("version = 1\n{text}"), Format::Toml)
+        .unwrap_or_else(|problems| panic!("{text}\n{problems:#?}"))
 }
 
 fn findings(text: &str, level: Level) -> Vec<String> {
-    lint(&file(text)).into_iter().filter(|finding| finding.level == level).map(|finding| finding.to_string()).collect()
+    lint(&file(text))
+        .into_iter()
+        .filter(|finding| finding.level == level)
+        .map(|finding| finding.to_string())
+        .collect()
 }
 
 #[test]
@@ -76,17 +81,23 @@ fn no_warnings() {
 fn keys_that_clients_choose_are_noted_without_a_group_by_address() {
     let alone = "[group.a]\nlimit = '1/s burst 1'\nkey = 'header X-Key'";
     let note = findings(alone, Level::Note);
-    assert!(note.len() == 1 && note[0].contains("(header x-key) with each request is not limited"), "{note:#?}");
+    assert!(
+        note.len() == 1 && note[0].contains("(header x-key) with each request is not limited"),
+        "{note:#?}"
+    );
     let both = format!("trusted-proxies = '10.0.0.1'\n{alone}\n[group.b]\nlimit = '9/s burst 1'");
     assert!(!findings(&both, Level::Note).iter().any(|note| note.contains("not limited")));
 }
 
 #[test]
 fn explained() {
-    let file = read(include_str!("../../../../examples/rules/site.toml"), Format::Toml).expect("good rules");
+    let file = read(include_str!("../../../../examples/rules/site.toml"), Format::Toml)
+        .expect("good rules");
     let explain = |fields: &[(&str, &str)]| {
-        let fields: Vec<Field<'_>> =
-            fields.iter().map(|(name, value)| Field::new(name.as_bytes(), value.as_bytes())).collect();
+        let fields: Vec<Field<'_>> = fields
+            .iter()
+            .map(|(name, value)| Field::new(name.as_bytes(), value.as_bytes()))
+            .collect();
         explain(&file, &fields)
     };
     let out = explain(&[
@@ -106,7 +117,8 @@ fn explained() {
     ] {
         assert!(out.lines().any(|found| found == line), "{line}\n{out}");
     }
-    let out = explain(&[(":method", "PUT"), (":path", "/files/\u{1b}[2J"), (":address", "192.0.2.1")]);
+    let out =
+        explain(&[(":method", "PUT"), (":path", "/files/\u{1b}[2J"), (":address", "192.0.2.1")]);
     for line in [
         "request: PUT /files/\\x1b[2J from 192.0.2.1",
         "group site (line 5): exempt, and not charged",

@@ -1,5 +1,5 @@
-//! Tests of rules files: which requests a rule matches, which answer a refused request gets, and which states a
-//! reload keeps.
+//! Tests of rules files: which requests a rule matches, which answer a refused request gets, and
+//! which states a reload keeps.
 
 mod calendars;
 mod classes;

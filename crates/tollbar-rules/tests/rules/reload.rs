@@ -1,4 +1,5 @@
-//! A reload while requests are decided: the new set as a whole, with every key's state, or the old one.
+//! A reload while requests are decided: the new set as a whole, with every key's state, or the old
+//! one.
 
 use crate::common::*;
 use std::fs;
@@ -6,9 +7,9 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use tollbar_rules::{Format, LoadError, Options, Rules};
 
-/// Two files in turn. Each marks its refusals, and `extra` and `tail` are in one of them only. Both give `changing`
-/// one rate and one burst in other words: a key whose debt a reload makes shorter takes another slot, and once all of
-/// its slots are taken it loses permits (docs/table.md).
+/// Two files in turn. Each marks its refusals, and `extra` and `tail` are in one of them only. Both
+/// give `changing` one rate and one burst in other words: a key whose debt a reload makes shorter
+/// takes another slot, and once all of its slots are taken it loses permits (docs/table.md).
 fn variant(odd: bool) -> String {
     let (mark, limit, other, extra) = if odd {
         ("odd", "1000/h", "4000/h", "[group.extra]\npath = '/x'\nlimit = '3/h'\nbody = 'odd'\nstatus = 431\n[group.extra.keys]\n'9.9.9.9' = '7/h'\n")
@@ -42,14 +43,19 @@ impl Drop for StopOnDrop<'_> {
 #[test]
 fn reloads_under_load_are_never_torn_and_lose_no_state() {
     const RELOADS: u64 = 10_000;
-    let rules =
-        Rules::from_text(&variant(true), Format::Toml, &Options { keys: 1000, ..Options::default() }).expect("rules");
+    let rules = Rules::from_text(
+        &variant(true),
+        Format::Toml,
+        &Options { keys: 1000, ..Options::default() },
+    )
+    .expect("rules");
     let (stop, checked, quota, changing) =
         (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
     let good = AtomicU64::new(0);
     std::thread::scope(|scope| {
         for thread in 0..3 {
-            let (rules, stop, checked, quota, changing) = (&rules, &stop, &checked, &quota, &changing);
+            let (rules, stop, checked, quota, changing) =
+                (&rules, &stop, &checked, &quota, &changing);
             scope.spawn(move || {
                 let mut n = thread;
                 while !stop.load(Ordering::Relaxed) {
@@ -57,7 +63,8 @@ fn reloads_under_load_are_never_torn_and_lose_no_state() {
                     let path = ["/quota", "/changing", "/x", "/open"][n % 4];
                     let answer = check(rules, 0, &get(path, "1.1.1.1"));
                     // The set of an answer is one file's: generations alternate between the two.
-                    let (status, body) = if answer.generation() % 2 == 1 { (431, "odd") } else { (430, "even") };
+                    let (status, body) =
+                        if answer.generation() % 2 == 1 { (431, "odd") } else { (430, "even") };
                     match (path, answer.is_allowed()) {
                         ("/quota", true) => drop(quota.fetch_add(1, Ordering::Relaxed)),
                         ("/changing", true) => drop(changing.fetch_add(1, Ordering::Relaxed)),
@@ -68,7 +75,8 @@ fn reloads_under_load_are_never_torn_and_lose_no_state() {
                             let rule = answer.rule().unwrap_or("");
                             let own = if status == 431 { "extra" } else { "tail" };
                             assert!(
-                                rule == path.trim_start_matches('/') || (path == "/x" && rule == own),
+                                rule == path.trim_start_matches('/')
+                                    || (path == "/x" && rule == own),
                                 "{path} {rule} {status}"
                             );
                         }
@@ -82,11 +90,14 @@ fn reloads_under_load_are_never_torn_and_lose_no_state() {
             let odd = good.load(Ordering::Relaxed) % 2 == 1;
             if reload % 3 == 2 {
                 let before = rules.set().generation();
-                let bad = rules.replace(&variant(odd).replace("'1000/forever'", "'1000/never'"), Format::Toml);
+                let bad = rules
+                    .replace(&variant(odd).replace("'1000/forever'", "'1000/never'"), Format::Toml);
                 assert!(matches!(bad, Err(LoadError::Problems(..))), "{bad:?}");
                 assert_eq!(rules.set().generation(), before);
             } else {
-                rules.replace(&variant(odd), Format::Toml).unwrap_or_else(|error| panic!("reload {reload}: {error}"));
+                rules
+                    .replace(&variant(odd), Format::Toml)
+                    .unwrap_or_else(|error| panic!("reload {reload}: {error}"));
                 good.fetch_add(1, Ordering::Relaxed);
             }
         }
@@ -99,9 +110,9 @@ fn reloads_under_load_are_never_torn_and_lose_no_state() {
     assert_eq!(changing.into_inner(), 1000);
 }
 
-/// A1: a reload that raises or lowers a rate and its burst beside two threads of requests, in a table that has all
-/// the keys for which it was made. The clock stands still, so each key gets the 40 permits that it had left: no more,
-/// and no request is refused before.
+/// A1: a reload that raises or lowers a rate and its burst beside two threads of requests, in a
+/// table that has all the keys for which it was made. The clock stands still, so each key gets the
+/// 40 permits that it had left: no more, and no request is refused before.
 #[test]
 fn a1_a_reload_under_load_refuses_nobody_who_has_permits_left() {
     const KEYS: usize = 2_000;
@@ -112,7 +123,8 @@ fn a1_a_reload_under_load_refuses_nobody_who_has_permits_left() {
     };
     let options = Options { keys: KEYS as u64, ..Options::default() };
     let rules = Rules::from_text(&file(false), Format::Toml, &options).expect("rules");
-    let addresses: Vec<String> = (0..KEYS).map(|n| format!("10.0.{}.{}", n / 250, n % 250)).collect();
+    let addresses: Vec<String> =
+        (0..KEYS).map(|n| format!("10.0.{}.{}", n / 250, n % 250)).collect();
     for address in &addresses {
         assert_eq!(admitted(&rules, 100 - LEFT, 0, &get("/", address)), 100 - LEFT);
     }
@@ -126,10 +138,15 @@ fn a1_a_reload_under_load_refuses_nobody_who_has_permits_left() {
                 for n in 0..(LEFT + 2) * KEYS / 2 {
                     let key = if thread == 0 { n % KEYS } else { KEYS - 1 - n % KEYS };
                     let allowed = check(rules, 0, &get("/", &addresses[key])).is_allowed();
-                    // This thread may have slept meanwhile, so what the other one got is read after the answer. The
-                    // other thread may have got the last permit, and not have counted it yet.
+                    // This thread may have slept meanwhile, so what the other one got is read after
+                    // the answer. The other thread may have got the last permit, and not have
+                    // counted it yet.
                     let got = got[key].fetch_add(usize::from(allowed), Ordering::SeqCst);
-                    assert!(allowed || got + 1 >= LEFT, "{} was refused after {got}", addresses[key]);
+                    assert!(
+                        allowed || got + 1 >= LEFT,
+                        "{} was refused after {got}",
+                        addresses[key]
+                    );
                 }
             })
         });
@@ -155,30 +172,41 @@ fn a_reload_reports_and_keeps_its_changes() {
         .expect("good rules");
     let names = |names: &[String]| names.join(" ");
     assert_eq!(
-        (names(&reloaded.added), names(&reloaded.removed), names(&reloaded.changed), names(&reloaded.anew)),
+        (
+            names(&reloaded.added),
+            names(&reloaded.removed),
+            names(&reloaded.changed),
+            names(&reloaded.anew)
+        ),
         ("d".into(), "c".into(), "a".into(), "b".into())
     );
     // Two were left of five.
     assert_eq!(admitted(&rules, 9, 0, &get("/", "1.1.1.1")), 2);
 }
 
-/// A rule that goes and comes back begins anew, and a policy of the table that serves another rule has none of its
-/// debts.
+/// A rule that goes and comes back begins anew, and a policy of the table that serves another rule
+/// has none of its debts.
 #[test]
 fn the_policy_of_a_removed_rule_serves_a_new_one_afresh() {
-    let of = |name: &str| format!("version = 1\n[group.{name}]\nlimit = '2/h'\n[group.{name}.keys]\n'2.2.2.2' = '3/h'");
+    let of = |name: &str| {
+        format!(
+            "version = 1\n[group.{name}]\nlimit = '2/h'\n[group.{name}.keys]\n'2.2.2.2' = '3/h'"
+        )
+    };
     let rules = rules(&of("r0"));
     let begin = (rules.now() - BEGIN) / SECOND;
     for n in 1..400 {
-        // Several rules within the time of a debt. A key has twelve slots, and debts of rules that are gone hold some
-        // of them.
+        // Several rules within the time of a debt. A key has twelve slots, and debts of rules that
+        // are gone hold some of them.
         let now = begin + n / 6 * 10_000;
         assert_eq!(admitted(&rules, 9, now, &get("/", "1.1.1.1")), 2, "{n}");
         if n < 7 {
             // A reset reads the clock, so it holds for requests of about now.
             assert_eq!(admitted(&rules, 9, now, &get("/", "2.2.2.2")), 3, "{n}");
         }
-        rules.replace(&of(&format!("r{n}")), Format::Toml).unwrap_or_else(|error| panic!("reload {n}: {error}"));
+        rules
+            .replace(&of(&format!("r{n}")), Format::Toml)
+            .unwrap_or_else(|error| panic!("reload {n}: {error}"));
         let counts = rules.counts();
         assert_eq!((counts[0].allowed, counts[0].refused), (0, 0), "{n}");
     }
@@ -191,7 +219,9 @@ fn a_request_keeps_its_set() {
     let answers: Vec<_> = (1..40)
         .map(|n| {
             let answer = check(&rules, 0, &get("/", "1.1.1.1"));
-            rules.replace(&of(&format!("r{n}")), Format::Toml).unwrap_or_else(|error| panic!("reload {n}: {error}"));
+            rules
+                .replace(&of(&format!("r{n}")), Format::Toml)
+                .unwrap_or_else(|error| panic!("reload {n}: {error}"));
             answer
         })
         .collect();
@@ -210,7 +240,8 @@ impl Drop for Scratch {
 
 #[test]
 fn a_file_is_read_again_when_it_changes_and_a_bad_one_once() {
-    let folder = Scratch(std::env::temp_dir().join(format!("tollbar-rules-{}", std::process::id())));
+    let folder =
+        Scratch(std::env::temp_dir().join(format!("tollbar-rules-{}", std::process::id())));
     fs::create_dir_all(&folder.0).expect("a folder");
     let path = folder.0.join("rules.toml");
     let of = |limit: &str| format!("version = 1\n[group.a]\nlimit = '{limit}'");
@@ -224,7 +255,10 @@ fn a_file_is_read_again_when_it_changes_and_a_bad_one_once() {
     let rules = Rules::open(&path, &Options::default()).expect("good rules");
     assert!(rules.reload_if_changed().expect("the same file").is_none());
     link("two", &of("2/h"));
-    assert_eq!(rules.reload_if_changed().expect("good rules").expect("another file").changed, ["a"]);
+    assert_eq!(
+        rules.reload_if_changed().expect("good rules").expect("another file").changed,
+        ["a"]
+    );
     link("three", &of("2/fortnight"));
     let error = rules.reload_if_changed().expect_err("a bad file").to_string();
     assert!(error.starts_with(&format!("{}:3:", path.display())), "{error}");
@@ -232,7 +266,11 @@ fn a_file_is_read_again_when_it_changes_and_a_bad_one_once() {
     // C9: the metrics say so until a reload succeeds.
     let failed = || {
         let mut out = vec![0; 1 << 16];
-        let length = tollbar_rules::metrics(&[("site", &rules)], tollbar::metrics::Format::Prometheus, &mut out);
+        let length = tollbar_rules::metrics(
+            &[("site", &rules)],
+            tollbar::metrics::Format::Prometheus,
+            &mut out,
+        );
         let text = String::from_utf8(out[..length].to_vec()).expect("a text");
         text.contains("tollbar_rules_last_reload_failed{limit=\"site\"} 1\n")
     };
@@ -252,17 +290,20 @@ fn a_file_is_read_again_when_it_changes_and_a_bad_one_once() {
 #[test]
 fn shared_rules_are_one_limit_for_all_processes() {
     let options = Options { keys: 1000, shared: true, ..Options::default() };
-    let rules = Rules::from_text("version = 1\n[group.a]\nlimit = '5/h'", Format::Toml, &options).expect("rules");
+    let rules = Rules::from_text("version = 1\n[group.a]\nlimit = '5/h'", Format::Toml, &options)
+        .expect("rules");
     assert_eq!(admitted(&rules, 2, 0, &get("/", "1.1.1.1")), 2);
     let child = Child::fork(|| {
         let passed = admitted(&rules, 2, 0, &get("/", "1.1.1.1"));
-        passed == 2 && matches!(rules.replace("version = 1", Format::Toml), Err(LoadError::OtherProcess(_)))
+        passed == 2
+            && matches!(rules.replace("version = 1", Format::Toml), Err(LoadError::OtherProcess(_)))
     });
     assert!(child.passed());
     assert_eq!(admitted(&rules, 9, 0, &get("/", "1.1.1.1")), 1);
 }
 
-/// A child that has its parent's process number, each in a PID namespace of its own, may not reload either.
+/// A child that has its parent's process number, each in a PID namespace of its own, may not reload
+/// either.
 #[test]
 fn a_child_with_its_parents_number_is_another_process() {
     // SAFETY: it changes where the next child of this process runs, and nothing else.
@@ -277,12 +318,19 @@ fn a_child_with_its_parents_number_is_another_process() {
     let nested = Child::fork(|| {
         unshared()
             && Child::fork(|| {
-                let rules =
-                    Rules::from_text("version = 1\n[group.a]\nlimit = '5/h'", Format::Toml, &options).expect("rules");
+                let rules = Rules::from_text(
+                    "version = 1\n[group.a]\nlimit = '5/h'",
+                    Format::Toml,
+                    &options,
+                )
+                .expect("rules");
                 let again = || rules.replace("version = 1\n[group.a]\nlimit = '6/h'", Format::Toml);
                 has_number_one()
                     && unshared()
-                    && Child::fork(|| has_number_one() && matches!(again(), Err(LoadError::OtherProcess(1)))).passed()
+                    && Child::fork(|| {
+                        has_number_one() && matches!(again(), Err(LoadError::OtherProcess(1)))
+                    })
+                    .passed()
                     && again().is_ok()
             })
             .passed()

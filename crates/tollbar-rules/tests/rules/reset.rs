@@ -59,7 +59,9 @@ fn a9_all_keys_of_a_rule_begin_anew_under_every_algorithm() {
         .replace("limit = ['2/h', '3/day']", "limit = ['200/h', '300/day']")
         .replace("['3/h', '3/day']", "['300/h', '300/day']");
     let rules = rules(&alone);
-    for (rule, path) in [("log", "/log"), ("month", "/month"), ("joined", "/joined"), ("id", "/users/7")] {
+    for (rule, path) in
+        [("log", "/log"), ("month", "/month"), ("joined", "/joined"), ("id", "/users/7")]
+    {
         for address in ["1.1.1.1", "2.2.2.2"] {
             use_up(&rules, path, address);
         }
@@ -70,7 +72,9 @@ fn a9_all_keys_of_a_rule_begin_anew_under_every_algorithm() {
             assert!(passed >= 2 && refusing == rule, "{rule}: {passed}, {refusing}");
         }
     }
-    for (rule, key, path) in [("log", "1.1.1.1", "/log"), ("month", "1.1.1.1", "/month"), ("id", "7", "/users/7")] {
+    for (rule, key, path) in
+        [("log", "1.1.1.1", "/log"), ("month", "1.1.1.1", "/month"), ("id", "7", "/users/7")]
+    {
         assert_eq!(rules.reset(rule, Some(key)), Ok(true), "{rule}");
         assert!(use_up(&rules, path, "1.1.1.1").0 >= 2, "{rule}");
     }
@@ -89,8 +93,14 @@ fn a9_what_cannot_be_reset_is_named() {
     let rules = rules(FILE);
     let of = |rule, key| rules.reset(rule, key).expect_err("an error");
     assert_eq!(of("none", None), ResetError::NoSuchRule("none".to_owned()));
-    assert_eq!(of("none", Some("1.1.1.1")).to_string(), "no rule \"none\"; expected the name of a rule in force");
-    assert_eq!(of("all", Some("ann")).to_string(), "\"ann\"; expected an address, which the rule's key is");
+    assert_eq!(
+        of("none", Some("1.1.1.1")).to_string(),
+        "no rule \"none\"; expected the name of a rule in force"
+    );
+    assert_eq!(
+        of("all", Some("ann")).to_string(),
+        "\"ann\"; expected an address, which the rule's key is"
+    );
     assert_eq!(of("all", Some("")), ResetError::NotAnAddress(String::new()));
     assert_eq!(of("joined", Some("1.1.1.1")), ResetError::NoText);
     assert_eq!(of("id", Some("")), ResetError::NoText);
@@ -106,15 +116,25 @@ fn a9_a_reload_with_another_word_begins_a_rule_anew() {
     // A raised rate gives a key that has none left nothing at once, and the word does.
     assert_eq!(rules.replace(&file("", "50/h"), Format::Toml).expect("a reload").changed, ["a"]);
     assert_eq!(use_up(&rules, "/", "1.1.1.1").0, 0);
-    let reloaded = rules.replace(&file("reset = 'incident 12'\n", "50/h"), Format::Toml).expect("a reload");
+    let reloaded =
+        rules.replace(&file("reset = 'incident 12'\n", "50/h"), Format::Toml).expect("a reload");
     assert_eq!((reloaded.anew, reloaded.changed), (vec!["a".to_owned()], vec![]));
     assert_eq!(use_up(&rules, "/", "1.1.1.1"), (50, "a".to_owned()));
     // The same word again is none.
     assert_eq!(
-        rules.replace(&file("reset = 'incident 12'\n", "50/h"), Format::Toml).expect("a reload").anew,
+        rules
+            .replace(&file("reset = 'incident 12'\n", "50/h"), Format::Toml)
+            .expect("a reload")
+            .anew,
         Vec::<String>::new()
     );
     assert_eq!(use_up(&rules, "/", "1.1.1.1").0, 0);
-    assert_eq!(rules.replace(&file("reset = 'incident 13'\n", "3/h"), Format::Toml).expect("a reload").anew, ["a"]);
+    assert_eq!(
+        rules
+            .replace(&file("reset = 'incident 13'\n", "3/h"), Format::Toml)
+            .expect("a reload")
+            .anew,
+        ["a"]
+    );
     assert_eq!(use_up(&rules, "/", "1.1.1.1").0, 3);
 }

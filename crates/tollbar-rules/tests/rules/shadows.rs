@@ -35,15 +35,20 @@ fn disagreements(rules: &Rules, name: &str) -> (u64, u64) {
 #[test]
 fn a_disagreement_is_an_admission_or_a_refusal_by_the_shadows_own_rule() {
     let rules = rules(FILE);
-    // Three are admitted. Of these `strict` would have refused two. Of the two that `site` refuses `loose` would have
-    // admitted one.
+    // Three are admitted. Of these `strict` would have refused two. Of the two that `site` refuses
+    // `loose` would have admitted one.
     assert_eq!(admitted(&rules, 5, 0, &get("/", "1.1.1.1")), 3);
     assert_eq!(
-        [disagreements(&rules, "strict"), disagreements(&rules, "loose"), disagreements(&rules, "whole")],
+        [
+            disagreements(&rules, "strict"),
+            disagreements(&rules, "loose"),
+            disagreements(&rules, "whole")
+        ],
         [(2, 0), (0, 1), (2, 0)]
     );
     assert_eq!(disagreements(&rules, "site"), (0, 0));
-    // Another rule refuses the second request, so the shadows of `site` are not asked whether they agree with it.
+    // Another rule refuses the second request, so the shadows of `site` are not asked whether they
+    // agree with it.
     assert_eq!(admitted(&rules, 2, 0, &get("/other", "2.2.2.2")), 1);
     assert_eq!([disagreements(&rules, "strict"), disagreements(&rules, "loose")], [(2, 0), (0, 1)]);
     // The key is exempt from the rule. A shadow with a key of its own is about it all the same.
@@ -53,8 +58,8 @@ fn a_disagreement_is_an_admission_or_a_refusal_by_the_shadows_own_rule() {
     assert_eq!(of(&rules, "site").exempt, 2);
 }
 
-/// C2: a shadow is charged what its limit would be charged in the place of its rule's. Requests that another rule
-/// refuses do not reach it.
+/// C2: a shadow is charged what its limit would be charged in the place of its rule's. Requests
+/// that another rule refuses do not reach it.
 #[test]
 fn c2_a_shadow_decides_on_what_the_other_rules_admit() {
     let with_shadow = "version = 1
@@ -81,8 +86,8 @@ limit = '2/min'
     }
     assert_eq!((of(&shadowed, "strict").allowed, of(&shadowed, "strict").refused), (7, 0));
     assert_eq!(of(&enforced, "site").refused, 0);
-    // 23 more fill the site's own limit. A looser shadow decides on what only its rule refuses, and not on what
-    // another rule refuses, too.
+    // 23 more fill the site's own limit. A looser shadow decides on what only its rule refuses, and
+    // not on what another rule refuses, too.
     let loose = rules(&with_shadow.replace("'10/min'", "'40/min'"));
     assert_eq!(admitted(&loose, 31, 0, &get("/", "1.1.1.1")), 30);
     assert_eq!((of(&loose, "strict").allowed, disagreements(&loose, "strict")), (31, (0, 1)));
@@ -131,7 +136,10 @@ fn processes_that_share_rules_share_their_counts() {
     assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
     assert_eq!(status, 0);
     assert_eq!(disagreements(&rules, "strict"), (2, 0));
-    assert_eq!((of(&rules, "site").allowed, of(&rules, "site").refused, of(&rules, "site").exempt), (3, 2, 1));
+    assert_eq!(
+        (of(&rules, "site").allowed, of(&rules, "site").refused, of(&rules, "site").exempt),
+        (3, 2, 1)
+    );
 }
 
 #[test]
@@ -148,7 +156,8 @@ fn metrics_have_a_series_by_rule_and_kind_and_no_key() {
         check(&rules, 0, &get("/", "1.1.1.1"));
     }
     let after = text(Text::Prometheus);
-    let changed: Vec<&str> = after.lines().filter(|line| !before.lines().any(|other| other == *line)).collect();
+    let changed: Vec<&str> =
+        after.lines().filter(|line| !before.lines().any(|other| other == *line)).collect();
     assert_eq!(
         changed,
         [
@@ -165,7 +174,12 @@ fn metrics_have_a_series_by_rule_and_kind_and_no_key() {
             "tollbar_shadow_disagreements_total{limit=\"a\\\"b\",rule=\"whole\",of=\"site\",would=\"refuse\"} 2",
         ]
     );
-    assert!(after.contains("# TYPE tollbar_shadow_disagreements_total counter\n") && !after.contains("1.1.1.1"));
+    assert!(
+        after.contains("# TYPE tollbar_shadow_disagreements_total counter\n")
+            && !after.contains("1.1.1.1")
+    );
     let open = text(Text::OpenMetrics);
-    assert!(open.contains("# TYPE tollbar_shadow_disagreements counter\n") && open.ends_with("# EOF\n"));
+    assert!(
+        open.contains("# TYPE tollbar_shadow_disagreements counter\n") && open.ends_with("# EOF\n")
+    );
 }

@@ -30,10 +30,15 @@ fn problems(text: &str) -> Vec<Problem> {
 #[test]
 fn c5_a_hundred_thousand_keys_have_a_policy_each() {
     for (count, different) in [(1025, 1), (1025, 200), (512, 239), (100_000, 50)] {
-        let rules = open(&keys(count, different)).unwrap_or_else(|error| panic!("{count} {different}: {error}"));
+        let rules = open(&keys(count, different))
+            .unwrap_or_else(|error| panic!("{count} {different}: {error}"));
         for n in [0, 1, count / 2, count - 1] {
             let key = format!("k{n}");
-            assert_eq!(admitted(&rules, 300, 0, &[(":path", "/"), ("X", &key)]), n % different + 11, "{count} {key}");
+            assert_eq!(
+                admitted(&rules, 300, 0, &[(":path", "/"), ("X", &key)]),
+                n % different + 11,
+                "{count} {key}"
+            );
         }
         assert_eq!(admitted(&rules, 300, 0, &[(":path", "/"), ("X", "other")]), 10);
     }
@@ -74,11 +79,17 @@ const FORMS: [Form; 8] = [
     ("keys", Format::Toml, |n| keys(n, 5)),
     ("exempt on a line", Format::Toml, |n| {
         let all: Vec<String> = (0..n).map(|n| format!("'k{n}'")).collect();
-        format!("version = 1\n[group.a]\nlimit = '1/s'\nkey = 'header X'\nexempt = [{}]\n", all.join(","))
+        format!(
+            "version = 1\n[group.a]\nlimit = '1/s'\nkey = 'header X'\nexempt = [{}]\n",
+            all.join(",")
+        )
     }),
     ("exempt, not in ASCII", Format::Toml, |n| {
         let all: Vec<String> = (0..n).map(|n| format!("'\u{e9}{n}'")).collect();
-        format!("version = 1\n[group.a]\nlimit = '1/s'\nkey = 'header X'\nexempt = [{}]\n", all.join(","))
+        format!(
+            "version = 1\n[group.a]\nlimit = '1/s'\nkey = 'header X'\nexempt = [{}]\n",
+            all.join(",")
+        )
     }),
     ("exempt on lines", Format::Yaml, |n| {
         let all: String = (0..n).map(|n| format!("      - k{n}\n")).collect();
@@ -86,15 +97,21 @@ const FORMS: [Form; 8] = [
     }),
     ("exempt on a line of YAML", Format::Yaml, |n| {
         let all: Vec<String> = (0..n).map(|n| format!("\"k{n}\"")).collect();
-        format!("version: 1\ngroup:\n  a:\n    limit: 1/s\n    key: header X\n    exempt: [{}]\n", all.join(","))
+        format!(
+            "version: 1\ngroup:\n  a:\n    limit: 1/s\n    key: header X\n    exempt: [{}]\n",
+            all.join(",")
+        )
     }),
     ("networks", Format::Toml, |n| {
-        let all: Vec<String> =
-            (0..n).map(|n| format!("'10.{}.{}.{}/32'", n >> 16 & 255, n >> 8 & 255, n & 255)).collect();
+        let all: Vec<String> = (0..n)
+            .map(|n| format!("'10.{}.{}.{}/32'", n >> 16 & 255, n >> 8 & 255, n & 255))
+            .collect();
         format!("version = 1\n[group.a]\nlimit = '1/s'\nexempt-networks = [{}]\n", all.join(",\n"))
     }),
     ("groups", Format::Toml, |n| {
-        (0..n).fold("version = 1\n".to_owned(), |text, n| text + &format!("[group.a{n}]\nlimit = '1/s'\n"))
+        (0..n).fold("version = 1\n".to_owned(), |text, n| {
+            text + &format!("[group.a{n}]\nlimit = '1/s'\n")
+        })
     }),
     ("limits", Format::Toml, |n| {
         let all: Vec<String> = (0..n).map(|n| format!("'{}/s'", n + 1)).collect();
@@ -110,7 +127,8 @@ fn processor_time() -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// C6: eight times the entries take about eight times as long. In a quadratic reading they took 64 times as long.
+/// C6: eight times the entries take about eight times as long. In a quadratic reading they took 64
+/// times as long.
 #[test]
 fn c6_reading_takes_time_in_proportion_to_the_length() {
     for (name, format, text) in FORMS {
@@ -132,6 +150,9 @@ fn c6_reading_takes_time_in_proportion_to_the_length() {
             }
         }
         let (few, many) = (least, most);
-        assert!(times < 24.0, "{name}: {few:?}, and for eight times as many {many:?}, {times} times as long");
+        assert!(
+            times < 24.0,
+            "{name}: {few:?}, and for eight times as many {many:?}, {times} times as long"
+        );
     }
 }

@@ -1,17 +1,18 @@
-//! The worst case that `worst_case` computes equals the one that a search finds. The search plays an adversary who
-//! may send any number of requests at any nanosecond.
+//! The worst case that `worst_case` computes equals the one that a search finds. The search plays
+//! an adversary who may send any number of requests at any nanosecond.
 //!
-//! The policies have periods of some nanoseconds, so the adversary can try everything: for algorithms of one state
-//! word all states that some history reaches, and from each of them every number of requests at each instant of the
-//! window. For sliding windows and logs, whose states do not copy, it tries all histories of three bursts and then
-//! takes all it can.
+//! The policies have periods of some nanoseconds, so the adversary can try everything: for
+//! algorithms of one state word all states that some history reaches, and from each of them every
+//! number of requests at each instant of the window. For sliding windows and logs, whose states do
+//! not copy, it tries all histories of three bursts and then takes all it can.
 
 use std::collections::{HashMap, HashSet};
 use tollbar::algorithm::{Algorithm, Rule};
 use tollbar::{Kind, Policy, Shared, State, Verdict};
 use tollbar_rules::worst_case;
 
-/// The states after 0, 1, … requests at `now`, with how many of them were admitted. A refusal may change a state, too.
+/// The states after 0, 1, … requests at `now`, with how many of them were admitted. A refusal may
+/// change a state, too.
 fn after(rule: &Rule, state: u64, now: u64) -> Vec<(u64, u64)> {
     let (mut all, mut state, mut admitted) = (vec![(state, 0)], state, 0);
     loop {
@@ -27,7 +28,14 @@ fn after(rule: &Rule, state: u64, now: u64) -> Vec<(u64, u64)> {
 }
 
 /// The most from `state` in the instants from `now` until `end`.
-fn most(rule: &Rule, state: u64, now: u64, end: u64, step: u64, known: &mut HashMap<(u64, u64), u64>) -> u64 {
+fn most(
+    rule: &Rule,
+    state: u64,
+    now: u64,
+    end: u64,
+    step: u64,
+    known: &mut HashMap<(u64, u64), u64>,
+) -> u64 {
     if now >= end {
         return 0;
     }
@@ -49,8 +57,8 @@ fn search_one_word(policy: &Policy, history: u64) -> u64 {
     let period = if policy.kind.is_forever() { 4 } else { policy.period };
     let begin = 100 * period;
     let mut states = HashSet::from([0]);
-    // These do not fit a state with periods of nanoseconds. Their permits come back at whole steps, or between two of
-    // them.
+    // These do not fit a state with periods of nanoseconds. Their permits come back at whole steps,
+    // or between two of them.
     let step = match policy.kind {
         _ if policy.second.is_some() => 1_000_000,
         Kind::WarmUp => 1_000,
@@ -62,7 +70,11 @@ fn search_one_word(policy: &Policy, history: u64) -> u64 {
         for &state in &states {
             best = best.max(most(&rule, state, now, now + period, step, &mut known));
         }
-        states = states.iter().flat_map(|&state| after(&rule, state, now)).map(|(state, _)| state).collect();
+        states = states
+            .iter()
+            .flat_map(|&state| after(&rule, state, now))
+            .map(|(state, _)| state)
+            .collect();
     }
     best
 }

@@ -12,8 +12,8 @@ use tokio::time::{sleep, Instant, Sleep};
 use tower_service::Service;
 
 pin_project! {
-    /// Waits for its server's turn, sends the request, and learns from the answer. Dropped while it waits, it gives
-    /// its turn to the next request.
+    /// Waits for its server's turn, sends the request, and learns from the answer. Dropped while it
+    /// waits, it gives its turn to the next request.
     #[must_use = "a future sends nothing until it is polled"]
     pub struct PacedFuture<S, A>
     where
@@ -82,8 +82,8 @@ where
     }
 }
 
-/// Ready when the turn has come. The rate or a pause may change during a sleep, so the wait is asked for again after
-/// each.
+/// Ready when the turn has come. The rate or a pause may change during a sleep, so the wait is
+/// asked for again after each.
 fn poll_turn(turn: &Turn, timer: &mut Option<Pin<Box<Sleep>>>, cx: &mut Context<'_>) -> Poll<()> {
     loop {
         let wait = turn.wait();

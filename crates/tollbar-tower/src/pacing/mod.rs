@@ -1,8 +1,8 @@
 //! A tower layer for HTTP clients that finds the rate of requests that each server accepts.
 //!
-//! A `429` lowers the rate of its server, other answers raise it, and `Retry-After` stops all requests to the server
-//! until its time ([`tollbar::pacing`]). A server has no limit until it answers with `429`. The layer delays requests
-//! and repeats none: the caller gets each `429`.
+//! A `429` lowers the rate of its server, other answers raise it, and `Retry-After` stops all
+//! requests to the server until its time ([`tollbar::pacing`]). A server has no limit until it
+//! answers with `429`. The layer delays requests and repeats none: the caller gets each `429`.
 //!
 //! ```
 //! use tollbar_tower::pacing::{Options, Pacing, PacingLayer};
@@ -50,8 +50,9 @@ pub struct PacingLayer {
 
 /// A service that sends each request when its server's turn has come.
 ///
-/// `poll_ready` is that of the inner service, because only the request says which server it is for. The wait is in
-/// the future of `call`. If the future is dropped while it waits, its turn goes to the next request.
+/// `poll_ready` is that of the inner service, because only the request says which server it is for.
+/// The wait is in the future of `call`. If the future is dropped while it waits, its turn goes to
+/// the next request.
 #[derive(Clone, Debug)]
 pub struct Paced<S> {
     inner: S,
@@ -86,7 +87,8 @@ where
     }
 
     fn call(&mut self, request: Request<A>) -> PacedFuture<S, A> {
-        // The service that was polled until it was ready goes into the future. Its clone may not be ready.
+        // The service that was polled until it was ready goes into the future. Its clone may not be
+        // ready.
         let fresh = self.inner.clone();
         let ready = replace(&mut self.inner, fresh);
         PacedFuture::new(self.pacing.turn(&request), ready, request)

@@ -8,7 +8,8 @@ use tokio::time::Instant;
 use tollbar::http::Seen;
 use tollbar::pacing::{Answer, HostState, Hosts, Options, Ticket};
 
-/// The rates at which a client sends to its servers. Clones share them, in any number of services and threads.
+/// The rates at which a client sends to its servers. Clones share them, in any number of services
+/// and threads.
 #[derive(Clone)]
 pub struct Pacing {
     shared: Arc<Shared>,
@@ -28,15 +29,15 @@ pub(crate) struct Turn {
 }
 
 impl Pacing {
-    /// Rates of up to `hosts` servers. `None`: `options` do not fit together, or `hosts` is not within 1 and
-    /// [`tollbar::pacing::HOSTS_MOST`].
+    /// Rates of up to `hosts` servers. `None`: `options` do not fit together, or `hosts` is not
+    /// within 1 and [`tollbar::pacing::HOSTS_MOST`].
     pub fn new(options: &Options, hosts: usize) -> Option<Pacing> {
         let hosts = Mutex::new(Hosts::new(options, hosts)?);
         Some(Pacing { shared: Arc::new(Shared { hosts, began: Instant::now() }) })
     }
 
-    /// The state of a server, by scheme, host and port as in its URLs (`https://api.example:8443`). `None`: no
-    /// request yet, or forgotten.
+    /// The state of a server, by scheme, host and port as in its URLs (`https://api.example:8443`).
+    /// `None`: no request yet, or forgotten.
     pub fn state(&self, host: &str) -> Option<HostState> {
         self.call(|hosts, now| hosts.read(host.as_bytes(), now))
     }
@@ -86,7 +87,8 @@ impl Drop for Turn {
     }
 }
 
-/// Scheme, host and port of a request, in lower case. A request without them in its URI has them in `Host`.
+/// Scheme, host and port of a request, in lower case. A request without them in its URI has them in
+/// `Host`.
 fn host_of<A>(request: &Request<A>) -> String {
     let scheme = request.uri().scheme_str().unwrap_or("http");
     let authority = request.uri().authority().map(|authority| authority.as_str());
@@ -103,7 +105,10 @@ fn lines(headers: &HeaderMap) -> Vec<u8> {
     for (name, value) in headers {
         // A name of `http` is in lower case.
         let name = name.as_str();
-        if ["retry-after", "ratelimit", "x-ratelimit-", "x-rate-limit-"].iter().any(|start| name.starts_with(start)) {
+        if ["retry-after", "ratelimit", "x-ratelimit-", "x-rate-limit-"]
+            .iter()
+            .any(|start| name.starts_with(start))
+        {
             text.extend_from_slice(name.as_bytes());
             text.extend_from_slice(b": ");
             text.extend_from_slice(value.as_bytes());

@@ -1,4 +1,5 @@
-//! An actix-web service that limits its requests: by API key if the service knows the key, otherwise by address.
+//! An actix-web service that limits its requests: by API key if the service knows the key,
+//! otherwise by address.
 //!
 //! ```sh
 //! cargo run --release -- 127.0.0.1:8080
@@ -22,8 +23,8 @@ const BY_ADDRESS: PolicyId = PolicyId::FIRST;
 const BY_API_KEY: PolicyId = PolicyId::new(1);
 const POLICIES: [(&str, &str); 2] = [("address", "3/min"), ("api-key", "1000/day burst 5")];
 
-/// The API keys that the service has given out. Any other one is ignored: a client that invents a key for each
-/// request must not get a fresh limit with each.
+/// The API keys that the service has given out. Any other one is ignored: a client that invents a
+/// key for each request must not get a fresh limit with each.
 const API_KEYS: [&str; 2] = ["ann-7f3a", "bob-91c2"];
 
 #[get("/")]
@@ -31,8 +32,8 @@ async fn welcome() -> &'static str {
     "welcome\n"
 }
 
-/// Charges one permit for each request. All answers get `RateLimit` and `RateLimit-Policy`. Refused requests get 429,
-/// `Retry-After` and a problem in JSON, and the service does not see them.
+/// Charges one permit for each request. All answers get `RateLimit` and `RateLimit-Policy`. Refused
+/// requests get 429, `Retry-After` and a problem in JSON, and the service does not see them.
 async fn limited(
     table: web::Data<Table>,
     request: ServiceRequest,
@@ -56,21 +57,26 @@ async fn limited(
         };
         let mut body = [0; 600];
         let length = problem(&[limit], status.as_u16(), &mut body);
-        let answer = HttpResponse::build(status).content_type("application/problem+json").body(body[..length].to_vec());
+        let answer = HttpResponse::build(status)
+            .content_type("application/problem+json")
+            .body(body[..length].to_vec());
         request.into_response(answer).map_into_right_body()
     };
     add_fields(response.headers_mut(), limit);
     Ok(response)
 }
 
-/// The policy and the key of a request. A request without either has the empty key, which the table refuses
-/// (`Options::missing`).
+/// The policy and the key of a request. A request without either has the empty key, which the table
+/// refuses (`Options::missing`).
 fn key_of(request: &ServiceRequest) -> (PolicyId, Vec<u8>) {
-    if let Some(key) = request.headers().get("x-api-key").filter(|key| API_KEYS.iter().any(|known| *key == known)) {
+    if let Some(key) =
+        request.headers().get("x-api-key").filter(|key| API_KEYS.iter().any(|known| *key == known))
+    {
         return (BY_API_KEY, key.as_bytes().to_vec());
     }
-    // Behind a proxy this is the proxy's address: take the address that your proxy reports, and only if the peer is
-    // your proxy. A client has all addresses of its IPv6 network, so the /64 is the key.
+    // Behind a proxy this is the proxy's address: take the address that your proxy reports, and
+    // only if the peer is your proxy. A client has all addresses of its IPv6 network, so the /64 is
+    // the key.
     let prefix = request.peer_addr().and_then(|peer| Prefix::of(peer.ip(), 32, 64));
     (BY_ADDRESS, prefix.map_or(Vec::new(), |prefix| prefix.as_bytes().to_vec()))
 }
@@ -92,11 +98,17 @@ fn add_fields(headers: &mut HeaderMap, limit: Limit<'_>) {
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let listen = std::env::args().nth(1).unwrap_or("127.0.0.1:8080".into());
     let [(_, by_address), (_, by_api_key)] = POLICIES;
-    // 100,000 keys in 2 MB. All threads of actix share the table; `Table::file` shares it with other processes, too.
-    let table = web::Data::new(Table::private(&Options::new(100_000), &[by_address.parse()?, by_api_key.parse()?])?);
+    // 100,000 keys in 2 MB. All threads of actix share the table; `Table::file` shares it with
+    // other processes, too.
+    let table = web::Data::new(Table::private(
+        &Options::new(100_000),
+        &[by_address.parse()?, by_api_key.parse()?],
+    )?);
 
-    let server = HttpServer::new(move || App::new().app_data(table.clone()).wrap(from_fn(limited)).service(welcome))
-        .bind(listen)?;
+    let server = HttpServer::new(move || {
+        App::new().app_data(table.clone()).wrap(from_fn(limited)).service(welcome)
+    })
+    .bind(listen)?;
     for address in server.addrs() {
         println!("listening on {address}");
     }

@@ -27,13 +27,18 @@ impl Program {
     /// The status, the header fields and the body of the answer to one request.
     fn ask(&self, fields: &str) -> (u16, HashMap<String, String>, String) {
         let mut stream = TcpStream::connect(&self.address).unwrap();
-        write!(stream, "GET / HTTP/1.1\r\nHost: example\r\nConnection: close\r\n{fields}\r\n").unwrap();
+        write!(stream, "GET / HTTP/1.1\r\nHost: example\r\nConnection: close\r\n{fields}\r\n")
+            .unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();
         let status = head[9..12].parse().unwrap();
         let fields = head.lines().skip(1).filter_map(|line| line.split_once(": "));
-        (status, fields.map(|(name, value)| (name.to_lowercase(), value.to_string())).collect(), body.to_string())
+        (
+            status,
+            fields.map(|(name, value)| (name.to_lowercase(), value.to_string())).collect(),
+            body.to_string(),
+        )
     }
 }
 
@@ -70,7 +75,8 @@ fn five_of_nine_requests_of_each_api_key_pass() {
     let program = Program::start();
     for key in ["ann-7f3a", "bob-91c2"] {
         // 1000 a day bring a permit in 86 s: none comes back meanwhile.
-        let statuses: Vec<u16> = (0..9).map(|_| program.ask(&format!("X-Api-Key: {key}\r\n")).0).collect();
+        let statuses: Vec<u16> =
+            (0..9).map(|_| program.ask(&format!("X-Api-Key: {key}\r\n")).0).collect();
         assert_eq!(statuses, [200, 200, 200, 200, 200, 429, 429, 429, 429]);
     }
     // The address still has its own permits.

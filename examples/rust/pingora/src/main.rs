@@ -1,4 +1,5 @@
-//! A pingora proxy that limits the requests to one server: by API key if the proxy knows the key, otherwise by address.
+//! A pingora proxy that limits the requests to one server: by API key if the proxy knows the key,
+//! otherwise by address.
 //!
 //! ```sh
 //! python3 -m http.server 9000 --bind 127.0.0.1 &
@@ -22,8 +23,8 @@ const BY_ADDRESS: PolicyId = PolicyId::FIRST;
 const BY_API_KEY: PolicyId = PolicyId::new(1);
 const POLICIES: [(&str, &str); 2] = [("address", "3/min"), ("api-key", "1000/day burst 5")];
 
-/// The API keys that have been given out. Any other one is ignored: a client that invents a key for each request must
-/// not get a fresh limit with each.
+/// The API keys that have been given out. Any other one is ignored: a client that invents a key for
+/// each request must not get a fresh limit with each.
 const API_KEYS: [&str; 2] = ["ann-7f3a", "bob-91c2"];
 
 struct Proxy {
@@ -45,14 +46,16 @@ impl ProxyHttp for Proxy {
         Context::default()
     }
 
-    /// Charges one permit. A refused request gets 429, `Retry-After` and a problem in JSON, and the upstream does not
-    /// see it.
+    /// Charges one permit. A refused request gets 429, `Retry-After` and a problem in JSON, and the
+    /// upstream does not see it.
     async fn request_filter(&self, session: &mut Session, context: &mut Context) -> Result<bool> {
         let (id, key) = key_of(session);
         let decision = self.table.check(id, &key, 1);
 
         let name = POLICIES[id.number() as usize].0;
-        let Ok(policy) = self.table.policy(id) else { return Error::e_explain(InternalError, "the table's policy") };
+        let Ok(policy) = self.table.policy(id) else {
+            return Error::e_explain(InternalError, "the table's policy");
+        };
         let more = more_after(&policy, &decision, 1, |cost| self.table.peek(id, &key, cost));
         let limit = Limit::new(name.as_bytes(), &policy, &decision).with_more_after(more);
         context.fields = lines(limit);
@@ -78,13 +81,18 @@ impl ProxyHttp for Proxy {
     }
 
     /// Adds `RateLimit` and `RateLimit-Policy` to the upstream's answer.
-    async fn response_filter(&self, _: &mut Session, header: &mut ResponseHeader, context: &mut Context) -> Result<()> {
+    async fn response_filter(
+        &self,
+        _: &mut Session,
+        header: &mut ResponseHeader,
+        context: &mut Context,
+    ) -> Result<()> {
         add_fields(header, context)
     }
 }
 
-/// The policy and the key of a request. A request without either has the empty key, which the table refuses
-/// (`Options::missing`).
+/// The policy and the key of a request. A request without either has the empty key, which the table
+/// refuses (`Options::missing`).
 fn key_of(session: &Session) -> (PolicyId, Vec<u8>) {
     let sent = session.req_header().headers.get("x-api-key");
     if let Some(key) = sent.filter(|key| API_KEYS.iter().any(|known| *key == known)) {
@@ -117,9 +125,10 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let listen = arguments.next().unwrap_or("127.0.0.1:8080".into());
     let upstream = arguments.next().unwrap_or("127.0.0.1:9000".into());
     let [(_, by_address), (_, by_api_key)] = POLICIES;
-    // 100,000 keys in 2 MB. `Table::file` keeps the counts over a graceful upgrade, and shares them with other
-    // processes.
-    let table = Table::private(&Options::new(100_000), &[by_address.parse()?, by_api_key.parse()?])?;
+    // 100,000 keys in 2 MB. `Table::file` keeps the counts over a graceful upgrade, and shares them
+    // with other processes.
+    let table =
+        Table::private(&Options::new(100_000), &[by_address.parse()?, by_api_key.parse()?])?;
 
     let mut server = Server::new(None)?;
     server.bootstrap();

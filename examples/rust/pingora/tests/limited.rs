@@ -20,8 +20,10 @@ impl Program {
         let (upstream, served) = upstream();
         // The proxy does not report a port that the kernel chose, so the test chooses a free one.
         let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
-        let child =
-            Command::new(env!("CARGO_BIN_EXE_tollbar-example-pingora")).args([&address, &upstream]).spawn().unwrap();
+        let child = Command::new(env!("CARGO_BIN_EXE_tollbar-example-pingora"))
+            .args([&address, &upstream])
+            .spawn()
+            .unwrap();
         let program = Program { child, address, served };
         let end = Instant::now() + Duration::from_secs(30);
         while TcpStream::connect(&program.address).is_err() {
@@ -34,13 +36,18 @@ impl Program {
     /// The status, the header fields and the body of the answer to one request.
     fn ask(&self, fields: &str) -> (u16, HashMap<String, String>, String) {
         let mut stream = TcpStream::connect(&self.address).unwrap();
-        write!(stream, "GET / HTTP/1.1\r\nHost: example\r\nConnection: close\r\n{fields}\r\n").unwrap();
+        write!(stream, "GET / HTTP/1.1\r\nHost: example\r\nConnection: close\r\n{fields}\r\n")
+            .unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();
         let status = head[9..12].parse().unwrap();
         let fields = head.lines().skip(1).filter_map(|line| line.split_once(": "));
-        (status, fields.map(|(name, value)| (name.to_lowercase(), value.to_string())).collect(), body.to_string())
+        (
+            status,
+            fields.map(|(name, value)| (name.to_lowercase(), value.to_string())).collect(),
+            body.to_string(),
+        )
     }
 }
 
@@ -51,7 +58,8 @@ impl Drop for Program {
     }
 }
 
-/// The address of a server, and the number of requests that it has answered. It closes each connection after one.
+/// The address of a server, and the number of requests that it has answered. It closes each
+/// connection after one.
 fn upstream() -> (String, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -63,7 +71,9 @@ fn upstream() -> (String, Arc<AtomicUsize>) {
             let head = BufReader::new(stream.try_clone().unwrap()).lines();
             if head.map_while(Result::ok).take_while(|line| !line.is_empty()).count() > 0 {
                 counter.fetch_add(1, Ordering::Relaxed);
-                let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 8\r\nConnection: close\r\n\r\nwelcome\n");
+                let _ = stream.write_all(
+                    b"HTTP/1.1 200 OK\r\nContent-Length: 8\r\nConnection: close\r\n\r\nwelcome\n",
+                );
             }
         }
     });
@@ -97,7 +107,8 @@ fn five_of_nine_requests_of_each_api_key_pass() {
     let program = Program::start();
     for key in ["ann-7f3a", "bob-91c2"] {
         // 1000 a day bring a permit in 86 s: none comes back meanwhile.
-        let statuses: Vec<u16> = (0..9).map(|_| program.ask(&format!("X-Api-Key: {key}\r\n")).0).collect();
+        let statuses: Vec<u16> =
+            (0..9).map(|_| program.ask(&format!("X-Api-Key: {key}\r\n")).0).collect();
         assert_eq!(statuses, [200, 200, 200, 200, 200, 429, 429, 429, 429]);
     }
     // The address still has its own permits.

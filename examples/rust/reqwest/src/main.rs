@@ -1,4 +1,5 @@
-//! A client that sends no faster than its server allows. The server says so by 429, `Retry-After` and `RateLimit`.
+//! A client that sends no faster than its server allows. The server says so by 429, `Retry-After`
+//! and `RateLimit`.
 //!
 //! ```sh
 //! cargo run --release -- https://api.example/items 20
@@ -21,15 +22,18 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let client = Client::new();
     let send = service_fn(move |request: Request<Body>| {
         let client = client.clone();
-        async move { Ok::<_, reqwest::Error>(Response::from(client.execute(request.try_into()?).await?)) }
+        async move {
+            Ok::<_, reqwest::Error>(Response::from(client.execute(request.try_into()?).await?))
+        }
     });
     let mut paced = PacingLayer::new(pacing).layer(send);
 
     let begin = Instant::now();
     for _ in 0..number {
-        // The layer repeats nothing: a program that wants the answer sends a refused request again, and the layer
-        // makes it wait for its turn.
-        let answer: Response<Body> = paced.ready().await?.call(Request::get(&url).body(Body::default())?).await?;
+        // The layer repeats nothing: a program that wants the answer sends a refused request again,
+        // and the layer makes it wait for its turn.
+        let answer: Response<Body> =
+            paced.ready().await?.call(Request::get(&url).body(Body::default())?).await?;
         println!("{:6.3} s  {}", begin.elapsed().as_secs_f64(), answer.status());
     }
     Ok(())

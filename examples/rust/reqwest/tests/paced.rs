@@ -19,10 +19,14 @@ fn server() -> String {
             head.map_while(Result::ok).take_while(|line| !line.is_empty()).for_each(drop);
             let decision = limiter.check(1);
             let mut fields = [0; 600];
-            let length = Fields::new().write(&[Limit::new(b"all", &policy, &decision)], 0, &mut fields);
+            let length =
+                Fields::new().write(&[Limit::new(b"all", &policy, &decision)], 0, &mut fields);
             let status = if decision.is_allowed() { "200 OK" } else { "429 Too Many Requests" };
             let fields = std::str::from_utf8(&fields[..length]).unwrap();
-            let _ = write!(stream, "HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n{fields}\r\n");
+            let _ = write!(
+                stream,
+                "HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n{fields}\r\n"
+            );
         }
     });
     address
@@ -37,8 +41,8 @@ fn a_paced_client_is_refused_once_or_twice() {
     let output = output.unwrap();
     let lines = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "{lines}{}", String::from_utf8_lossy(&output.stderr));
-    // Without a pace the server would refuse seven of twelve requests at once. The second refusal is for a busy
-    // machine, which wakes the client late.
+    // Without a pace the server would refuse seven of twelve requests at once. The second refusal
+    // is for a busy machine, which wakes the client late.
     let (passed, refused) = (lines.matches("200 OK").count(), lines.matches("429 ").count());
     assert!(passed + refused == 12 && (1..=2).contains(&refused), "{lines}");
 }

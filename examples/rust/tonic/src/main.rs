@@ -1,5 +1,5 @@
-//! A gRPC server that limits its calls by address. Its service is the usual one for health checks; yours are added
-//! beside it.
+//! A gRPC server that limits its calls by address. Its service is the usual one for health checks;
+//! yours are added beside it.
 //!
 //! ```sh
 //! cargo run --release -- 127.0.0.1:50051
@@ -15,14 +15,15 @@ use tonic::transport::server::{TcpConnectInfo, TcpIncoming};
 use tonic::transport::Server;
 use tonic::Status;
 
-/// The key of a call. Behind a proxy the peer is the proxy: take the address that your proxy reports.
+/// The key of a call. Behind a proxy the peer is the proxy: take the address that your proxy
+/// reports.
 fn peer<B>(request: &Request<B>) -> Option<Vec<u8>> {
     address(request.extensions().get::<TcpConnectInfo>()?.remote_addr()?.ip())
 }
 
-/// The answer to a refused call: a status of gRPC, to which the layer adds `retry-after` and the other fields as
-/// metadata. The layer's own answer has the HTTP status 429, which gRPC clients read as `Unavailable`, and some
-/// repeat such calls at once.
+/// The answer to a refused call: a status of gRPC, to which the layer adds `retry-after` and the
+/// other fields as metadata. The layer's own answer has the HTTP status 429, which gRPC clients
+/// read as `Unavailable`, and some repeat such calls at once.
 fn refused(refusal: Refusal) -> Response<Body> {
     match refusal.status().as_u16() {
         429 => Status::resource_exhausted("too many calls").into_http(),
@@ -32,7 +33,8 @@ fn refused(refusal: Refusal) -> Response<Body> {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let listener = TcpListener::bind(std::env::args().nth(1).unwrap_or("127.0.0.1:50051".into())).await?;
+    let listener =
+        TcpListener::bind(std::env::args().nth(1).unwrap_or("127.0.0.1:50051".into())).await?;
     let table = Table::private(&Options::new(100_000), &["3/min".parse()?])?;
     let (_, health) = tonic_health::server::health_reporter();
 

@@ -40,7 +40,8 @@ async fn three_of_five_calls_pass() {
     for _ in 0..2 {
         let status = client.check(HealthCheckRequest::default()).await.unwrap_err();
         assert_eq!(status.code(), Code::ResourceExhausted);
-        let wait: u64 = status.metadata().get("retry-after").unwrap().to_str().unwrap().parse().unwrap();
+        let wait: u64 =
+            status.metadata().get("retry-after").unwrap().to_str().unwrap().parse().unwrap();
         assert!((1..=20).contains(&wait), "{wait}");
     }
 }

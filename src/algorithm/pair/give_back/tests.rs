@@ -30,7 +30,8 @@ struct Rng(u64);
 
 impl Rng {
     fn below(&mut self, most: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % most.max(1)
     }
 }
@@ -69,24 +70,35 @@ fn run(pair: &Pair, rng: &mut Rng, books: bool, keeps_slot: bool) -> (u64, Optio
             }
             3..=5 => {
                 let place = charges.len().saturating_sub(1 + rng.below(6) as usize);
-                let Some(charge) = charges.get_mut(place).filter(|charge| charge.cost != 0) else { continue };
+                let Some(charge) = charges.get_mut(place).filter(|charge| charge.cost != 0) else {
+                    continue;
+                };
                 let (at, cost) = (charge.at, core::mem::take(&mut charge.cost));
                 let permits = if rng.below(2) == 0 { cost } else { rng.below(cost) };
                 let (charge_of, floor) = (Charge { at, cost }, pair.expires_at(state));
-                let back = GiveBack { charge: charge_of, permits, booked: books, highest, keeps_slot };
+                let back =
+                    GiveBack { charge: charge_of, permits, booked: books, highest, keeps_slot };
                 let Some(returned) = pair.give_back(state, now, &back) else { continue };
                 let (from, to) = (pair.unpack(state), pair.unpack(returned.next));
-                // A start without a charge is full from the beginning of its step on, so its TAT is a step earlier.
+                // A start without a charge is full from the beginning of its step on, so its TAT is
+                // a step earlier.
                 charge.net[0] = charge.net[0].saturating_sub(from.fast.saturating_sub(to.fast));
                 charge.net[1] = charge.net[1].saturating_sub(from.slow.saturating_sub(to.slow));
                 given += returned.permits;
-                assert!(!keeps_slot || pair.expires_at(returned.next) >= floor, "the slot's time fell");
+                assert!(
+                    !keeps_slot || pair.expires_at(returned.next) >= floor,
+                    "the slot's time fell"
+                );
                 if !keeps_slot {
                     highest = highest.max(state);
                 }
                 state = returned.next;
             }
-            6 => now = now.saturating_add(rng.below(3 * pair.steps.nanos(pair.fast.permit.get()))).min(LAST),
+            6 => {
+                now = now
+                    .saturating_add(rng.below(3 * pair.steps.nanos(pair.fast.permit.get())))
+                    .min(LAST)
+            }
             _ => {
                 let permits = rng.below(pair.burst + 2) * pair.slow.permit.get();
                 now = now.saturating_add(rng.below(pair.steps.nanos(permits).max(2))).min(LAST);
@@ -96,7 +108,8 @@ fn run(pair: &Pair, rng: &mut Rng, books: bool, keeps_slot: bool) -> (u64, Optio
     (given, over(pair, charges))
 }
 
-/// The first window in which a bucket keeps more than its bound, in exact fractions of a nanosecond.
+/// The first window in which a bucket keeps more than its bound, in exact fractions of a
+/// nanosecond.
 fn over(pair: &Pair, mut charges: Vec<Charged>) -> Option<String> {
     charges.sort_by_key(|charge| charge.at);
     let (nanos, per) = (u128::from(pair.steps.nanos), u128::from(pair.steps.per.get()));
@@ -105,9 +118,13 @@ fn over(pair: &Pair, mut charges: Vec<Charged>) -> Option<String> {
             let mut sum = 0;
             for last in &charges[i..] {
                 sum += u128::from(last.net[n]);
-                let bound = u128::from(bucket.tolerance) * nanos + u128::from(last.at - first.at) * per;
+                let bound =
+                    u128::from(bucket.tolerance) * nanos + u128::from(last.at - first.at) * per;
                 if sum * nanos > bound {
-                    return Some(format!("bucket {n}: {sum} steps from {} to {}", first.at, last.at));
+                    return Some(format!(
+                        "bucket {n}: {sum} steps from {} to {}",
+                        first.at, last.at
+                    ));
                 }
             }
         }
@@ -115,7 +132,8 @@ fn over(pair: &Pair, mut charges: Vec<Charged>) -> Option<String> {
     None
 }
 
-/// Takes, bookings and give-backs in any order, at any time: neither bucket keeps more than its bound in any window.
+/// Takes, bookings and give-backs in any order, at any time: neither bucket keeps more than its
+/// bound in any window.
 #[test]
 fn no_window_of_either_bucket_gets_more_than_its_bound() {
     for list in LISTS {
@@ -124,7 +142,10 @@ fn no_window_of_either_bucket_gets_more_than_its_bound() {
             let (mut rng, mut given) = (Rng(list.len() as u64), 0);
             for trace in 0..rounds(4_000) {
                 let (back, over) = run(&pair, &mut rng, books, keeps_slot);
-                assert_eq!(over, None, "{list}, trace {trace}, bookings {books}, in a slot {keeps_slot}");
+                assert_eq!(
+                    over, None,
+                    "{list}, trace {trace}, bookings {books}, in a slot {keeps_slot}"
+                );
                 given += back;
             }
             // In a slot the bound of bookings is so late that some lists give nothing back.
@@ -134,7 +155,8 @@ fn no_window_of_either_bucket_gets_more_than_its_bound() {
     }
 }
 
-/// A charge that is given back at once leaves both buckets as they were, to the step. In a slot the slow one keeps it.
+/// A charge that is given back at once leaves both buckets as they were, to the step. In a slot the
+/// slow one keeps it.
 #[test]
 fn an_immediate_give_back_is_whole() {
     const DAY: u64 = 86_400_000_000_000;
@@ -153,8 +175,8 @@ fn an_immediate_give_back_is_whole() {
         (pair.unpack(in_slot).fast, pair.unpack(in_slot).slow),
         (pair.unpack(used).fast, pair.unpack(taken).slow)
     );
-    // A second later the first bucket, which refills each second, has refilled the whole charge, and the bucket of
-    // the day hardly any of it.
+    // A second later the first bucket, which refills each second, has refilled the whole charge,
+    // and the bucket of the day hardly any of it.
     let late = back(false, DAY + 1_000_000_000).expect("permits");
     assert_eq!(late.permits, 4);
     assert_eq!(pair.unpack(late.next).fast, pair.unpack(taken).fast);

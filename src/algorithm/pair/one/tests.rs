@@ -21,8 +21,8 @@ const LISTS: [&str; 12] = [
     "5/min burst 8; 6/min burst 8",
 ];
 
-/// The prepared products decide as the general step does, between steps, at them and one nanosecond beside them, up
-/// to the last time.
+/// The prepared products decide as the general step does, between steps, at them and one nanosecond
+/// beside them, up to the last time.
 #[test]
 fn the_prepared_products_are_exact() {
     let mut seed = 7_u64;
@@ -56,7 +56,9 @@ fn the_prepared_products_are_exact() {
                 allowed += u32::from(want.next.is_some());
                 denied += u32::from(want.next.is_none());
                 state = match next() % 4 {
-                    0 => pair.charge(state, at, next() % (2 * pair.burst + 2)).next.unwrap_or(state),
+                    0 => {
+                        pair.charge(state, at, next() % (2 * pair.burst + 2)).next.unwrap_or(state)
+                    }
                     1 => pair.reserve(state, at, 1).map_or(state, |booked| booked.next),
                     _ => want.next.unwrap_or(state),
                 };

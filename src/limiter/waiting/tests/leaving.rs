@@ -5,8 +5,8 @@ use crate::search::rounds;
 
 const PERMIT: u64 = 100 * MS;
 
-/// What a queue without bookings would do that checks at every instant: the first caller takes its permits as soon as
-/// they are there.
+/// What a queue without bookings would do that checks at every instant: the first caller takes its
+/// permits as soon as they are there.
 fn ideal(callers: &[Caller], burst: u64) -> Vec<End> {
     let (mut tat, mut left) = (START + PERMIT, START);
     let end = |caller: &Caller| {
@@ -37,16 +37,19 @@ pub(crate) fn within_the_bound(mut used: Vec<(u64, u64)>, burst: u64) -> bool {
 }
 
 fn used(callers: &[Caller], ends: &[End]) -> Vec<(u64, u64)> {
-    let mut used: Vec<_> =
-        callers.iter().zip(ends).filter_map(|(caller, end)| Some((end.admitted()?, caller.cost))).collect();
+    let mut used: Vec<_> = callers
+        .iter()
+        .zip(ends)
+        .filter_map(|(caller, end)| Some((end.admitted()?, caller.cost)))
+        .collect();
     used.push((START, 1));
     used
 }
 
-/// The permits that stay charged when all of `callers` have come at `begin` and left before the first departure, if
-/// only the first of the queue books and no more of a booking comes back than the limit has not refilled by the
-/// latest departure that it has ever promised. The second number: if no booking came back that a caller of another
-/// cost, or none, follows.
+/// The permits that stay charged when all of `callers` have come at `begin` and left before the
+/// first departure, if only the first of the queue books and no more of a booking comes back than
+/// the limit has not refilled by the latest departure that it has ever promised. The second number:
+/// if no booking came back that a caller of another cost, or none, follows.
 pub(crate) fn stay_charged(callers: &[Caller], burst: u64, begin: u64) -> (u64, u64) {
     let full = burst * PERMIT;
     let (start, mut leaving) = (begin + full, Vec::from(callers));
@@ -66,10 +69,12 @@ pub(crate) fn stay_charged(callers: &[Caller], burst: u64, begin: u64) -> (u64, 
         now = gone.gives_up;
         if at == 0 && queue.first().map(|next| next.cost) != Some(first.cost) {
             let latest = now.max(highest - full);
-            tat -= (first.cost * PERMIT).saturating_sub(latest.saturating_sub(departs)).min(tat - now);
+            tat -=
+                (first.cost * PERMIT).saturating_sub(latest.saturating_sub(departs)).min(tat - now);
             booked = None;
             // A queue of equal costs hands its only booking on, which is then the latest.
-            most += if callers.iter().all(|other| other.cost == first.cost) { 0 } else { first.cost };
+            most +=
+                if callers.iter().all(|other| other.cost == first.cost) { 0 } else { first.cost };
         }
     }
     ((tat - start) / PERMIT, most)
@@ -77,7 +82,8 @@ pub(crate) fn stay_charged(callers: &[Caller], burst: u64, begin: u64) -> (u64, 
 
 /// 20 callers of `burst` permits at most that leave at different times before the first departure.
 pub(crate) fn twenty(rng: &mut Rng, burst: u64, begin: u64) -> Vec<Caller> {
-    let mut times: Vec<u64> = (0..20).map(|n| begin + n * (PERMIT / 20) + rng.below(PERMIT / 20)).collect();
+    let mut times: Vec<u64> =
+        (0..20).map(|n| begin + n * (PERMIT / 20) + rng.below(PERMIT / 20)).collect();
     (0..20)
         .map(|_| {
             let gives_up = times.swap_remove(rng.below(times.len() as u64) as usize);
@@ -86,13 +92,17 @@ pub(crate) fn twenty(rng: &mut Rng, burst: u64, begin: u64) -> Vec<Caller> {
         .collect()
 }
 
-/// 20 callers come at one time, and leave in any order before the first departure. All permits come back: the state
-/// is as if nobody had come.
+/// 20 callers come at one time, and leave in any order before the first departure. All permits come
+/// back: the state is as if nobody had come.
 #[test]
 fn a2_all_twenty_come_back_in_any_order() {
     let mut rng = Rng(20);
-    for text in ["10/s burst 1", "10/s burst 4", "10/s burst 1; 300/min burst 1000", "10/s burst 4; 300/min burst 1000"]
-    {
+    for text in [
+        "10/s burst 1",
+        "10/s burst 4",
+        "10/s burst 1; 300/min burst 1000",
+        "10/s burst 4; 300/min burst 1000",
+    ] {
         for _ in 0..rounds(10_000) {
             let clock = Manual::default();
             let limiter = taken(text, &clock);
@@ -104,13 +114,16 @@ fn a2_all_twenty_come_back_in_any_order() {
             assert!(ends.iter().all(|end| matches!(end, End::GaveUp(_))), "{ends:?}");
             clock.set(START);
             let after = limiter.peek(1).retry_after;
-            assert!((before..=before + late_in(text)).contains(&after), "{text}: {before} {after} {callers:?}");
+            assert!(
+                (before..=before + late_in(text)).contains(&after),
+                "{text}: {before} {after} {callers:?}"
+            );
         }
     }
 }
 
-/// Callers that come and leave at any time. Each is admitted exactly when an ideal queue would admit it, and nobody
-/// is overtaken.
+/// Callers that come and leave at any time. Each is admitted exactly when an ideal queue would
+/// admit it, and nobody is overtaken.
 #[test]
 fn a2_random_callers_beside_the_oracle() {
     let mut rng = Rng(7);
@@ -141,8 +154,8 @@ fn a2_random_callers_beside_the_oracle() {
     assert_eq!(too_much, 0);
 }
 
-/// Callers with deadlines: those that the estimate refuses at once would not have been admitted by an ideal queue
-/// either, as long as nobody gives up.
+/// Callers with deadlines: those that the estimate refuses at once would not have been admitted by
+/// an ideal queue either, as long as nobody gives up.
 #[test]
 fn a2_a_refusal_at_once_is_right() {
     let mut rng = Rng(9);
@@ -155,7 +168,11 @@ fn a2_a_refusal_at_once_is_right() {
         let callers: Vec<Caller> = (0..30)
             .map(|_| {
                 comes += if rng.below(3) == 0 { 0 } else { rng.below(PERMIT) };
-                Caller { cost: 1 + rng.below(burst), deadline: comes + rng.below(12 * PERMIT), ..caller(comes) }
+                Caller {
+                    cost: 1 + rng.below(burst),
+                    deadline: comes + rng.below(12 * PERMIT),
+                    ..caller(comes)
+                }
             })
             .collect();
         let (ends, _) = World::new(&clock).run(&limiter, &callers, &mut |_| 0);
@@ -163,14 +180,18 @@ fn a2_a_refusal_at_once_is_right() {
         // The ideal queue refuses at once, too.
         let (mut tat, mut left) = (START + PERMIT, START);
         for (caller, end) in callers.iter().zip(&ends) {
-            let at = left.max(caller.comes).max((tat + caller.cost * PERMIT).saturating_sub(burst * PERMIT));
+            let at = left
+                .max(caller.comes)
+                .max((tat + caller.cost * PERMIT).saturating_sub(burst * PERMIT));
             let passes = at <= caller.deadline;
             if passes {
                 tat = tat.max(at) + caller.cost * PERMIT;
                 left = at;
             }
             match end {
-                End::Admitted(when) => assert!(passes && *when == at, "trace {trace}: {caller:?}: {end:?}, {at}"),
+                End::Admitted(when) => {
+                    assert!(passes && *when == at, "trace {trace}: {caller:?}: {end:?}, {at}")
+                }
                 End::Refused(when) => {
                     assert_eq!(*when, caller.comes, "trace {trace}: refused later than at once");
                     refused += 1;

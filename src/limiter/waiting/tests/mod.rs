@@ -1,5 +1,5 @@
-//! Queues at virtual times: callers that come, give up and are served, in one process and in several, beside callers
-//! that only check.
+//! Queues at virtual times: callers that come, give up and are served, in one process and in
+//! several, beside callers that only check.
 
 mod leaving;
 mod processes;
@@ -19,8 +19,8 @@ use std::vec::Vec;
 pub(crate) const MS: u64 = 1_000_000;
 pub(crate) const SEC: u64 = 1_000_000_000;
 
-/// Algorithms that book ahead, at one permit in 100 ms and one at once. The second value: whether the last booking
-/// comes back.
+/// Algorithms that book ahead, at one permit in 100 ms and one at once. The second value: whether
+/// the last booking comes back.
 pub(crate) const BOOK: [(&str, bool); 8] = [
     ("10/s burst 1", true),
     ("10/s burst 1; 300/min burst 1000", true),
@@ -69,7 +69,8 @@ pub(crate) fn at_random(rng: &mut Rng) -> impl FnMut(usize) -> usize + '_ {
     |n| rng.below(n as u64) as usize
 }
 
-/// Permits that come back to a list may be some steps late; a step is half a millisecond to 1.2 ms in these tests.
+/// Permits that come back to a list may be some steps late; a step is half a millisecond to 1.2 ms
+/// in these tests.
 fn late_in(text: &str) -> u64 {
     if text.contains(';') {
         5 * MS
@@ -85,7 +86,8 @@ fn a2_callers_that_give_up_leave_nothing() {
         let clock = Manual::default();
         let expected = departures(text, 2);
         let limiter = taken(text, &clock);
-        let mut callers: Vec<Caller> = (0..20).map(|_| Caller { gives_up: START + 50 * MS, ..caller(START) }).collect();
+        let mut callers: Vec<Caller> =
+            (0..20).map(|_| Caller { gives_up: START + 50 * MS, ..caller(START) }).collect();
         callers.push(caller(START + 50 * MS));
         let (ends, _) = World::new(&clock).run(&limiter, &callers, &mut |_| 0);
         let at = ends[20].admitted().unwrap();
@@ -111,19 +113,25 @@ fn a2_every_wave_is_admitted() {
             };
             let callers: Vec<Caller> = (0..6).flat_map(wave).collect();
             let (ends, _) = World::new(&clock).run(&limiter, &callers, &mut |_| 0);
-            let admitted: Vec<usize> =
-                ends.chunks(60).map(|wave| wave.iter().filter(|end| end.admitted().is_some()).count()).collect();
+            let admitted: Vec<usize> = ends
+                .chunks(60)
+                .map(|wave| wave.iter().filter(|end| end.admitted().is_some()).count())
+                .collect();
             println!("{text}, {leave}: {admitted:?}");
-            // As many as one wave finds alone. A booking that does not come back is the next wave's first permit.
+            // As many as one wave finds alone. A booking that does not come back is the next wave's
+            // first permit.
             let alone = departures(text, 60).iter().filter(|&&at| at <= START + 900 * MS).count();
             let least = if comes_back || leave == "by their deadline" { alone } else { alone - 1 };
-            assert!(admitted.iter().all(|&n| n >= least), "{text}, {leave}: {admitted:?}, at least {least}");
+            assert!(
+                admitted.iter().all(|&n| n >= least),
+                "{text}, {leave}: {admitted:?}, at least {least}"
+            );
         }
     }
 }
 
-/// A caller whose permits come exactly at its deadline waits for them. A nanosecond less, and it is refused when it
-/// comes.
+/// A caller whose permits come exactly at its deadline waits for them. A nanosecond less, and it is
+/// refused when it comes.
 #[test]
 fn a2_a_caller_behind_others_knows_whether_it_can_pass() {
     for text in BOOK.map(|(text, _)| text).into_iter().chain(ASK) {
@@ -138,7 +146,12 @@ fn a2_a_caller_behind_others_knows_whether_it_can_pass() {
                 callers.push(Caller { deadline, ..caller(START) });
                 let (ends, _) = World::new(&clock).run(&limiter, &callers, &mut |_| 0);
                 let wanted = if passes { End::Admitted(expected[n]) } else { End::Refused(START) };
-                assert_eq!(ends[n], wanted, "{text}: caller {n}, deadline {} ms", (deadline - START) / MS);
+                assert_eq!(
+                    ends[n],
+                    wanted,
+                    "{text}: caller {n}, deadline {} ms",
+                    (deadline - START) / MS
+                );
             }
         }
     }
@@ -151,8 +164,10 @@ fn a2_a_caller_that_checks_does_not_starve_those_that_wait() {
         let clock = Manual::default();
         let limiter = taken(text, &clock);
         let expected = departures(text, 200);
-        let callers: Vec<Caller> =
-            expected.iter().map(|&at| Caller { deadline: at + SEC, ..caller(at - 50 * MS) }).collect();
+        let callers: Vec<Caller> = expected
+            .iter()
+            .map(|&at| Caller { deadline: at + SEC, ..caller(at - 50 * MS) })
+            .collect();
         // Each sleep ends a little late, so that a check comes first at the time of a permit.
         let world = World { polls_every: Some(MS), late: MS / 3, ..World::new(&clock) };
         let (ends, polled) = world.run(&limiter, &callers, &mut |_| 0);
@@ -160,7 +175,11 @@ fn a2_a_caller_that_checks_does_not_starve_those_that_wait() {
         println!("{text}: {} of 200 beside {polled} by checks", passed.len());
         // The bound holds for both together.
         let last = ends.iter().map(|end| end.at()).max().unwrap_or(START);
-        assert!(passed.len() as u64 + polled <= (last - START) / (100 * MS), "{text}: {} + {polled}", passed.len());
+        assert!(
+            passed.len() as u64 + polled <= (last - START) / (100 * MS),
+            "{text}: {} + {polled}",
+            passed.len()
+        );
         // The refusals of the other caller ban the key.
         if BOOK.iter().any(|(book, _)| *book == text) && !text.contains("ban") {
             assert_eq!(passed.len(), 200, "{text}");
@@ -191,15 +210,16 @@ fn a2_a_panic_in_the_sleep_leaves_the_queue() {
     let limiter = Limiter::with(state, &clock);
     assert!(limiter.check(1).is_allowed());
     for _ in 0..20 {
-        let ended = std::panic::catch_unwind(core::panic::AssertUnwindSafe(|| limiter.wait(1, SEC)));
+        let ended =
+            std::panic::catch_unwind(core::panic::AssertUnwindSafe(|| limiter.wait(1, SEC)));
         assert!(ended.is_err());
     }
     assert_eq!(limiter.peek(1).retry_after, 100 * MS);
     assert_eq!(limiter.snapshot().waiting, 0);
 }
 
-/// A child of a fork finds the lock held by a thread that it does not have, and callers in the list that it does not
-/// have.
+/// A child of a fork finds the lock held by a thread that it does not have, and callers in the list
+/// that it does not have.
 #[test]
 fn a2_a_child_forgets_its_parents_queue() {
     let clock = Manual::default();
@@ -217,15 +237,16 @@ fn a2_a_child_forgets_its_parents_queue() {
         (Verdict::Allowed, START + 200 * MS),
         "behind the booking of its parent's memory"
     );
-    // A caller that was in its sleep when its own signal handler forked joins again, without its parent's booking.
+    // A caller that was in its sleep when its own signal handler forked joins again, without its
+    // parent's booking.
     assert_eq!(seats[1].turn(clock.now()), Ok(Turn::Until(START + 300 * MS)));
     assert_eq!(seats[1].turn(START + 300 * MS), Ok(Turn::Admitted));
     drop(seats);
     assert!(!lines.list(0).anybody(0));
 }
 
-/// A4: the default bound of callers, its refusal, and that a caller of another queue needs no place if it need not
-/// wait.
+/// A4: the default bound of callers, its refusal, and that a caller of another queue needs no place
+/// if it need not wait.
 #[test]
 fn a4_the_queue_has_a_bound() {
     let clock = Manual::default();
@@ -234,7 +255,13 @@ fn a4_the_queue_has_a_bound() {
     let places: Vec<_> = (0..1024).map_while(|_| lines.waiters.enter()).collect();
     assert_eq!((places.len(), lines.asleep()), (1024, 1024));
     let refused = wait(&limiter, limiter.clock(), &lines, 0, 1, NEVER - 1).unwrap();
-    assert_eq!((refused.verdict, refused.reason, refused.retry_after), (Verdict::Denied, Reason::QueueFull, 100 * MS));
+    assert_eq!(
+        (refused.verdict, refused.reason, refused.retry_after),
+        (Verdict::Denied, Reason::QueueFull, 100 * MS)
+    );
     clock.advance(100 * MS);
-    assert!(wait(&limiter, limiter.clock(), &lines, 0, 1, NEVER - 1).unwrap().is_allowed(), "it need not wait");
+    assert!(
+        wait(&limiter, limiter.clock(), &lines, 0, 1, NEVER - 1).unwrap().is_allowed(),
+        "it need not wait"
+    );
 }

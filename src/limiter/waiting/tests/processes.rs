@@ -2,8 +2,9 @@
 
 use super::*;
 
-/// Callers of three processes. In its own process nobody is overtaken. A later caller of another process may depart
-/// first: at most one of each other process for each caller that stands before in the own process.
+/// Callers of three processes. In its own process nobody is overtaken. A later caller of another
+/// process may depart first: at most one of each other process for each caller that stands before
+/// in the own process.
 #[test]
 fn a2_processes_take_turns_by_their_first_callers() {
     const PROCESSES: usize = 3;
@@ -44,7 +45,8 @@ fn a2_processes_take_turns_by_their_first_callers() {
     assert!(most > 0);
 }
 
-/// Waves of callers in one process give up all the time. Another process's callers, one a second, all get in.
+/// Waves of callers in one process give up all the time. Another process's callers, one a second,
+/// all get in.
 #[test]
 fn a2_waves_of_one_process_do_not_block_another() {
     let clock = Manual::default();
@@ -59,7 +61,8 @@ fn a2_waves_of_one_process_do_not_block_another() {
         let comes = START + n * SEC + 20 * MS;
         Caller { deadline: comes + 900 * MS, process: 1, ..caller(comes) }
     }));
-    let (ends, _) = World { processes: 2, ..World::new(&clock) }.run(&limiter, &callers, &mut |_| 0);
+    let (ends, _) =
+        World { processes: 2, ..World::new(&clock) }.run(&limiter, &callers, &mut |_| 0);
     let admitted = ends[first..].iter().filter(|end| end.admitted().is_some()).count();
     assert_eq!(admitted, 24, "{:?}", &ends[first..]);
 }
@@ -84,15 +87,15 @@ fn a2_a_killed_process_leaves_one_booking() {
     }
 }
 
-/// E2: a child has its parent's process number, each in a PID namespace of its own. It is another process
-/// nevertheless: the parent's callers, and the thread that holds the lock, are not its own.
+/// E2: a child has its parent's process number, each in a PID namespace of its own. It is another
+/// process nevertheless: the parent's callers, and the thread that holds the lock, are not its own.
 #[test]
 fn e2_a_child_with_its_parents_number_is_another_process() {
     const NO_NAMESPACE: i32 = 77;
     // Runs it as the first process of a namespace, which has the number 1.
     fn first_of_a_namespace(run: impl FnOnce() -> i32) -> i32 {
-        // SAFETY: it changes where this process's next child runs. The child runs `run` alone and ends without its
-        // parent's destructors.
+        // SAFETY: it changes where this process's next child runs. The child runs `run` alone and
+        // ends without its parent's destructors.
         unsafe {
             if libc::unshare(libc::CLONE_NEWPID) != 0 {
                 return NO_NAMESPACE;
@@ -101,8 +104,8 @@ fn e2_a_child_with_its_parents_number_is_another_process() {
         }
     }
     fn in_a_child(run: impl FnOnce() -> i32) -> i32 {
-        // SAFETY: the child runs `run` alone and ends without its parent's destructors. waitpid writes to `code`, a
-        // variable of this function.
+        // SAFETY: the child runs `run` alone and ends without its parent's destructors. waitpid
+        // writes to `code`, a variable of this function.
         unsafe {
             let child = libc::fork();
             if child == 0 {

@@ -61,8 +61,9 @@ impl<'a> World<'a> {
         World { clock, processes: 1, polls_every: None, late: 0 }
     }
 
-    /// Makes all calls. Returns their ends, and the number of permits that the polling caller got before the last
-    /// end. Of several things that happen at one time the one comes first that `choose(n)`, a number below n, says.
+    /// Makes all calls. Returns their ends, and the number of permits that the polling caller got
+    /// before the last end. Of several things that happen at one time the one comes first that
+    /// `choose(n)`, a number below n, says.
     pub(crate) fn run<P: Permits>(
         &self,
         permits: &P,
@@ -70,10 +71,10 @@ impl<'a> World<'a> {
         choose: &mut dyn FnMut(usize) -> usize,
     ) -> (Vec<End>, u64) {
         let lines: Vec<Lines<1>> = (0..self.processes).map(|_| Lines::new(u32::MAX)).collect();
-        let waiters: Vec<Waiter> = callers.iter().map(|c| Waiter::new(0, c.cost, c.deadline)).collect();
+        let waiters = Vec::from_iter(callers.iter().map(|c| Waiter::new(0, c.cost, c.deadline)));
         let mut ends: Vec<Option<End>> = callers.iter().map(|_| None).collect();
         // A caller's seat, its place among the sleepers, and the end of its sleep.
-        let mut seats: Vec<_> = callers.iter().map(|_| None).collect();
+        let mut seats = Vec::from_iter(callers.iter().map(|_| None));
         let mut polled = 0;
         let mut polls_at = self.polls_every.map_or(NEVER, |every| self.clock.now() + every);
         loop {
@@ -85,14 +86,20 @@ impl<'a> World<'a> {
                     false => callers[n].gives_up.min(*wakes),
                 },
             };
-            let Some(next) = (0..callers.len()).filter(|&n| ends[n].is_none()).map(event).min() else { break };
+            let Some(next) = (0..callers.len()).filter(|&n| ends[n].is_none()).map(event).min()
+            else {
+                break;
+            };
             if polls_at < next {
                 self.clock.set(polls_at);
-                polled += u64::from(permits.check(polls_at, 1).is_ok_and(|decision| decision.is_allowed()));
+                polled += u64::from(
+                    permits.check(polls_at, 1).is_ok_and(|decision| decision.is_allowed()),
+                );
                 polls_at += self.polls_every.unwrap_or(NEVER);
                 continue;
             }
-            let ready: Vec<usize> = (0..callers.len()).filter(|&n| ends[n].is_none() && event(n) == next).collect();
+            let ready: Vec<usize> =
+                (0..callers.len()).filter(|&n| ends[n].is_none() && event(n) == next).collect();
             let n = ready[choose(ready.len())];
             let now = next.max(permits.now());
             self.clock.set(now);
@@ -133,10 +140,8 @@ impl<'a> World<'a> {
                 seats[n] = None;
             }
         }
-        let ends = ends.into_iter().flatten().collect();
-        for lines in &lines {
-            assert!(lines.asleep() == 0 && !lines.list(0).anybody(0), "a caller is still in the queue");
-        }
-        (ends, polled)
+        let waits = |lines: &Lines<1>| lines.asleep() != 0 || lines.list(0).anybody(0);
+        assert!(!lines.iter().any(waits), "a caller is still in the queue");
+        (ends.into_iter().flatten().collect(), polled)
     }
 }

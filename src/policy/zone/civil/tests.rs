@@ -6,7 +6,8 @@ fn every_day_of_four_centuries_comes_back() {
     for n in 0..150_000 {
         assert_eq!((date(n), day(year, month, of_month)), ((year, month, of_month), n));
         let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-        let days = [31, if leap { 29 } else { 28 }, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31][month as usize - 1];
+        let days = [31, if leap { 29 } else { 28 }, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
+            [month as usize - 1];
         assert_eq!(length(year, month), days);
         (year, month, of_month) = match (of_month < days, month < 12) {
             (true, _) => (year, month, of_month + 1),

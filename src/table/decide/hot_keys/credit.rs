@@ -8,11 +8,11 @@
 //! └──────┴───────────────────┴──────────────────────────────────────────────┴──────────────────┘
 //! ```
 //!
-//! A key has one set, and may be in any of its places. Its *frequency* says how often the thread checks it: a key of
-//! frequency g gets up to 2^g permits at a time. A new key takes the place with the lowest frequency. New keys slowly
-//! lower the frequencies of the others, so a key loses its place when the thread no longer checks it. A set with an
-//! empty place takes every new key. A full set takes one miss in sixteen, so most keys that the thread checks once
-//! displace no other.
+//! A key has one set, and may be in any of its places. Its *frequency* says how often the thread
+//! checks it: a key of frequency g gets up to 2^g permits at a time. A new key takes the place with
+//! the lowest frequency. New keys slowly lower the frequencies of the others, so a key loses its
+//! place when the thread no longer checks it. A set with an empty place takes every new key. A full
+//! set takes one miss in sixteen, so most keys that the thread checks once displace no other.
 
 use crate::sync::AtomicU64;
 use crate::table::memory::counters::lines::Line;
@@ -51,10 +51,11 @@ struct Set {
 pub(crate) struct Head {
     /// The pointer of the thread that owns the block ([`super::threads`]).
     pub(crate) owner: AtomicU64,
-    /// A random number that changes with every miss. With a counter, the same one of several keys that a thread
-    /// checks in turn would always be taken.
+    /// A random number that changes with every miss. With a counter, the same one of several keys
+    /// that a thread checks in turn would always be taken.
     rng: u64,
-    /// The latest time at which the thread has taken credit. Credit is not valid before it was charged.
+    /// The latest time at which the thread has taken credit. Credit is not valid before it was
+    /// charged.
     newest: u64,
 }
 
@@ -71,8 +72,8 @@ pub(crate) const fn bytes_of(sets: usize) -> usize {
 
 /// The number of sets of a block for `keys` keys.
 pub(crate) fn sets_for(keys: u32) -> usize {
-    // There are twice as many places as keys. With as many places as keys, more than half of the keys would share a
-    // set with four or more others, and a set has four places.
+    // There are twice as many places as keys. With as many places as keys, more than half of the
+    // keys would share a set with four or more others, and a set has four places.
     (keys as usize * 2 / WAYS).next_power_of_two().max(16)
 }
 
@@ -84,8 +85,9 @@ pub(crate) struct ThreadCredit<'a> {
     memory: PhantomData<&'a mut Head>,
 }
 
-/// The time of a request at `now` for its thread's credit: after all credit if the thread has taken credit at a later
-/// time, `newest`. The permits that paid for that credit may not have been refilled at `now`.
+/// The time of a request at `now` for its thread's credit: after all credit if the thread has taken
+/// credit at a later time, `newest`. The permits that paid for that credit may not have been
+/// refilled at `now`.
 #[inline(always)]
 pub(crate) fn time_for(newest: u64, now: u64) -> u64 {
     if now < newest {
@@ -133,16 +135,16 @@ impl Set {
     #[inline(always)]
     fn agreeing(&self, id: u64) -> u32 {
         let agree: u32;
-        // SAFETY: 32 readable bytes, aligned to 64. The instructions belong to AVX, and a table is opened only on
-        // processors with AVX.
+        // SAFETY: 32 readable bytes, aligned to 64. The instructions belong to AVX, and a table is
+        // opened only on processors with AVX.
         unsafe {
             core::arch::asm!(
                 "vmovq {id}, {word}",
                 "vpunpcklqdq {id}, {id}, {id}",
                 "vpcmpeqq {a}, {id}, xmmword ptr [{ids}]",
                 "vpcmpeqq {b}, {id}, xmmword ptr [{ids} + 16]",
-                // A compared word is all ones or all zeroes. Narrowed once, four words are one vector, and its
-                // highest bits are the result.
+                // A compared word is all ones or all zeroes. Narrowed once, four words are one
+                // vector, and its highest bits are the result.
                 "vpackssdw {a}, {a}, {b}",
                 "vmovmskps {agree:e}, {a}",
                 ids = in(reg) core::ptr::from_ref(&self.ids),
@@ -167,8 +169,9 @@ impl Set {
 
 impl ThreadCredit<'_> {
     /// # Safety
-    /// `base` is aligned to 64 bytes and points to a block of `mask` + 1 sets ([`bytes_of`]) that was zeroed. Only
-    /// the caller uses the block as long as this value lives, except the owner in its head.
+    /// `base` is aligned to 64 bytes and points to a block of `mask` + 1 sets ([`bytes_of`]) that
+    /// was zeroed. Only the caller uses the block as long as this value lives, except the owner in
+    /// its head.
     #[inline(always)]
     pub(crate) unsafe fn of(base: NonNull<u8>, mask: usize) -> Self {
         ThreadCredit { base, mask, memory: PhantomData }
@@ -192,7 +195,8 @@ impl ThreadCredit<'_> {
     #[inline(always)]
     pub(crate) fn find(&mut self, id: u64) -> Option<&mut Credit> {
         let set = self.set(id);
-        // It compares all places without a branch, because the processor cannot predict which one has the key.
+        // It compares all places without a branch, because the processor cannot predict which one
+        // has the key.
         let agree = set.agreeing(id);
         match agree {
             0 => None,
@@ -224,7 +228,8 @@ impl ThreadCredit<'_> {
         if let (Some(aged), 0) = (frequencies.get_mut(thrown as usize % WAYS), thrown >> 8 & 3) {
             *aged = aged.saturating_sub(1);
         }
-        let Some((place, frequency)) = frequencies.iter_mut().enumerate().min_by_key(|(_, frequency)| **frequency)
+        let Some((place, frequency)) =
+            frequencies.iter_mut().enumerate().min_by_key(|(_, frequency)| **frequency)
         else {
             return;
         };
@@ -239,8 +244,8 @@ impl ThreadCredit<'_> {
         }
     }
 
-    /// The credit that the key should get next, after its last one was too small or has expired. It updates the key's
-    /// frequency.
+    /// The credit that the key should get next, after its last one was too small or has expired. It
+    /// updates the key's frequency.
     pub(crate) fn frequency(&mut self, id: u64, now: u64) -> u64 {
         let Some(place) = self.place(id) else { return 0 };
         let Some(credit) = self.set(id).credit.get(place) else { return 0 };
@@ -256,8 +261,8 @@ impl ThreadCredit<'_> {
         1 << *frequency
     }
 
-    /// Replaces the key's credit by `credit` permits, which the caller has charged at `now`, and which are valid
-    /// until `until`.
+    /// Replaces the key's credit by `credit` permits, which the caller has charged at `now`, and
+    /// which are valid until `until`.
     pub(crate) fn fill(&mut self, id: u64, credit: u64, now: u64, until: u64) {
         // SAFETY: as `newest`.
         unsafe { (*self.base.as_ptr().cast::<Head>()).newest = now };
@@ -273,15 +278,24 @@ impl ThreadCredit<'_> {
     #[inline(always)]
     fn set(&mut self, id: u64) -> &mut Set {
         let set = self.number(id);
-        // SAFETY: `set` is the number of a set of the block. Only this thread uses the sets, through `self`. They are
-        // aligned, and every bit pattern is a set.
+        // SAFETY: `set` is the number of a set of the block. Only this thread uses the sets,
+        // through `self`. They are aligned, and every bit pattern is a set.
         unsafe { &mut *self.base.as_ptr().add(SETS_AT).cast::<Set>().add(set) }
     }
 
     fn frequencies(&mut self, id: u64) -> &mut [u8; WAYS] {
         let set = self.number(id);
         // SAFETY: as `set`; the frequencies come after the sets.
-        unsafe { &mut *self.base.as_ptr().add(SETS_AT).cast::<Set>().add(self.mask + 1).cast::<[u8; WAYS]>().add(set) }
+        unsafe {
+            &mut *self
+                .base
+                .as_ptr()
+                .add(SETS_AT)
+                .cast::<Set>()
+                .add(self.mask + 1)
+                .cast::<[u8; WAYS]>()
+                .add(set)
+        }
     }
 
     #[inline(always)]
@@ -296,7 +310,8 @@ impl ThreadCredit<'_> {
     /// `policy` is less than [`POLICIES_MOST`].
     #[inline(always)]
     pub(crate) unsafe fn line(&self, policy: u32) -> *const Line {
-        // SAFETY: behind the head are POLICIES_MOST lines, and the caller promises that `policy` is less.
+        // SAFETY: behind the head are POLICIES_MOST lines, and the caller promises that `policy` is
+        // less.
         unsafe { *self.base.as_ptr().add(LINES_AT).cast::<*const Line>().add(policy as usize) }
     }
 

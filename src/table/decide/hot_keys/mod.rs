@@ -1,50 +1,57 @@
-//! Credit for the hottest keys of a table: a thread takes permits in advance and spends them without the table.
+//! Credit for the hottest keys of a table: a thread takes permits in advance and spends them
+//! without the table.
 //!
-//! It is for keys that several threads check at the same time: each check writes the key's slot, whose cache line
-//! then moves from core to core. A single thread gains, too, if its block has room for most of the keys in use: a
-//! check reads one cache line of the block instead of two of the table, and swaps no slot. A key that threads check
-//! rarely gains nothing.
+//! It is for keys that several threads check at the same time: each check writes the key's slot,
+//! whose cache line then moves from core to core. A single thread gains, too, if its block has room
+//! for most of the keys in use: a check reads one cache line of the block instead of two of the
+//! table, and swaps no slot. A key that threads check rarely gains nothing.
 //!
 //! # How threads take credit
 //!
-//! Each thread has a block of memory in this process ([`threads`]), in which it remembers the keys that it checks
-//! most often ([`credit`]). The thread charges such a key for more than one request. The rest is *credit*, which no
-//! other thread uses. A request with credit computes a hash, reads one cache line of the thread's own, and reads the
-//! clock.
+//! Each thread has a block of memory in this process ([`threads`]), in which it remembers the keys
+//! that it checks most often ([`credit`]). The thread charges such a key for more than one request.
+//! The rest is *credit*, which no other thread uses. A request with credit computes a hash, reads
+//! one cache line of the thread's own, and reads the clock.
 //!
 //! # Guarantees
 //!
-//! *A key is admitted at most `burst + rate · t` in every interval of length t*, which is the bound without hot keys.
-//! Other threads and processes may check the key meanwhile, with credit or without. Credit is valid until the instant
-//! at which the key's bucket would be full if this credit had not been charged. If that instant is too soon, the
-//! thread first charges the bucket for permits that no request gets: as many as refill in an eighth of a second, an
-//! eighth of the burst at most.
+//! *A key is admitted at most `burst + rate · t` in every interval of length t*, which is the bound
+//! without hot keys. Other threads and processes may check the key meanwhile, with credit or
+//! without. Credit is valid until the instant at which the key's bucket would be full if this
+//! credit had not been charged. If that instant is too soon, the thread first charges the bucket
+//! for permits that no request gets: as many as refill in an eighth of a second, an eighth of the
+//! burst at most.
 //!
-//! So at every instant the permits in the bucket and all valid credits together are at most the burst. Proof: order
-//! the credits from the latest to the earliest. The bucket with the latest credit added holds what it would hold if
-//! that credit had not been charged. With the next credit added it holds what it would hold without both, and so on.
-//! With all credits added it holds what it would hold without the earliest, which is at most the burst, because
-//! otherwise the earliest credit would no longer be valid. A permit spent in an interval was in the bucket or was
-//! credit when the interval began, or was refilled in the interval.
+//! So at every instant the permits in the bucket and all valid credits together are at most the
+//! burst. Proof: order the credits from the latest to the earliest. The bucket with the latest
+//! credit added holds what it would hold if that credit had not been charged. With the next credit
+//! added it holds what it would hold without both, and so on. With all credits added it holds what
+//! it would hold without the earliest, which is at most the burst, because otherwise the earliest
+//! credit would no longer be valid. A permit spent in an interval was in the bucket or was credit
+//! when the interval began, or was refilled in the interval.
 //!
-//! *A small limit is not starved.* Credit is at most a sixteenth of the remaining permits. So a thread takes none of
-//! the last sixteen permits, and none of a burst below 32. The table then decides each request as without hot keys.
+//! *A small limit is not starved.* Credit is at most a sixteenth of the remaining permits. So a
+//! thread takes none of the last sixteen permits, and none of a burst below 32. The table then
+//! decides each request as without hot keys.
 //!
-//! *Unspent credit is lost*: it has been charged, and expires. A key's first credit is 4 permits. If a thread has
-//! spent a credit in time, the next one is four times as large, 1,024 permits at most. If some of it has expired, the
-//! next one is half as large.
+//! *Unspent credit is lost*: it has been charged, and expires. A key's first credit is 4 permits.
+//! If a thread has spent a credit in time, the next one is four times as large, 1,024 permits at
+//! most. If some of it has expired, the next one is half as large.
 //!
-//! *Changes.* When a policy is changed, credit under it is void from the thread's next request on. There is no credit
-//! under the policies that a process meets after 4,096 others in a table, and none while a table has exempt keys.
-//! When a key is [reset](Table::reset), it loses the calling thread's credit and keeps that of other threads, so it
-//! may get that much more than its burst. A thread whose time goes back spends no credit until its time is that of
-//! its latest credit again: the permits that it was charged may not have been refilled at the earlier time.
+//! *Changes.* When a policy is changed, credit under it is void from the thread's next request on.
+//! There is no credit under the policies that a process meets after 4,096 others in a table, and
+//! none while a table has exempt keys. When a key is [reset](Table::reset), it loses the calling
+//! thread's credit and keeps that of other threads, so it may get that much more than its burst. A
+//! thread whose time goes back spends no credit until its time is that of its latest credit again:
+//! the permits that it was charged may not have been refilled at the earlier time.
 //!
-//! *Calls.* A check spends credit, and takes some if there is none. [`Table::take_up_to`] spends the calling thread's
-//! credit and then takes from the table. [`Table::reserve`] and [`Table::wait`] book in the table what the thread's
-//! credit does not pay at once. [`Table::charge`] charges the table. [`Table::give_back`] gives nothing back under a
-//! policy under which a thread has had credit. [`Table::peek`] counts the calling thread's credit. A batch uses no
-//! credit, because it overlaps the waits for memory that credit would save (docs/internals/decisions/0012-hot-keys.md).
+//! *Calls.* A check spends credit, and takes some if there is none. [`Table::take_up_to`] spends
+//! the calling thread's credit and then takes from the table. [`Table::reserve`] and
+//! [`Table::wait`] book in the table what the thread's credit does not pay at once.
+//! [`Table::charge`] charges the table. [`Table::give_back`] gives nothing back under a policy
+//! under which a thread has had credit. [`Table::peek`] counts the calling thread's credit. A batch
+//! uses no credit, because it overlaps the waits for memory that credit would save
+//! (docs/internals/decisions/0012-hot-keys.md).
 //!
 //! Only gcra has credit.
 
@@ -66,10 +73,16 @@ use credit::{time_for, ThreadCredit};
 pub(in crate::table) use threads::HotKeys;
 
 impl Table {
-    /// [`Table::decide`] for a table with hot keys. It decides a request with a short key whose credit pays for it.
-    /// Every other case is a tail call, so this function spills no registers.
+    /// [`Table::decide`] for a table with hot keys. It decides a request with a short key whose
+    /// credit pays for it. Every other case is a tail call, so this function spills no registers.
     #[inline(never)]
-    pub(super) fn decide_hot<A: Answer, W: When>(&self, policy: PolicyId, key: &[u8], when: W, cost: u64) -> A {
+    pub(super) fn decide_hot<A: Answer, W: When>(
+        &self,
+        policy: PolicyId,
+        key: &[u8],
+        when: W,
+        cost: u64,
+    ) -> A {
         let Some((version, special)) = self.policies.current_compiled(policy) else {
             return self.decide_hot_rare(policy, key, when.given(), cost);
         };
@@ -78,7 +91,9 @@ impl Table {
         }
         let hash = self.hash_bytes(key) ^ version.salt;
         // Combinators would be calls when the compiler optimizes for size.
-        let Some(hot) = &self.hot else { return self.decide_hot_slow(version, hash, when.given(), cost) };
+        let Some(hot) = &self.hot else {
+            return self.decide_hot_slow(version, hash, when.given(), cost);
+        };
         let Some(mut mine) = hot.enter_first() else {
             return self.decide_hot_slow(version, hash, when.given(), cost);
         };
@@ -86,8 +101,9 @@ impl Table {
         let newest = mine.newest();
         if let (Some(credit), Some(now)) = (mine.find(id), self.time_at_once(when)) {
             if credit.spend(time_for(newest, now), cost) {
-                // SAFETY: `current_compiled` found the policy, so its number is below POLICIES_MOST.
-                // `charge_with_credit` set the line before it gave credit, and lines live as long as the table.
+                // SAFETY: `current_compiled` found the policy, so its number is below
+                // POLICIES_MOST. `charge_with_credit` set the line before it gave credit, and lines
+                // live as long as the table.
                 unsafe { &*mine.line(policy.number()) }.count(Verdict::Allowed);
                 HotKeys::leave(mine);
                 return A::of_admission(|| self.describe_paid(version, hash, now, cost, 0));
@@ -111,7 +127,13 @@ impl Table {
 
     /// [`Table::decide_hot`] for a key of any length.
     #[inline(never)]
-    fn decide_hot_long<A: Answer>(&self, policy: PolicyId, key: &[u8], now: Option<u64>, cost: u64) -> A {
+    fn decide_hot_long<A: Answer>(
+        &self,
+        policy: PolicyId,
+        key: &[u8],
+        now: Option<u64>,
+        cost: u64,
+    ) -> A {
         match (self.policies.current_compiled(policy), key.is_empty()) {
             (Some((version, _)), false) => {
                 self.decide_hot_slow(version, self.hash_out_of_line(key) ^ version.salt, now, cost)
@@ -122,7 +144,13 @@ impl Table {
 
     /// [`Table::decide_hot`] of a key that may be exempt or have a policy of its own.
     #[inline(never)]
-    fn decide_hot_rare<A: Answer>(&self, policy: PolicyId, key: &[u8], now: Option<u64>, cost: u64) -> A {
+    fn decide_hot_rare<A: Answer>(
+        &self,
+        policy: PolicyId,
+        key: &[u8],
+        now: Option<u64>,
+        cost: u64,
+    ) -> A {
         let mut scratch = Scratch::new();
         match self.prepare(policy, key, &mut scratch) {
             Ok((version, hash)) => {
@@ -136,7 +164,13 @@ impl Table {
 
     /// [`Table::decide_hot`] for a hash, in every case.
     #[inline(never)]
-    fn decide_hot_slow<A: Answer>(&self, version: &Version, hash: u64, now: Option<u64>, cost: u64) -> A {
+    fn decide_hot_slow<A: Answer>(
+        &self,
+        version: &Version,
+        hash: u64,
+        now: Option<u64>,
+        cost: u64,
+    ) -> A {
         let Some(mut mine) = self.hot.as_ref().and_then(HotKeys::enter) else {
             return self.decide_hashed(version, hash, now, cost);
         };
@@ -155,8 +189,8 @@ impl Table {
         let mut left = credit.permits(at);
         let paid = match spent {
             true => {
-                // SAFETY: a version's policy number is below POLICIES_MOST. `charge_with_credit` set the line before
-                // it gave credit, and lines live as long as the table.
+                // SAFETY: a version's policy number is below POLICIES_MOST. `charge_with_credit`
+                // set the line before it gave credit, and lines live as long as the table.
                 unsafe { &*mine.line(version.number) }.count(Verdict::Allowed);
                 true
             }
@@ -181,15 +215,22 @@ impl Table {
         self.with_credit_of(version, hash, now, |credit, now| credit.permits(now))
     }
 
-    /// Spends `cost` permits of the calling thread's credit. If there are fewer, or the cost is 0, it spends none and
-    /// returns false.
+    /// Spends `cost` permits of the calling thread's credit. If there are fewer, or the cost is 0,
+    /// it spends none and returns false.
     pub(super) fn spend_credit(&self, version: &Version, hash: u64, now: u64, cost: u64) -> bool {
-        let spend = |credit: &mut credit::Credit, now| if credit.spend(now, cost) { cost } else { 0 };
+        let spend =
+            |credit: &mut credit::Credit, now| if credit.spend(now, cost) { cost } else { 0 };
         cost != 0 && self.hot.is_some() && self.with_credit_of(version, hash, now, spend) == cost
     }
 
     /// [`Table::spend_credit`] with a full decision.
-    pub(super) fn decide_by_credit(&self, version: &Version, hash: u64, now: u64, cost: u64) -> Option<Decision> {
+    pub(super) fn decide_by_credit(
+        &self,
+        version: &Version,
+        hash: u64,
+        now: u64,
+        cost: u64,
+    ) -> Option<Decision> {
         if !self.spend_credit(version, hash, now, cost) {
             return None;
         }
@@ -255,7 +296,8 @@ impl Table {
         now: u64,
         cost: u64,
     ) -> bool {
-        // The line is set before the thread gets credit, so that a request that spends credit need not search for it.
+        // The line is set before the thread gets credit, so that a request that spends credit need
+        // not search for it.
         let Some(line) = self.policies.memory.line_or_claim(version.number) else { return false };
         if cost == 0 {
             return false;
@@ -272,9 +314,15 @@ impl Table {
         }
     }
 
-    /// Charges `cost` and up to `most` more, if the key has a slot and no other call changes it meanwhile. Returns
-    /// the number of further permits and the time until which they are valid.
-    fn take_credit(&self, lookup: &Lookup<'_>, now: u64, cost: u64, most: u64) -> Option<(u64, u64)> {
+    /// Charges `cost` and up to `most` more, if the key has a slot and no other call changes it
+    /// meanwhile. Returns the number of further permits and the time until which they are valid.
+    fn take_credit(
+        &self,
+        lookup: &Lookup<'_>,
+        now: u64,
+        cost: u64,
+        most: u64,
+    ) -> Option<(u64, u64)> {
         let Lookup { version, first, second, key } = *lookup;
         let Rule::Gcra(gcra) = &version.rule else { return None };
         let slot = match find_in_two(first, second, key) {
@@ -283,8 +331,8 @@ impl Table {
         };
         let state = slot.state();
         let lease = gcra.lease(state, now, cost, most)?;
-        // Before the swap, so that a call that gives back permits of this key and reads the swapped state sees the
-        // note.
+        // Before the swap, so that a call that gives back permits of this key and reads the swapped
+        // state sees the note.
         self.policies.memory.note_credit(version.number);
         if !slot.commit(key, state, Some(lease.next)) {
             return None;
@@ -293,10 +341,17 @@ impl Table {
         Some((lease.credit, lease.until))
     }
 
-    /// The full decision on a request that credit has paid for. The remaining permits are those of the bucket and of
-    /// the thread's credit.
+    /// The full decision on a request that credit has paid for. The remaining permits are those of
+    /// the bucket and of the thread's credit.
     #[inline(never)]
-    fn describe_paid(&self, version: &Version, hash: u64, now: u64, cost: u64, left: u64) -> Decision {
+    fn describe_paid(
+        &self,
+        version: &Version,
+        hash: u64,
+        now: u64,
+        cost: u64,
+        left: u64,
+    ) -> Decision {
         let state = self.state_of(version, hash).unwrap_or(0);
         describe(&version.rule, Verdict::Allowed, state, now, cost).with_credit(left)
     }
@@ -308,8 +363,8 @@ fn has_credit(version: &Version) -> bool {
     matches!(&version.rule, Rule::Gcra(gcra) if gcra.has_credit())
 }
 
-/// The id of a key's credit. It depends on the key's hash, which differs for each policy, and on the stamp of the
-/// policy's version.
+/// The id of a key's credit. It depends on the key's hash, which differs for each policy, and on
+/// the stamp of the policy's version.
 #[inline(always)]
 fn id(mark: u64, hash: u64) -> u64 {
     hash ^ mark

@@ -1,17 +1,19 @@
 //! The memory of the credit of this process's threads.
 //!
-//! A table with hot keys has [`THREADS`] blocks in memory of this process, each for one thread. A thread claims a
-//! free block in its first decision, by one compare-and-swap of the owner in the block's head, and keeps it as long
-//! as the table is open. A thread that ends does not free its block, because no code of the library runs then. The
-//! next thread with the same thread pointer takes the block over. That is safe, because the C library reuses a thread
-//! pointer only after its thread has ended. A thread that finds no free block decides without credit.
+//! A table with hot keys has [`THREADS`] blocks in memory of this process, each for one thread. A
+//! thread claims a free block in its first decision, by one compare-and-swap of the owner in the
+//! block's head, and keeps it as long as the table is open. A thread that ends does not free its
+//! block, because no code of the library runs then. The next thread with the same thread pointer
+//! takes the block over. That is safe, because the C library reuses a thread pointer only after its
+//! thread has ended. A thread that finds no free block decides without credit.
 //!
-//! *Fork.* A child finds all blocks free and empty, because the system wipes that memory. On a system that does not
-//! (Linux before 4.14, other systems) there are no blocks, and no thread has credit.
+//! *Fork.* A child finds all blocks free and empty, because the system wipes that memory. On a
+//! system that does not (Linux before 4.14, other systems) there are no blocks, and no thread has
+//! credit.
 //!
-//! *Signals.* A thread marks its block as in use during a decision. A handler that interrupts the decision finds the
-//! mark and decides without credit. If a handler jumps out of a decision, the mark stays, and the thread has no
-//! credit any more.
+//! *Signals.* A thread marks its block as in use during a decision. A handler that interrupts the
+//! decision finds the mark and decides without credit. If a handler jumps out of a decision, the
+//! mark stays, and the thread has no credit any more.
 
 use super::credit::{bytes_of, sets_for, Head, ThreadCredit};
 use crate::limiter::thread::pointer;
@@ -43,7 +45,8 @@ pub(crate) struct HotKeys {
 }
 
 impl HotKeys {
-    /// Memory for `keys` keys of each thread. `None` for 0, and on a system that does not wipe memory in children.
+    /// Memory for `keys` keys of each thread. `None` for 0, and on a system that does not wipe
+    /// memory in children.
     pub(crate) fn new(keys: u32) -> Result<Option<HotKeys>, TableError> {
         if keys == 0 {
             return Ok(None);
@@ -56,7 +59,8 @@ impl HotKeys {
         Ok(is_wiped.then_some(HotKeys { memory, mask: sets - 1, stride }))
     }
 
-    /// Begins the use of the calling thread's credit, which [`HotKeys::leave`] ends. `None`: the thread has no block.
+    /// Begins the use of the calling thread's credit, which [`HotKeys::leave`] ends. `None`: the
+    /// thread has no block.
     #[inline(always)]
     pub(crate) fn enter(&self) -> Option<ThreadCredit<'_>> {
         match self.enter_first() {
@@ -91,8 +95,8 @@ impl HotKeys {
         self.owner(at).store(thread | IN_USE, Ordering::Relaxed);
         // A handler on this thread sees the mark before any access to the credit.
         compiler_fence(Ordering::SeqCst);
-        // SAFETY: the calling thread owns the block: only it stores its pointer in the owner, and its handlers find
-        // the mark.
+        // SAFETY: the calling thread owns the block: only it stores its pointer in the owner, and
+        // its handlers find the mark.
         unsafe { ThreadCredit::of(self.memory.base().byte_add(at * self.stride), self.mask) }
     }
 
@@ -107,7 +111,8 @@ impl HotKeys {
         let claimed = |at: &usize| {
             let word = self.owner(*at);
             // Relaxed: the block is zeroed, because no thread that owned it has freed it.
-            owner(*at) == FREE && word.compare_exchange(FREE, thread, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+            owner(*at) == FREE
+                && word.compare_exchange(FREE, thread, Ordering::Relaxed, Ordering::Relaxed).is_ok()
         };
         let at = places().find(|at| owner(*at) == thread).or_else(|| places().find(claimed))?;
         Some(self.entered(thread, at))
@@ -116,14 +121,15 @@ impl HotKeys {
     /// The owner of the block `at`, which is below [`THREADS`].
     #[inline(always)]
     fn owner(&self, at: usize) -> &AtomicU64 {
-        // SAFETY: `at` is the number of a block, and each block begins with a head. Heads are aligned, because the
-        // memory is aligned to a page and a block's bytes are a multiple of 64. The owner is atomic.
+        // SAFETY: `at` is the number of a block, and each block begins with a head. Heads are
+        // aligned, because the memory is aligned to a page and a block's bytes are a multiple of
+        // 64. The owner is atomic.
         unsafe { &(*self.memory.base().as_ptr().add(at * self.stride).cast::<Head>()).owner }
     }
 }
 
-/// The first block that a thread probes. Thread pointers mostly differ by the size of a stack, a multiple of 4096.
-/// The upper bits of the product depend on all bits in which they differ.
+/// The first block that a thread probes. Thread pointers mostly differ by the size of a stack, a
+/// multiple of 4096. The upper bits of the product depend on all bits in which they differ.
 #[inline(always)]
 fn place(thread: u64) -> usize {
     ((thread as u32).wrapping_mul(0x9e37_79b1) >> (32 - THREADS.trailing_zeros())) as usize

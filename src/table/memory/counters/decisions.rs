@@ -1,8 +1,8 @@
 //! Counts of decisions by policy and verdict.
 //!
-//! Each call that decides counts once, when it knows its answer. It counts on the calling thread's own line
-//! ([`super::lines`]). A thread without a line counts by a locked addition on a counter that threads share. Peeks and
-//! errors are not counted.
+//! Each call that decides counts once, when it knows its answer. It counts on the calling thread's
+//! own line ([`super::lines`]). A thread without a line counts by a locked addition on a counter
+//! that threads share. Peeks and errors are not counted.
 
 use super::lines::{self, Line, LineCounter};
 use super::shards::{self, ShardCounter, GRAIN};
@@ -11,8 +11,8 @@ use crate::sync::Ordering;
 use crate::table::memory::layout::{Shard, PARTS, POLICIES_MOST};
 use crate::table::memory::Memory;
 
-/// A thread without a line tries again to claim one after this many decisions under its policy of all threads without
-/// a line.
+/// A thread without a line tries again to claim one after this many decisions under its policy of
+/// all threads without a line.
 const CLAIM_INTERVAL: u64 = 1 << 16;
 
 impl Memory {
@@ -21,12 +21,21 @@ impl Memory {
         let owned = || self.lines().iter().filter(|line| line.policy().is_some_and(&includes));
         let unowned = |verdict: usize| {
             let policies = self.unowned_decisions().iter().flat_map(|part| part.iter().zip(0..));
-            let counts = policies.filter(|(_, policy)| includes(*policy)).filter_map(|(counts, _)| counts.get(verdict));
+            let counts = policies
+                .filter(|(_, policy)| includes(*policy))
+                .filter_map(|(counts, _)| counts.get(verdict));
             counts.map(|count| count.load(Ordering::Relaxed)).fold(0, u64::wrapping_add)
         };
         // Wrapping, because damaged memory may hold any numbers.
-        let of = |verdict| lines::sum(owned(), LineCounter::verdict(verdict)).wrapping_add(unowned(verdict as usize));
-        Counts { allowed: of(Verdict::Allowed), denied: of(Verdict::Denied), never: of(Verdict::Never) }
+        let of = |verdict| {
+            lines::sum(owned(), LineCounter::verdict(verdict))
+                .wrapping_add(unowned(verdict as usize))
+        };
+        Counts {
+            allowed: of(Verdict::Allowed),
+            denied: of(Verdict::Denied),
+            never: of(Verdict::Never),
+        }
     }
 
     /// The calling thread's line under `policy`, if the first probe finds it.
@@ -35,7 +44,8 @@ impl Memory {
         self.thread_lines.first_probe(policy)
     }
 
-    /// The calling thread's line under `policy`; the thread claims one if it has none. `None`: no line is free.
+    /// The calling thread's line under `policy`; the thread claims one if it has none. `None`: no
+    /// line is free.
     #[inline(always)]
     pub(crate) fn line_or_claim(&self, policy: u32) -> Option<&Line> {
         match self.line(policy) {
@@ -85,12 +95,16 @@ impl Memory {
 
     #[inline(never)]
     fn count_insertion_slow(&self, policy: u32, counter: LineCounter) {
-        self.count(if counter == LineCounter::Inserted { ShardCounter::Inserted } else { ShardCounter::Reclaimed });
+        self.count(if counter == LineCounter::Inserted {
+            ShardCounter::Inserted
+        } else {
+            ShardCounter::Reclaimed
+        });
         self.count_slow(policy, Verdict::Allowed);
     }
 
-    /// Counts a decision by its verdict and its reason. The caller need not know whether the table has the policy: if
-    /// not, the call counts nothing.
+    /// Counts a decision by its verdict and its reason. The caller need not know whether the table
+    /// has the policy: if not, the call counts nothing.
     #[inline]
     pub(crate) fn count_with_reason(&self, policy: u32, verdict: Verdict, reason: Reason) {
         if self.has_policy(policy) {
@@ -144,12 +158,13 @@ impl Memory {
         }
     }
 
-    /// Compares a caller's time with the newest one of the thread's own `line`: counts a step back, or keeps `now` as
-    /// the newest.
+    /// Compares a caller's time with the newest one of the thread's own `line`: counts a step back,
+    /// or keeps `now` as the newest.
     #[inline(always)]
     pub(crate) fn note_time_on(&self, line: &Line, now: u64) {
         let newest = line.get(LineCounter::Newest);
-        // One comparison finds both earlier times and times more than a grain later, because the difference wraps.
+        // One comparison finds both earlier times and times more than a grain later, because the
+        // difference wraps.
         if now.wrapping_sub(newest) > GRAIN {
             self.clock_moved(line, now, newest);
         }
@@ -165,7 +180,8 @@ impl Memory {
         }
     }
 
-    /// [`Memory::note_time_on`] for a thread without a line, or for a call that is not under one policy.
+    /// [`Memory::note_time_on`] for a thread without a line, or for a call that is not under one
+    /// policy.
     #[inline]
     pub(crate) fn note_time(&self, now: u64) {
         self.shard().note_time(now);
@@ -173,7 +189,8 @@ impl Memory {
 
     /// The newest time of all callers' requests, to within [`GRAIN`].
     pub(crate) fn newest_time(&self) -> u64 {
-        let shared = self.shards().iter().map(|shard| shard.get(ShardCounter::Newest)).max().unwrap_or(0);
+        let shared =
+            self.shards().iter().map(|shard| shard.get(ShardCounter::Newest)).max().unwrap_or(0);
         self.lines().iter().map(|line| line.get(LineCounter::Newest)).fold(shared, u64::max)
     }
 }

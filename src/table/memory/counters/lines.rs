@@ -11,28 +11,32 @@
 //!   claims  = the number of claims of the line, modulo 2^13; 0: no thread has ever owned it
 //! ```
 //!
-//! A line keeps the policy of its first owner, because its counts are of decisions under that policy.
+//! A line keeps the policy of its first owner, because its counts are of decisions under that
+//! policy.
 //!
-//! Only its owner writes a line's counters, so the owner adds with a plain instruction. The counts are in the shared
-//! memory, and stay there if the owner is killed.
+//! Only its owner writes a line's counters, so the owner adds with a plain instruction. The counts
+//! are in the shared memory, and stay there if the owner is killed.
 //!
 //! # Why no count is lost
 //!
-//! A line has one writer at a time, because `owner` changes by one compare-and-swap of all its 16 bytes:
+//! A line has one writer at a time, because `owner` changes by one compare-and-swap of all its 16
+//! bytes:
 //!
 //! - *A free line*: of the threads that try to claim it, the one whose swap succeeds owns it.
-//! - *A dead process's line*: a process claims it after the system has said that no process has the owner's number.
-//!   All threads of the owner have ended by then, and the new owner adds to their counts.
-//! - *A reused process number*: a process with the number of a dead one may claim that one's line for a thread with
-//!   the same pointer. Each claim changes `claims`. So if a third process saw the number dead before that claim, its
-//!   own swap fails after it. (`claims` repeats after 8,191 claims. The third process would have to be stopped
-//!   between its two steps for so many.)
-//! - *A thread that ends* leaves its line to the next thread of the process that has its thread pointer: the C
-//!   library reuses the memory at that address only after the thread has ended. A thread finds its lines through
-//!   memory of its process ([`super::thread_lines`]). A forked child has its parent's thread pointers, but finds that
-//!   memory empty and claims other lines.
+//! - *A dead process's line*: a process claims it after the system has said that no process has the
+//!   owner's number. All threads of the owner have ended by then, and the new owner adds to their
+//!   counts.
+//! - *A reused process number*: a process with the number of a dead one may claim that one's line
+//!   for a thread with the same pointer. Each claim changes `claims`. So if a third process saw the
+//!   number dead before that claim, its own swap fails after it. (`claims` repeats after 8,191
+//!   claims. The third process would have to be stopped between its two steps for so many.)
+//! - *A thread that ends* leaves its line to the next thread of the process that has its thread
+//!   pointer: the C library reuses the memory at that address only after the thread has ended. A
+//!   thread finds its lines through memory of its process ([`super::thread_lines`]). A forked child
+//!   has its parent's thread pointers, but finds that memory empty and claims other lines.
 //!
-//! A process in another PID namespace may look dead and be alive, so no process of another namespace claims its lines.
+//! A process in another PID namespace may look dead and be alive, so no process of another
+//! namespace claims its lines.
 
 use crate::decision::Verdict;
 use crate::sync::{AtomicU64, Ordering};
@@ -87,7 +91,8 @@ impl Line {
     /// Counts a decision. Only the owner may call it.
     #[inline(always)]
     pub(crate) fn count(&self, verdict: Verdict) {
-        // One call for each verdict: where the compiler knows the verdict, the whole function is one instruction.
+        // One call for each verdict: where the compiler knows the verdict, the whole function is
+        // one instruction.
         match verdict {
             Verdict::Allowed => self.add(LineCounter::Allowed),
             Verdict::Denied => self.add(LineCounter::Denied),
@@ -95,8 +100,8 @@ impl Line {
         }
     }
 
-    /// Adds one. Only the owner may call it. It is one instruction, so no count is lost if a signal handler
-    /// interrupts the owner and counts on the same line.
+    /// Adds one. Only the owner may call it. It is one instruction, so no count is lost if a signal
+    /// handler interrupts the owner and counts on the same line.
     #[cfg(all(target_arch = "x86_64", not(loom), not(tollbar_tsan)))]
     #[inline(always)]
     pub(crate) fn add(&self, of: LineCounter) {
@@ -122,8 +127,8 @@ impl Line {
         }
     }
 
-    /// Adds one. Only the owner may call it. If a signal handler interrupts it and counts on the same line, the
-    /// handler's count is lost.
+    /// Adds one. Only the owner may call it. If a signal handler interrupts it and counts on the
+    /// same line, the handler's count is lost.
     #[cfg(any(not(target_arch = "x86_64"), loom, tollbar_tsan))]
     #[inline(always)]
     pub(crate) fn add(&self, of: LineCounter) {
@@ -186,8 +191,8 @@ impl Claimant {
         claims | self.pointer >> 3 << POLICY | u64::from(self.policy)
     }
 
-    /// Whether this claimant fits into an owner's state. Addresses of 47 bits do. The system gives longer ones only
-    /// to programs that ask for them.
+    /// Whether this claimant fits into an owner's state. Addresses of 47 bits do. The system gives
+    /// longer ones only to programs that ask for them.
     fn fits(&self) -> bool {
         self.pointer >> (ASKER + 3) == 0 && self.pointer >> 3 != 0 && self.policy >> POLICY == 0
     }
@@ -199,15 +204,17 @@ fn put(word: &AtomicU64, value: u64) {
     word.store(value, Ordering::Relaxed);
 }
 
-/// A swap, because loom 0.7 may show a thread an older one of the plain stores of two threads that it has joined.
+/// A swap, because loom 0.7 may show a thread an older one of the plain stores of two threads that
+/// it has joined.
 #[cfg(loom)]
 fn put(word: &AtomicU64, value: u64) {
     word.swap(value, Ordering::Relaxed);
 }
 
-/// A line for `claimant` of `process`: the one that it owns; otherwise one of the claimant's policy that is free or
-/// whose owner `is_dead`; otherwise one that no thread has owned. `None` if there is no such line, or if the claimant
-/// does not fit into an owner's state. It reads each line at most twice. The number of lines must be a power of two.
+/// A line for `claimant` of `process`: the one that it owns; otherwise one of the claimant's policy
+/// that is free or whose owner `is_dead`; otherwise one that no thread has owned. `None` if there
+/// is no such line, or if the claimant does not fit into an owner's state. It reads each line at
+/// most twice. The number of lines must be a power of two.
 pub(crate) fn take(
     lines: &[Line],
     process: u64,
@@ -221,20 +228,23 @@ pub(crate) fn take(
         // SeqCst, like all swaps of a slot.
         line.owner.swap(seen, Pair { key: process, state: claimant.after(seen.state) }).is_ok()
     };
-    // The search starts at a line that depends on the claimant, so that threads that start together try different
-    // lines.
+    // The search starts at a line that depends on the claimant, so that threads that start together
+    // try different lines.
     let start = claimant.pointer.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
     let mask = lines.len().wrapping_sub(1);
     let all = || (0..lines.len()).filter_map(|n| lines.get(n.wrapping_add(start as usize) & mask));
     let mut left = |seen: Pair| {
-        seen.state >> CLAIMS != 0 && policy_of(seen.state) == claimant.policy && (seen.key == 0 || is_dead(seen.key))
+        seen.state >> CLAIMS != 0
+            && policy_of(seen.state) == claimant.policy
+            && (seen.key == 0 || is_dead(seen.key))
     };
     let (mut former, mut unused) = (None, None);
     for line in all() {
         let seen = line.owner.pair();
-        // A process in another namespace may have the same number. If the namespace is unknown (0), the line may be
-        // that process's.
-        if seen.key == process && claimant.has(seen.state) && process >> 32 != 0 && swap(line, seen) {
+        // A process in another namespace may have the same number. If the namespace is unknown (0),
+        // the line may be that process's.
+        if seen.key == process && claimant.has(seen.state) && process >> 32 != 0 && swap(line, seen)
+        {
             return Some(line);
         }
         if seen == EMPTY {

@@ -1,4 +1,5 @@
-//! Counters in a table's memory: decisions on lines that one thread owns, rare events in shards that threads share.
+//! Counters in a table's memory: decisions on lines that one thread owns, rare events in shards
+//! that threads share.
 
 pub(crate) mod lines;
 #[cfg(all(loom, test))]

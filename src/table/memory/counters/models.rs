@@ -1,7 +1,7 @@
 //! loom models of the claims of counter lines ([`super::lines`]).
 //!
-//! Each model has up to three processes. One may die, and another may get its number. A process counts by a load and
-//! a store, so two that own a line at one time would lose a count.
+//! Each model has up to three processes. One may die, and another may get its number. A process
+//! counts by a load and a store, so two that own a line at one time would lose a count.
 
 use super::lines::{sum, take, Claimant, Line, LineCounter, WORDS};
 use crate::decision::Verdict;
@@ -13,7 +13,8 @@ use loom::sync::Arc;
 use loom::thread;
 use std::println;
 
-/// A process's name: its namespace in the highest byte, where a model's slot has room for it, and its number.
+/// A process's name: its namespace in the highest byte, where a model's slot has room for it, and
+/// its number.
 const fn process(number: u64) -> u64 {
     1 << 56 | number
 }
@@ -44,7 +45,9 @@ impl World {
     /// A thread of process `number` claims a line and counts `n` decisions.
     fn count(&self, number: u64, claimant: Claimant, n: u64) {
         let is_dead = |other: u64| self.alive.load(Ordering::Acquire) >> (other & 0xff) & 1 == 0;
-        match take(&self.lines, process(number), claimant, |other| other != process(number) && is_dead(other)) {
+        match take(&self.lines, process(number), claimant, |other| {
+            other != process(number) && is_dead(other)
+        }) {
             Some(line) => (0..n).for_each(|_| line.count(Verdict::Allowed)),
             None => drop(self.unowned.fetch_add(n, Ordering::Relaxed)),
         }
@@ -99,8 +102,8 @@ fn a_dead_process_s_line_goes_to_one_and_keeps_its_counts() {
     });
 }
 
-/// A process has the number of a dead one and a thread with the same pointer, while a third one has seen the number
-/// dead.
+/// A process has the number of a dead one and a thread with the same pointer, while a third one has
+/// seen the number dead.
 #[test]
 fn a_reused_process_number_s_line_has_one_owner() {
     model("a reused process number", || {

@@ -1,7 +1,7 @@
 //! Counters of rare events, in shards that threads share.
 //!
-//! A thread chooses its shard by the address of its stack, so two threads seldom share one. Frequent events have
-//! counters of their own: lines that one thread owns ([`super::lines`]).
+//! A thread chooses its shard by the address of its stack, so two threads seldom share one.
+//! Frequent events have counters of their own: lines that one thread owns ([`super::lines`]).
 
 use crate::decision::{Reason, Reasons};
 use crate::sync::Ordering;
@@ -25,12 +25,14 @@ pub(crate) enum ShardCounter {
     Newest = 10,
 }
 
-/// The words of [`Shard::counts`] from this index on count decisions by reason. [`Reason::counter`] is the offset.
+/// The words of [`Shard::counts`] from this index on count decisions by reason. [`Reason::counter`]
+/// is the offset.
 const REASONS: usize = 11;
 
 const _: () = assert!(SHARDS.is_power_of_two() && REASONS + Reasons::FIELDS <= COUNTERS);
 
-/// Nanoseconds. Backward steps up to this are not counted, and the newest time is stored only when it grows by more.
+/// Nanoseconds. Backward steps up to this are not counted, and the newest time is stored only when
+/// it grows by more.
 pub(crate) const GRAIN: u64 = 1_000;
 
 /// The shard of the calling thread.
@@ -53,7 +55,8 @@ pub(crate) fn number() -> usize {
 #[inline(always)]
 fn stack() -> u64 {
     let pointer: u64;
-    // SAFETY: it reads a register. (The address of a variable would do, but would cost a stack frame.)
+    // SAFETY: it reads a register. (The address of a variable would do, but would cost a stack
+    // frame.)
     unsafe {
         core::arch::asm!("mov {pointer}, rsp", pointer = lateout(reg) pointer, options(pure, nomem, nostack, preserves_flags))
     };
@@ -75,7 +78,8 @@ impl Shard {
 
     /// Counts a decision for `reason`, if the reason has a counter.
     pub(crate) fn add_reason(&self, reason: Reason) {
-        if let Some(count) = reason.counter().and_then(|counter| self.counts.get(REASONS + counter)) {
+        if let Some(count) = reason.counter().and_then(|counter| self.counts.get(REASONS + counter))
+        {
             count.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -87,12 +91,14 @@ impl Shard {
         }
     }
 
-    /// Compares a caller's time with the newest one of this shard: counts a step back, or keeps `now` as the newest.
+    /// Compares a caller's time with the newest one of this shard: counts a step back, or keeps
+    /// `now` as the newest.
     #[inline(always)]
     pub(crate) fn note_time(&self, now: u64) {
         let Some(newest) = self.counts.get(ShardCounter::Newest as usize) else { return };
         let seen = newest.load(Ordering::Relaxed);
-        // One comparison finds both earlier times and times more than a grain later, because the difference wraps.
+        // One comparison finds both earlier times and times more than a grain later, because the
+        // difference wraps.
         if now.wrapping_sub(seen) > GRAIN {
             self.moved(now, seen);
         }

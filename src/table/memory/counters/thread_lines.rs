@@ -1,11 +1,12 @@
 //! The map from this process's threads to their lines ([`super::lines`]).
 //!
-//! Each open table has one map, in memory of this process: an open hash from a thread and a policy to the line. Only
-//! an entry's own thread reads the line in it. An entry that has a line stays as long as the map.
+//! Each open table has one map, in memory of this process: an open hash from a thread and a policy
+//! to the line. Only an entry's own thread reads the line in it. An entry that has a line stays as
+//! long as the map.
 //!
-//! The system wipes the map in a forked child, because the child's threads have the thread pointers of its parent's
-//! and must not use their lines. On a system that does not wipe memory (Linux before 4.14, other systems) no thread
-//! owns a line, and all threads add to shared counters.
+//! The system wipes the map in a forked child, because the child's threads have the thread pointers
+//! of its parent's and must not use their lines. On a system that does not wipe memory (Linux
+//! before 4.14, other systems) no thread owns a line, and all threads add to shared counters.
 
 use super::lines::{take, Claimant, Line};
 use crate::limiter::thread::pointer;
@@ -39,8 +40,8 @@ impl ThreadEntry {
     /// The line of an entry that has the calling thread's id.
     #[inline(always)]
     fn line(&self) -> &Line {
-        // SAFETY: this thread, or an earlier one with the same thread pointer, stored the line before the id. Lines
-        // are in the table's memory, which outlives the map.
+        // SAFETY: this thread, or an earlier one with the same thread pointer, stored the line
+        // before the id. Lines are in the table's memory, which outlives the map.
         unsafe { NonNull::new_unchecked(self.line.load(Ordering::Relaxed)).as_ref() }
     }
 }
@@ -68,8 +69,8 @@ impl ThreadLines {
         // Touches the pages now, so that no request of this process waits for one.
         memory.populate();
         let lines = ThreadLines { memory, is_wiped };
-        // Reads the file with the PID namespace's name now, so that no decision of this process reads it. A forked
-        // child reads it again.
+        // Reads the file with the PID namespace's name now, so that no decision of this process
+        // reads it. A forked child reads it again.
         lines.process();
         Ok(lines)
     }
@@ -86,8 +87,8 @@ impl ThreadLines {
         Some(entry.line())
     }
 
-    /// The calling thread's line under `policy`, one of `lines`. The thread claims one if it has none. `None`: no
-    /// line is free.
+    /// The calling thread's line under `policy`, one of `lines`. The thread claims one if it has
+    /// none. `None`: no line is free.
     #[inline(never)]
     pub(crate) fn find_or_claim(&self, policy: u32, lines: &[Line; LINES]) -> Option<&Line> {
         let (id, place) = (id(pointer(), policy), place(pointer(), policy));
@@ -121,9 +122,14 @@ impl ThreadLines {
             entry.id.load(Ordering::Relaxed) == 0
                 && entry.id.compare_exchange(0, TAKEN, Ordering::Relaxed, Ordering::Relaxed).is_ok()
         };
-        let entry = (0..PROBES).map(|n| self.entry(place.wrapping_add(n * size_of::<ThreadEntry>()))).find(free)?;
+        let entry = (0..PROBES)
+            .map(|n| self.entry(place.wrapping_add(n * size_of::<ThreadEntry>())))
+            .find(free)?;
         let line = self.take(Claimant { pointer: pointer(), policy }, lines);
-        entry.line.store(line.map_or(null_mut(), |line| core::ptr::from_ref(line).cast_mut()), Ordering::Relaxed);
+        entry.line.store(
+            line.map_or(null_mut(), |line| core::ptr::from_ref(line).cast_mut()),
+            Ordering::Relaxed,
+        );
         // Release: a signal handler of this thread that finds the id finds the line, too.
         entry.id.store(if line.is_some() { id } else { id | WITHOUT }, Ordering::Release);
         // SAFETY: the line is one of `lines`, in the table's memory, which outlives `self`.
@@ -131,12 +137,22 @@ impl ThreadLines {
     }
 
     /// Claims a line for `claimant`, which may be another object than a thread.
-    pub(crate) fn take<'a>(&self, claimant: Claimant, lines: &'a [Line; LINES]) -> Option<&'a Line> {
+    pub(crate) fn take<'a>(
+        &self,
+        claimant: Claimant,
+        lines: &'a [Line; LINES],
+    ) -> Option<&'a Line> {
         let (mut last, mut inquiries) = (0, 0);
         let me = self.process();
         take(lines, me, claimant, |other| {
-            // This process cannot tell whether a process of another namespace, or of an unknown one, is alive.
-            if other >> 32 != me >> 32 || me >> 32 == 0 || other == me || other == last || inquiries == INQUIRIES {
+            // This process cannot tell whether a process of another namespace, or of an unknown
+            // one, is alive.
+            if other >> 32 != me >> 32
+                || me >> 32 == 0
+                || other == me
+                || other == last
+                || inquiries == INQUIRIES
+            {
                 return false;
             }
             inquiries += 1;
@@ -179,7 +195,8 @@ impl ThreadLines {
 
     #[inline(always)]
     fn map(&self) -> &Map {
-        // SAFETY: the memory is as long as a Map and aligned to a page; zeros are a valid Map; its fields are atomic.
+        // SAFETY: the memory is as long as a Map and aligned to a page; zeros are a valid Map; its
+        // fields are atomic.
         unsafe { self.memory.base().cast().as_ref() }
     }
 
@@ -188,28 +205,29 @@ impl ThreadLines {
     fn entry(&self, at: usize) -> &ThreadEntry {
         // A mask of bytes takes one instruction less than an index of entries.
         let at = at & ((ENTRIES - 1) * size_of::<ThreadEntry>());
-        // SAFETY: as `map`; the entries come first in it. The number and the size of entries are powers of two, so
-        // the mask leaves the offset of an entry.
+        // SAFETY: as `map`; the entries come first in it. The number and the size of entries are
+        // powers of two, so the mask leaves the offset of an entry.
         unsafe { self.memory.base().byte_add(at).cast().as_ref() }
     }
 }
 
-/// The id of a thread and a policy. No other living thread of the process has the same id under any policy: thread
-/// pointers point to the C library's records of threads, which are longer than 64 bytes, so their doubles differ by
-/// more than the number of policies.
+/// The id of a thread and a policy. No other living thread of the process has the same id under any
+/// policy: thread pointers point to the C library's records of threads, which are longer than 64
+/// bytes, so their doubles differ by more than the number of policies.
 #[inline(always)]
 fn id(pointer: u64, policy: u32) -> u64 {
     pointer.wrapping_mul(2).wrapping_add(u64::from(policy))
 }
 
-/// The offset of the first entry to probe for a thread, in bytes; the caller takes it modulo the map's length. Thread
-/// pointers mostly differ by the size of a stack. The checksum spreads them, and spreads the policies of one thread.
+/// The offset of the first entry to probe for a thread, in bytes; the caller takes it modulo the
+/// map's length. Thread pointers mostly differ by the size of a stack. The checksum spreads them,
+/// and spreads the policies of one thread.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn place(pointer: u64, policy: u32) -> usize {
     let place: u64;
-    // SAFETY: the instruction changes only a register. It belongs to SSE 4.2, which every processor with AVX has, and
-    // `Memory::over` refuses processors without AVX.
+    // SAFETY: the instruction changes only a register. It belongs to SSE 4.2, which every processor
+    // with AVX has, and `Memory::over` refuses processors without AVX.
     unsafe {
         core::arch::asm!(
             "crc32 {place}, {pointer}",

@@ -3,7 +3,8 @@ use crate::sync::{deep, explore};
 use loom::sync::Arc;
 use loom::thread;
 
-/// Two calls write the texts of two keys into one place, and a third reads: it sees the key of the fingerprint or none.
+/// Two calls write the texts of two keys into one place, and a third reads: it sees the key of the
+/// fingerprint or none.
 #[test]
 fn a_text_is_of_its_key() {
     let text_of = |fingerprint: u32| if fingerprint == 1 { *b"first" } else { *b"other" };

@@ -2,10 +2,11 @@
 //!
 //! A file's header notes two names, and one that agrees is enough:
 //!
-//! - **the boot's id**, which processes without /proc/sys (systemd's `ProcSubset=pid`, a chroot) cannot read, and in
-//!   whose place some containers have an id of their own (LXC, systemd-nspawn);
-//! - **the inode**, for a file in tmpfs. Such a file does not outlive the boot, and the kernel gives its inode a
-//!   random number that no copy of the file has. A filter of system calls may refuse to name it.
+//! - **the boot's id**, which processes without /proc/sys (systemd's `ProcSubset=pid`, a chroot)
+//!   cannot read, and in whose place some containers have an id of their own (LXC, systemd-nspawn);
+//! - **the inode**, for a file in tmpfs. Such a file does not outlive the boot, and the kernel
+//!   gives its inode a random number that no copy of the file has. A filter of system calls may
+//!   refuse to name it.
 //!
 //! A name that cannot be read is unknown. It agrees with nothing, and differs from nothing.
 
@@ -70,8 +71,8 @@ impl Noted<'_> {
         Boot { id, inode: self.inode.load(Ordering::Acquire) }
     }
 
-    /// Notes a boot, word by word. A reader in between sees ids that agree with none: no boot has one whose second
-    /// word is 0.
+    /// Notes a boot, word by word. A reader in between sees ids that agree with none: no boot has
+    /// one whose second word is 0.
     pub(crate) fn store(&self, boot: Boot) {
         let ([first, second], [name, rest]) = (self.id, boot.id);
         self.inode.store(0, Ordering::Relaxed);
@@ -82,7 +83,8 @@ impl Noted<'_> {
     }
 }
 
-/// The name of a file's inode if the file is in tmpfs, otherwise 0. 0, too, if the system does not say.
+/// The name of a file's inode if the file is in tmpfs, otherwise 0. 0, too, if the system does not
+/// say.
 pub(super) fn inode(fd: &Fd) -> u64 {
     match handle_in_tmpfs(fd) {
         Some(words) => fold(&words).max(1),
@@ -90,7 +92,8 @@ pub(super) fn inode(fd: &Fd) -> u64 {
     }
 }
 
-/// The handle of a file in tmpfs, as words. Its inode's number and the random number are among them.
+/// The handle of a file in tmpfs, as words. Its inode's number and the random number are among
+/// them.
 #[cfg(target_os = "linux")]
 fn handle_in_tmpfs(fd: &Fd) -> Option<[u64; 3]> {
     #[repr(C)]
@@ -112,10 +115,17 @@ fn handle_in_tmpfs(fd: &Fd) -> Option<[u64; 3]> {
     let mut mount: core::ffi::c_int = 0;
     again(|| {
         let (handle, mount) = (core::ptr::from_mut(&mut handle), core::ptr::from_mut(&mut mount));
-        // SAFETY: the name is 0-terminated; the handle says how long its place is, and both are writable during the
-        // call.
+        // SAFETY: the name is 0-terminated; the handle says how long its place is, and both are
+        // writable during the call.
         unsafe {
-            libc::syscall(libc::SYS_name_to_handle_at, fd.raw(), c"".as_ptr(), handle, mount, libc::AT_EMPTY_PATH) as _
+            libc::syscall(
+                libc::SYS_name_to_handle_at,
+                fd.raw(),
+                c"".as_ptr(),
+                handle,
+                mount,
+                libc::AT_EMPTY_PATH,
+            ) as _
         }
     })
     .ok()?;
@@ -147,8 +157,8 @@ mod tests {
             (boot(1, 0), boot(2, 0), Other),
             (boot(1, 0), boot(0, 0), Unknown),
             (boot(0, 0), boot(0, 0), Unknown),
-            // In tmpfs: a process that reads both; one without the id; one in a container with an id of its own; one
-            // without the inode.
+            // In tmpfs: a process that reads both; one without the id; one in a container with an
+            // id of its own; one without the inode.
             (boot(1, 7), boot(1, 7), Same),
             (boot(1, 7), boot(0, 7), Same),
             (boot(1, 7), boot(2, 7), Same),

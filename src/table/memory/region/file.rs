@@ -1,5 +1,6 @@
-//! Tables in files. A call opens the file if it exists. Otherwise it makes the file without a name or under a
-//! temporary one, and links it to its name when it is complete, so no process can open an incomplete table.
+//! Tables in files. A call opens the file if it exists. Otherwise it makes the file without a name
+//! or under a temporary one, and links it to its name when it is complete, so no process can open
+//! an incomplete table.
 
 use super::mapping::{Backing, Region};
 use super::named::{FilePath, Named, EXISTING};
@@ -17,11 +18,12 @@ pub(crate) type Inspect<'a> = &'a dyn Fn(&[u8]) -> Result<u64, TableError>;
 /// Writes a new object into zeroed memory.
 pub(crate) type Fill<'a> = &'a dyn Fn(&Region) -> Result<(), TableError>;
 
-/// Decides whether this process may use an existing file's object, before it is used. Meanwhile no other call that
-/// has an `Enter` opens the file.
+/// Decides whether this process may use an existing file's object, before it is used. Meanwhile no
+/// other call that has an `Enter` opens the file.
 pub(crate) type Enter<'a> = &'a dyn Fn(&Region, &Others<'_>) -> Result<(), TableError>;
 
-/// The number of bytes that are read from an existing file before it is mapped: a table's header and its policies.
+/// The number of bytes that are read from an existing file before it is mapped: a table's header
+/// and its policies.
 pub(crate) const HEAD: usize = 36 << 10;
 
 /// Whether `open_or_create` made the file or found it.
@@ -31,17 +33,18 @@ pub(crate) enum Opened {
     Attached,
 }
 
-/// The number of tries of `open_or_create`. A try fails only if another process makes the file and removes it again
-/// meanwhile.
+/// The number of tries of `open_or_create`. A try fails only if another process makes the file and
+/// removes it again meanwhile.
 const ROUNDS: u32 = 64;
 
 impl Region {
     /// Opens the table at `path`, or makes one of `len` bytes.
     ///
-    /// `inspect` gets the first [`HEAD`] bytes of an existing file, or all if it has fewer, and returns the length
-    /// that the file must have. `fill` gets the zeroed memory of a new file before any other process can open it. The
-    /// call may run `fill` more than once, each time with a new region. At most one of them becomes the table: none
-    /// if another process made the file first.
+    /// `inspect` gets the first [`HEAD`] bytes of an existing file, or all if it has fewer, and
+    /// returns the length that the file must have. `fill` gets the zeroed memory of a new file
+    /// before any other process can open it. The call may run `fill` more than once, each time with
+    /// a new region. At most one of them becomes the table: none if another process made the file
+    /// first.
     pub(crate) fn open_or_create(
         path: &CStr,
         len: usize,
@@ -65,7 +68,11 @@ impl Region {
     }
 
     /// Opens the table at `path`, which must exist.
-    pub(crate) fn open(path: &CStr, access: Access, inspect: Inspect<'_>) -> Result<Region, TableError> {
+    pub(crate) fn open(
+        path: &CStr,
+        access: Access,
+        inspect: Inspect<'_>,
+    ) -> Result<Region, TableError> {
         open(path, access, inspect, None)
     }
 
@@ -85,7 +92,12 @@ impl Region {
     }
 }
 
-fn open(path: &CStr, access: Access, inspect: Inspect<'_>, enter: Option<Enter<'_>>) -> Result<Region, TableError> {
+fn open(
+    path: &CStr,
+    access: Access,
+    inspect: Inspect<'_>,
+    enter: Option<Enter<'_>>,
+) -> Result<Region, TableError> {
     match attach(&FilePath::of(path)?, access, inspect, enter)? {
         Some(region) => Ok(region),
         None => Err(TableError::System(Call::Open, libc::ENOENT)),
@@ -107,11 +119,13 @@ pub(super) fn open_or_create(
         if let Some(region) = attach(&place, access, inspect, enter)? {
             return Ok((region, Opened::Attached));
         }
-        // An unnamed file fails with many errnos (old kernel, filesystem, no /proc). A failure that is not due to that
-        // happens to the named file, too, and is reported by the second call.
+        // An unnamed file fails with many errnos (old kernel, filesystem, no /proc). A failure that
+        // is not due to that happens to the named file, too, and is reported by the second call.
         let create = |way| create(&place, len, access.mode, fill, way, enter.is_some());
         let made = match create(first) {
-            Err(TableError::System(Call::Open | Call::Link, _)) if first == Way::Unnamed => create(Way::Named)?,
+            Err(TableError::System(Call::Open | Call::Link, _)) if first == Way::Unnamed => {
+                create(Way::Named)?
+            }
             made => made?,
         };
         if let Some(region) = made {
@@ -131,7 +145,8 @@ fn attach(
     let fd = match Fd::open(place.directory.raw(), place.name, EXISTING) {
         Ok(fd) => fd,
         Err(libc::ENOENT) => return Ok(None),
-        // Directories, symbolic links, sockets and absent devices each fail to open with another errno.
+        // Directories, symbolic links, sockets and absent devices each fail to open with another
+        // errno.
         Err(errno) => match Status::of_name(&place.directory, place.name) {
             Ok(status) if !status.regular => return Err(TableError::NotATable),
             _ => return Err(TableError::System(Call::Open, errno)),
@@ -143,15 +158,17 @@ fn attach(
         return Err(TableError::NotATable);
     }
 
-    // The status is that of the open file: another process may have given its name to another file meanwhile.
+    // The status is that of the open file: another process may have given its name to another file
+    // meanwhile.
     let directory = place.status()?;
     access.of_directory(&directory)?;
     access.of_file(&directory, &status)?;
     let len = inspected(&fd, &status, inspect)?;
 
-    // A copy of a file may lack the blocks that held only zeroes, so they are reserved again. On a full disk the call
-    // may fail even for a file that has all its blocks; that error is ignored. If the filesystem cannot reserve, the
-    // file stays as it is: writing zeroes could overwrite what other processes are writing.
+    // A copy of a file may lack the blocks that held only zeroes, so they are reserved again. On a
+    // full disk the call may fail even for a file that has all its blocks; that error is ignored.
+    // If the filesystem cannot reserve, the file stays as it is: writing zeroes could overwrite
+    // what other processes are writing.
     let missing = len.saturating_sub(status.allocated);
     match fd.has_room(missing).and_then(|()| fd.reserve(len)) {
         Ok(_) => {}
@@ -210,8 +227,8 @@ fn inspected(fd: &Fd, status: &Status, inspect: Inspect<'_>) -> Result<u64, Tabl
 pub(super) enum Way {
     /// The file has no name (`O_TMPFILE`). The kernel removes it if the process is killed.
     Unnamed,
-    /// The file has a temporary name. It stays on the disk if the process is killed before it links the file to its
-    /// name.
+    /// The file has a temporary name. It stays on the disk if the process is killed before it links
+    /// the file to its name.
     Named,
 }
 
@@ -249,8 +266,9 @@ fn create(
     let region = Region::of_file(fd, bytes, Backing::File(Named::new(place, &status, fd)?))?;
     fill(&region)?;
 
-    // The file gets its permissions before its name, so that no other user can open it in between. It is flushed
-    // before it gets its name, so that after a power failure no name leads to an incomplete table.
+    // The file gets its permissions before its name, so that no other user can open it in between.
+    // It is flushed before it gets its name, so that after a power failure no name leads to an
+    // incomplete table.
     fd.permit(mode).map_err(|errno| TableError::System(Call::Open, errno))?;
     fd.flush().map_err(sync)?;
     match aside.link() {

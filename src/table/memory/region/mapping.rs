@@ -13,8 +13,8 @@ const ALIGN: usize = 64;
 
 /// Memory that keeps its address and length as long as this value lives.
 ///
-/// Another process may truncate a mapped file. Then the system kills (SIGBUS) each process that touches the missing
-/// pages. The file's permissions say which users can do so.
+/// Another process may truncate a mapped file. Then the system kills (SIGBUS) each process that
+/// touches the missing pages. The file's permissions say which users can do so.
 pub struct Region {
     base: NonNull<u8>,
     len: usize,
@@ -33,14 +33,16 @@ pub(super) enum Backing {
     File(Named),
 }
 
-// SAFETY: the address and the length do not change, and all threads of the process can use the memory. A region hands
-// out no reference to the memory: code that makes one must say how threads share it.
+// SAFETY: the address and the length do not change, and all threads of the process can use the
+// memory. A region hands out no reference to the memory: code that makes one must say how threads
+// share it.
 unsafe impl Send for Region {}
 // SAFETY: as Send; no method changes the region.
 unsafe impl Sync for Region {}
 
 impl Region {
-    /// Zeroed memory of this process. The system allocates each page at its first access. A forked child gets a copy.
+    /// Zeroed memory of this process. The system allocates each page at its first access. A forked
+    /// child gets a copy.
     pub fn private(len: usize) -> Result<Region, TableError> {
         Region::map(len, libc::MAP_PRIVATE | libc::MAP_ANON, -1, Backing::Anonymous)
     }
@@ -64,8 +66,9 @@ impl Region {
         Ok(Region { base: memory, len, backing: Backing::Borrowed, identity: (0, 0) })
     }
 
-    /// Zeroed memory of `len` bytes and its descriptor, which the caller closes. A process that gets the descriptor
-    /// can map the memory. The memory is sealed: no process can change its length.
+    /// Zeroed memory of `len` bytes and its descriptor, which the caller closes. A process that
+    /// gets the descriptor can map the memory. The memory is sealed: no process can change its
+    /// length.
     pub(crate) fn sealed(len: usize) -> Result<(Region, c_int), TableError> {
         let fd = system::sealed(u64::try_from(len).map_err(|_| TableError::Capacity)?)?;
         let region = Region::map(len, libc::MAP_SHARED, fd.raw(), Backing::Anonymous)?;
@@ -84,7 +87,8 @@ impl Region {
         }
     }
 
-    /// The address of the memory. It is aligned to a cache line, and to a page if this process mapped it.
+    /// The address of the memory. It is aligned to a cache line, and to a page if this process
+    /// mapped it.
     pub fn base(&self) -> NonNull<u8> {
         self.base
     }
@@ -98,15 +102,17 @@ impl Region {
         self.len
     }
 
-    /// Touches every page, so that the system allocates all of them now. The caller must call it before any other
-    /// thread or process uses the memory. It does nothing for the caller's memory, which has been zeroed already.
+    /// Touches every page, so that the system allocates all of them now. The caller must call it
+    /// before any other thread or process uses the memory. It does nothing for the caller's memory,
+    /// which has been zeroed already.
     pub(crate) fn populate(&self) {
         if matches!(self.backing, Backing::Borrowed) {
             return;
         }
         let mut at = 0;
         while at < self.len {
-            // SAFETY: within the region. It writes back the byte that it read, and no other thread writes yet.
+            // SAFETY: within the region. It writes back the byte that it read, and no other thread
+            // writes yet.
             unsafe {
                 let byte = self.base.as_ptr().add(at);
                 byte.write_volatile(byte.read_volatile());
@@ -115,11 +121,15 @@ impl Region {
         }
     }
 
-    /// Asks the system to zero this private memory in forked children. Returns whether the system will.
+    /// Asks the system to zero this private memory in forked children. Returns whether the system
+    /// will.
     pub(crate) fn wipe_in_children(&self) -> bool {
         #[cfg(target_os = "linux")]
-        // SAFETY: the pages are the region's; the advice does not change their content in this process.
-        return unsafe { libc::madvise(self.base.as_ptr().cast(), self.len, libc::MADV_WIPEONFORK) } == 0;
+        // SAFETY: the pages are the region's; the advice does not change their content in this
+        // process.
+        return unsafe {
+            libc::madvise(self.base.as_ptr().cast(), self.len, libc::MADV_WIPEONFORK)
+        } == 0;
         #[cfg(not(target_os = "linux"))]
         false
     }
@@ -131,12 +141,13 @@ impl Region {
 
     /// Calls `f` while no other process and no other thread is in this function for the same file.
     ///
-    /// The kernel releases the lock of a killed process, unless a child that it forked during `f` still lives. Memory
-    /// without a file has no lock, and the function just calls `f`. A nested call from `f` waits for ever.
+    /// The kernel releases the lock of a killed process, unless a child that it forked during `f`
+    /// still lives. Memory without a file has no lock, and the function just calls `f`. A nested
+    /// call from `f` waits for ever.
     ///
     /// # Errors
-    /// The file is no longer found under the name that it was opened by, or this process may no longer open it. `f`
-    /// has not been called.
+    /// The file is no longer found under the name that it was opened by, or this process may no
+    /// longer open it. `f` has not been called.
     pub(crate) fn exclusively<T>(&self, f: impl FnOnce() -> T) -> Result<T, TableError> {
         let _lock = match &self.backing {
             Backing::File(named) => Some(named.lock()?),
@@ -161,7 +172,12 @@ impl Region {
         Region::map(len, libc::MAP_SHARED, fd.raw(), backing)
     }
 
-    pub(super) fn map(len: usize, flags: c_int, fd: c_int, backing: Backing) -> Result<Region, TableError> {
+    pub(super) fn map(
+        len: usize,
+        flags: c_int,
+        fd: c_int,
+        backing: Backing,
+    ) -> Result<Region, TableError> {
         // Pointer arithmetic within one object may not exceed isize::MAX bytes.
         if isize::try_from(len).is_err() {
             return Err(TableError::Capacity);
@@ -170,8 +186,11 @@ impl Region {
             0.. => system::identity(fd).map_err(|errno| TableError::System(Call::Map, errno))?,
             _ => (0, 0),
         };
-        // SAFETY: a new mapping at an address of the system's choice, so no memory in use is replaced.
-        let base = unsafe { libc::mmap(null_mut(), len, libc::PROT_READ | libc::PROT_WRITE, flags, fd, 0) };
+        // SAFETY: a new mapping at an address of the system's choice, so no memory in use is
+        // replaced.
+        let base = unsafe {
+            libc::mmap(null_mut(), len, libc::PROT_READ | libc::PROT_WRITE, flags, fd, 0)
+        };
         if base == libc::MAP_FAILED {
             return Err(match errno() {
                 libc::ENOMEM => TableError::NoMemory,
@@ -205,7 +224,11 @@ impl fmt::Debug for Region {
             Backing::Borrowed => "borrowed",
             Backing::File(_) => "file",
         };
-        f.debug_struct("Region").field("base", &self.base).field("len", &self.len).field("kind", &kind).finish()
+        f.debug_struct("Region")
+            .field("base", &self.base)
+            .field("len", &self.len)
+            .field("kind", &kind)
+            .finish()
     }
 }
 
@@ -216,7 +239,8 @@ fn advise_huge(base: NonNull<u8>, len: usize, offset: usize) -> bool {
     let Some(mask) = usize::try_from(page).ok().and_then(|page| page.checked_sub(1)) else {
         return false;
     };
-    // The advice is for whole pages. A page that is only partly in the region may hold other memory.
+    // The advice is for whole pages. A page that is only partly in the region may hold other
+    // memory.
     let base = base.as_ptr() as usize;
     let start = base.saturating_add(offset).saturating_add(mask) & !mask;
     let end = base.saturating_add(len) & !mask;

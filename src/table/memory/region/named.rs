@@ -6,11 +6,13 @@ use crate::table::memory::error::{Call, TableError};
 use core::ffi::{c_char, c_int, CStr};
 use core::ptr::{null_mut, NonNull};
 
-/// The flags for an existing file. The open does not follow a symbolic link, does not wait for the other end of a
-/// pipe, and does not make a terminal the controlling one.
-pub(super) const EXISTING: c_int = libc::O_RDWR | libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
+/// The flags for an existing file. The open does not follow a symbolic link, does not wait for the
+/// other end of a pipe, and does not make a terminal the controlling one.
+pub(super) const EXISTING: c_int =
+    libc::O_RDWR | libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
 
-/// A path: an open directory, which stays the same one if another process renames it, and a name in it.
+/// A path: an open directory, which stays the same one if another process renames it, and a name in
+/// it.
 pub(super) struct FilePath<'a> {
     pub(super) directory: Fd,
     /// The absolute path of the directory.
@@ -22,7 +24,8 @@ impl<'a> FilePath<'a> {
     pub(super) fn of(path: &'a CStr) -> Result<FilePath<'a>, TableError> {
         let open = |errno| TableError::System(Call::Open, errno);
         let bytes = path.to_bytes_with_nul();
-        let start = bytes.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash.saturating_add(1));
+        let start =
+            bytes.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash.saturating_add(1));
         let name = bytes.get(start..).and_then(|name| CStr::from_bytes_with_nul(name).ok());
         let name = name.filter(|name| !name.is_empty()).ok_or(open(libc::ENOENT))?;
 
@@ -56,9 +59,10 @@ const DIRECTORY: c_int = libc::O_RDONLY | libc::O_DIRECTORY;
 
 /// The name and the identity of a region's file.
 ///
-/// It keeps no descriptor, for two reasons. A lock of `flock` belongs to the open file, which threads and forked
-/// children would share, so it would exclude none of them. And a program that becomes a daemon closes every
-/// descriptor, whose number another file may get. So each lock opens the file again and compares its identity.
+/// It keeps no descriptor, for two reasons. A lock of `flock` belongs to the open file, which
+/// threads and forked children would share, so it would exclude none of them. And a program that
+/// becomes a daemon closes every descriptor, whose number another file may get. So each lock opens
+/// the file again and compares its identity.
 pub(super) struct Named {
     path: Owned,
     identity: (u64, u64),
@@ -68,7 +72,8 @@ pub(super) struct Named {
 
 impl Named {
     pub(super) fn new(place: &FilePath<'_>, status: &Status, fd: &Fd) -> Result<Named, TableError> {
-        let path = Owned::joined(place.absolute.as_c_str(), place.name).ok_or(TableError::NoMemory)?;
+        let path =
+            Owned::joined(place.absolute.as_c_str(), place.name).ok_or(TableError::NoMemory)?;
         Ok(Named { path, identity: status.identity, inode: boot::inode(fd) })
     }
 
@@ -83,7 +88,8 @@ impl Named {
     pub(super) fn open(&self) -> Result<Fd, TableError> {
         let error = |errno| TableError::System(Call::Lock, errno);
         let fd = Fd::open(libc::AT_FDCWD, self.path.as_c_str(), EXISTING).map_err(error)?;
-        // A mapped file keeps its inode even without a name, so an equal device and inode mean the same file.
+        // A mapped file keeps its inode even without a name, so an equal device and inode mean the
+        // same file.
         match fd.status().map_err(error)?.identity == self.identity {
             true => Ok(fd),
             false => Err(error(libc::ESTALE)),
@@ -98,8 +104,8 @@ pub(super) struct FileLock {
 
 impl Drop for FileLock {
     fn drop(&mut self) {
-        // Closing does not release the lock if another thread has forked meanwhile, because the child has the open
-        // file, too.
+        // Closing does not release the lock if another thread has forked meanwhile, because the
+        // child has the open file, too.
         let _ = self.fd.flock(libc::LOCK_UN);
     }
 }
@@ -113,9 +119,11 @@ unsafe impl Send for Owned {}
 unsafe impl Sync for Owned {}
 
 impl Owned {
-    /// `path` as an absolute path without symbolic links. It stays valid if the process changes its directory.
+    /// `path` as an absolute path without symbolic links. It stays valid if the process changes its
+    /// directory.
     fn absolute(path: &CStr) -> Result<Owned, i32> {
-        // SAFETY: `path` is 0-terminated; with a null buffer realpath allocates the result with malloc.
+        // SAFETY: `path` is 0-terminated; with a null buffer realpath allocates the result with
+        // malloc.
         let real = unsafe { libc::realpath(path.as_ptr(), null_mut()) };
         NonNull::new(real).map(Owned).ok_or_else(errno)
     }
@@ -128,7 +136,8 @@ impl Owned {
         let start: NonNull<u8> = NonNull::new(unsafe { libc::malloc(len) }.cast())?;
         let mut to = start.as_ptr();
         for part in parts {
-            // SAFETY: the parts have `len` bytes together, as has the new block, and do not overlap it.
+            // SAFETY: the parts have `len` bytes together, as has the new block, and do not overlap
+            // it.
             unsafe {
                 core::ptr::copy_nonoverlapping(part.as_ptr(), to, part.len());
                 to = to.add(part.len());

@@ -1,12 +1,13 @@
-//! Whether another view has a file mapped, in any process of this machine and whatever the namespaces.
+//! Whether another view has a file mapped, in any process of this machine and whatever the
+//! namespaces.
 //!
-//! Each view locks a byte beyond the file's end, for reading. The lock belongs to the open file, and a mapping keeps
-//! that open when the descriptor is closed. So the lock lasts exactly as long as the mapping: over a fork until the
-//! last child has unmapped the file, and not longer than the process, however that ends. It needs no /proc, and no
-//! boot, user or namespace changes it.
+//! Each view locks a byte beyond the file's end, for reading. The lock belongs to the open file,
+//! and a mapping keeps that open when the descriptor is closed. So the lock lasts exactly as long
+//! as the mapping: over a fork until the last child has unmapped the file, and not longer than the
+//! process, however that ends. It needs no /proc, and no boot, user or namespace changes it.
 //!
-//! overlayfs maps another open file than the one that has the lock, so there the lock is lost with the descriptor. A
-//! trial finds that out before [`Others::exist`] says that there are none.
+//! overlayfs maps another open file than the one that has the lock, so there the lock is lost with
+//! the descriptor. A trial finds that out before [`Others::exist`] says that there are none.
 
 use super::mapping::{Backing, Region};
 use super::named::Named;
@@ -20,7 +21,8 @@ pub(super) fn show(fd: &Fd) -> Result<(), TableError> {
     lock(fd, LockedByte::View).map_err(|errno| TableError::System(Call::Lock, errno))
 }
 
-/// The other views of a file that a call opens. While it has this value, no other call opens the file.
+/// The other views of a file that a call opens. While it has this value, no other call opens the
+/// file.
 pub(crate) struct Others<'a> {
     fd: &'a Fd,
     named: &'a Named,
@@ -46,7 +48,8 @@ impl<'a> Others<'a> {
         if lock(&other, LockedByte::Trial).is_err() {
             return false;
         }
-        let Ok(mapping) = Region::map(PAGE, libc::MAP_SHARED, other.raw(), Backing::Anonymous) else {
+        let Ok(mapping) = Region::map(PAGE, libc::MAP_SHARED, other.raw(), Backing::Anonymous)
+        else {
             return false;
         };
         drop(other);
@@ -85,7 +88,8 @@ fn is_locked(fd: &Fd, mark: LockedByte) -> Result<bool, i32> {
 
 #[cfg(target_os = "linux")]
 fn description(mark: LockedByte, kind: c_int) -> libc::flock {
-    // SAFETY: all fields of a flock are integers, so zeroes are valid. A lock of an open file must have a process of 0.
+    // SAFETY: all fields of a flock are integers, so zeroes are valid. A lock of an open file must
+    // have a process of 0.
     let mut lock: libc::flock = unsafe { core::mem::zeroed() };
     lock.l_type = kind as libc::c_short;
     lock.l_whence = libc::SEEK_SET as libc::c_short;

@@ -1,5 +1,5 @@
-//! Wrappers of system calls. They repeat interrupted calls and return errors as errnos. A descriptor is closed by its
-//! drop.
+//! Wrappers of system calls. They repeat interrupted calls and return errors as errnos. A
+//! descriptor is closed by its drop.
 
 use super::super::error::{Call, TableError};
 use crate::namespace::fstat;
@@ -32,12 +32,15 @@ pub(super) fn identity(fd: c_int) -> Result<(u64, u64), i32> {
 }
 
 impl Fd {
-    /// Opens `name` in `directory`. A program that this process executes does not inherit the descriptor (`O_CLOEXEC`).
+    /// Opens `name` in `directory`. A program that this process executes does not inherit the
+    /// descriptor (`O_CLOEXEC`).
     pub(super) fn open(directory: c_int, name: &CStr, flags: c_int) -> Result<Fd, i32> {
         // The mode of a new file, until the caller sets its permissions with `permit`.
         const OWNER: libc::c_uint = 0o600;
         // SAFETY: `name` is 0-terminated; the mode is passed as the type that C promotes it to.
-        let fd = again(|| unsafe { libc::openat(directory, name.as_ptr(), flags | libc::O_CLOEXEC, OWNER) })?;
+        let fd = again(|| unsafe {
+            libc::openat(directory, name.as_ptr(), flags | libc::O_CLOEXEC, OWNER)
+        })?;
         Ok(Fd(fd))
     }
 
@@ -47,7 +50,8 @@ impl Fd {
         Fd(fd)
     }
 
-    /// The caller's descriptor. The caller must not drop the value, because the drop would close the descriptor.
+    /// The caller's descriptor. The caller must not drop the value, because the drop would close
+    /// the descriptor.
     pub(super) fn borrowed(fd: c_int) -> Fd {
         Fd(fd)
     }
@@ -75,7 +79,9 @@ impl Fd {
         while let Some(rest) = buffer.get_mut(done..).filter(|rest| !rest.is_empty()) {
             // pread, because processes that share a descriptor share its position, too.
             // SAFETY: `rest` is writable for its length.
-            let n = unsafe { libc::pread(self.0, rest.as_mut_ptr().cast(), rest.len(), done as libc::off_t) };
+            let n = unsafe {
+                libc::pread(self.0, rest.as_mut_ptr().cast(), rest.len(), done as libc::off_t)
+            };
             match n {
                 0 => break,
                 n if n > 0 => done = done.saturating_add(n as usize),
@@ -109,7 +115,8 @@ impl Fd {
     /// Changes the file's length. `EFBIG` if that is above this process's limit of a file's length.
     pub(super) fn resize(&self, len: u64) -> Result<(), i32> {
         // The kernel ends a process (SIGXFSZ) that exceeds the limit.
-        let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
+        let mut limit =
+            libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
         // SAFETY: `limit` is writable during the call.
         let known = unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) } == 0;
         #[allow(clippy::unnecessary_cast)] // narrower on some systems
@@ -122,21 +129,23 @@ impl Fd {
         Ok(())
     }
 
-    /// Makes the filesystem allocate blocks for the file's `len` bytes, without changing its content. `false` if the
-    /// filesystem cannot.
+    /// Makes the filesystem allocate blocks for the file's `len` bytes, without changing its
+    /// content. `false` if the filesystem cannot.
     ///
-    /// It does not use libc's emulation, which reads a byte of each block and writes it back: that could overwrite a
-    /// byte that another process has just changed.
+    /// It does not use libc's emulation, which reads a byte of each block and writes it back: that
+    /// could overwrite a byte that another process has just changed.
     pub(super) fn reserve(&self, len: u64) -> Result<bool, i32> {
-        // The first call is for the whole file, because a filesystem in memory then allocates nothing if there is not
-        // enough room. A signal interrupts a call, which may undo it. The next calls are for parts, so that frequent
-        // signals do not keep a large file from being finished.
+        // The first call is for the whole file, because a filesystem in memory then allocates
+        // nothing if there is not enough room. A signal interrupts a call, which may undo it. The
+        // next calls are for parts, so that frequent signals do not keep a large file from being
+        // finished.
         const PART: u64 = 16 << 20;
         let mut most = len;
         let mut at = 0_u64;
         while at < len {
             let part = (len - at).min(most);
-            let (Ok(offset), Ok(bytes)) = (libc::off_t::try_from(at), libc::off_t::try_from(part)) else {
+            let (Ok(offset), Ok(bytes)) = (libc::off_t::try_from(at), libc::off_t::try_from(part))
+            else {
                 return Err(libc::EFBIG);
             };
             match fallocate(self.0, offset, bytes) {
@@ -154,7 +163,8 @@ impl Fd {
         // SAFETY: all fields of a statvfs are integers, so zeroes are valid.
         let mut system: libc::statvfs = unsafe { core::mem::zeroed() };
         // SAFETY: `system` is writable during the call.
-        if again(|| unsafe { libc::fstatvfs(self.0, &mut system) }).is_err() || system.f_blocks == 0 {
+        if again(|| unsafe { libc::fstatvfs(self.0, &mut system) }).is_err() || system.f_blocks == 0
+        {
             return Ok(());
         }
         // Filesystems keep some blocks for root.
@@ -171,8 +181,8 @@ impl Fd {
     /// Whether a seal keeps every process from truncating the file.
     pub(super) fn keeps_its_length(&self) -> bool {
         #[cfg(any(target_os = "linux", target_os = "android"))]
-        // SAFETY: integer arguments only. For a file that cannot have seals the result is -1, which would have every
-        // bit set.
+        // SAFETY: integer arguments only. For a file that cannot have seals the result is -1, which
+        // would have every bit set.
         return matches!(unsafe { libc::fcntl(self.0, libc::F_GET_SEALS) }, seals if seals != -1 && seals & libc::F_SEAL_SHRINK != 0);
         #[cfg(not(any(target_os = "linux", target_os = "android")))]
         false
@@ -202,8 +212,8 @@ impl Fd {
 
 impl Drop for Fd {
     fn drop(&mut self) {
-        // An interrupted close is not repeated: on Linux the descriptor is closed, and another file may have its
-        // number by now. SAFETY: only this value has the descriptor.
+        // An interrupted close is not repeated: on Linux the descriptor is closed, and another file
+        // may have its number by now. SAFETY: only this value has the descriptor.
         unsafe { libc::close(self.0) };
     }
 }
@@ -220,7 +230,9 @@ impl Status {
         // SAFETY: all fields of a stat are integers, so zeroes are valid.
         let mut stat: libc::stat = unsafe { core::mem::zeroed() };
         // SAFETY: `name` is 0-terminated, `stat` is writable during the call.
-        again(|| unsafe { libc::fstatat(directory.0, name.as_ptr(), &mut stat, libc::AT_SYMLINK_NOFOLLOW) })?;
+        again(|| unsafe {
+            libc::fstatat(directory.0, name.as_ptr(), &mut stat, libc::AT_SYMLINK_NOFOLLOW)
+        })?;
         Ok(Status::of(&stat))
     }
 
@@ -290,7 +302,8 @@ impl PathText {
     }
 }
 
-/// A new file in memory without a name. All of its `len` bytes are allocated, and a seal fixes its length.
+/// A new file in memory without a name. All of its `len` bytes are allocated, and a seal fixes its
+/// length.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(super) fn sealed(len: u64) -> Result<Fd, TableError> {
     let open = |errno| TableError::System(Call::Open, errno);
@@ -298,8 +311,10 @@ pub(super) fn sealed(len: u64) -> Result<Fd, TableError> {
     let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
     // `syscall`, because older libcs have no function for it.
     // SAFETY: the name is 0-terminated; the arguments have the widths of the kernel's.
-    let fd = again(|| unsafe { libc::syscall(libc::SYS_memfd_create, c"tollbar".as_ptr(), flags) as c_int })
-        .map_err(open)?;
+    let fd = again(|| unsafe {
+        libc::syscall(libc::SYS_memfd_create, c"tollbar".as_ptr(), flags) as c_int
+    })
+    .map_err(open)?;
     let fd = Fd(fd);
     fd.resize(len).map_err(allocate)?;
     fd.reserve(len).map_err(allocate)?;
@@ -319,7 +334,8 @@ pub(super) fn sealed(_: u64) -> Result<Fd, TableError> {
 pub fn random_u64() -> Result<u64, TableError> {
     let mut bytes = [0_u8; 8];
     if !getrandom(&mut bytes) {
-        let read = Fd::open(libc::AT_FDCWD, c"/dev/urandom", libc::O_RDONLY).and_then(|fd| fd.read(&mut bytes));
+        let read = Fd::open(libc::AT_FDCWD, c"/dev/urandom", libc::O_RDONLY)
+            .and_then(|fd| fd.read(&mut bytes));
         match read {
             Ok(8) => {}
             Ok(_) => return Err(TableError::System(Call::Random, libc::EIO)),
@@ -333,8 +349,11 @@ pub fn random_u64() -> Result<u64, TableError> {
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn getrandom(bytes: &mut [u8; 8]) -> bool {
     loop {
-        // SAFETY: `bytes` is writable for its length; the arguments have the widths of the kernel's.
-        let n = unsafe { libc::syscall(libc::SYS_getrandom, bytes.as_mut_ptr(), bytes.len(), 0 as libc::c_uint) };
+        // SAFETY: `bytes` is writable for its length; the arguments have the widths of the
+        // kernel's.
+        let n = unsafe {
+            libc::syscall(libc::SYS_getrandom, bytes.as_mut_ptr(), bytes.len(), 0 as libc::c_uint)
+        };
         if n == 8 {
             return true;
         }
@@ -410,7 +429,12 @@ fn fallocate(fd: c_int, offset: libc::off_t, len: libc::off_t) -> c_int {
     unsafe { libc::posix_fallocate(fd, offset, len) }
 }
 
-#[cfg(not(any(target_os = "linux", target_os = "android", target_os = "freebsd", target_os = "dragonfly")))]
+#[cfg(not(any(
+    target_os = "linux",
+    target_os = "android",
+    target_os = "freebsd",
+    target_os = "dragonfly"
+)))]
 fn fallocate(_: c_int, _: libc::off_t, _: libc::off_t) -> c_int {
     libc::EOPNOTSUPP
 }

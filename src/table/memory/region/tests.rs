@@ -1,4 +1,5 @@
-//! The common parts of the tests of a table's memory: temporary directories, child processes, and a toy table.
+//! The common parts of the tests of a table's memory: temporary directories, child processes, and a
+//! toy table.
 
 mod locks;
 mod making;
@@ -65,8 +66,8 @@ impl Drop for Dir {
     }
 }
 
-/// Reports why a test could not run. It writes to stderr itself, because libtest hides the output of a test that
-/// passes. `make test` repeats the line at its end.
+/// Reports why a test could not run. It writes to stderr itself, because libtest hides the output
+/// of a test that passes. `make test` repeats the line at its end.
 fn skipped(why: &str) {
     use std::io::Write;
     let _ = std::writeln!(std::io::stderr(), "\nskipped: {why}");
@@ -96,7 +97,8 @@ fn fill(region: &Region) -> Result<(), TableError> {
 }
 
 fn inspect(head: &[u8]) -> Result<u64, TableError> {
-    let word = |at: usize| head.get(at..at + 8).map(|bytes| u64::from_ne_bytes(bytes.try_into().unwrap()));
+    let word =
+        |at: usize| head.get(at..at + 8).map(|bytes| u64::from_ne_bytes(bytes.try_into().unwrap()));
     match (word(0), word(8)) {
         (Some(MAGIC), Some(len)) => Ok(len),
         _ => Err(TableError::NotATable),
@@ -144,7 +146,8 @@ struct Child(libc::pid_t);
 
 impl Child {
     fn new(f: impl FnOnce() -> Result<(), String>) -> Child {
-        // SAFETY: the child has one thread, uses malloc (which libc keeps usable), and ends by _exit.
+        // SAFETY: the child has one thread, uses malloc (which libc keeps usable), and ends by
+        // _exit.
         let pid = unsafe { libc::fork() };
         assert!(pid >= 0);
         if pid > 0 {
@@ -203,7 +206,8 @@ fn is_root() -> bool {
     unsafe { libc::geteuid() == 0 }
 }
 
-/// For a child: becomes user 65534, who owns no files, if the process is root. The process is not root afterwards.
+/// For a child: becomes user 65534, who owns no files, if the process is root. The process is not
+/// root afterwards.
 fn become_nobody() {
     // SAFETY: integer arguments only.
     unsafe {

@@ -1,7 +1,7 @@
 use super::*;
 
-/// The buckets that the first two parts leave over become spare buckets: none in a small table, fewer than 512 in a
-/// large one.
+/// The buckets that the first two parts leave over become spare buckets: none in a small table,
+/// fewer than 512 in a large one.
 #[test]
 fn one_in_fifteen_is_spare() {
     let edges = [BUCKETS_LEAST, BUCKETS_LEAST + 1, SMALL - 1, SMALL, 312_500, BUCKETS_MOST];
@@ -12,6 +12,9 @@ fn one_in_fifteen_is_spare() {
         let Parts { half, spares } = Parts::new(buckets);
         assert_eq!((half % PART_UNIT, 2 * half + spares), (0, buckets));
         let surplus = spares - least_spares(buckets);
-        assert!(if asked < SMALL { surplus == 0 } else { surplus < 2 * PART_UNIT }, "{surplus} too many of {asked}");
+        assert!(
+            if asked < SMALL { surplus == 0 } else { surplus < 2 * PART_UNIT },
+            "{surplus} too many of {asked}"
+        );
     }
 }

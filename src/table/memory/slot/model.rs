@@ -3,7 +3,8 @@
 use super::{Pair, Slot};
 use crate::sync::{AtomicU64, Ordering};
 
-/// The slot of loom's models. loom has no 16-byte atomics, so a small key and a small state share one of 8 bytes.
+/// The slot of loom's models. loom has no 16-byte atomics, so a small key and a small state share
+/// one of 8 bytes.
 impl Slot {
     /// Slot `number` of a model. It writes its changes to `journal`.
     pub fn new(number: usize, pair: Pair, journal: &alloc::sync::Arc<Journal>) -> Slot {
@@ -34,7 +35,12 @@ impl Slot {
         self.both
             .compare_exchange(old.packed(), new.packed(), Ordering::SeqCst, Ordering::SeqCst)
             .map_err(Pair::unpacked)?;
-        self.journal.write(Change { slot: self.number, thread: loom::thread::current().id(), old, new });
+        self.journal.write(Change {
+            slot: self.number,
+            thread: loom::thread::current().id(),
+            old,
+            new,
+        });
         Ok(())
     }
 }
@@ -52,13 +58,14 @@ impl Pair {
     }
 }
 
-/// The changes of a model's slots, in their order. The mutex is std's and not loom's, so that loom does not count a
-/// write to the journal as a step.
+/// The changes of a model's slots, in their order. The mutex is std's and not loom's, so that loom
+/// does not count a write to the journal as a step.
 #[derive(Debug, Default)]
 pub struct Journal {
     changes: std::sync::Mutex<alloc::vec::Vec<Change>>,
-    /// True: a read is a load, as on a weakly ordered processor. False: a read is a read-modify-write, which has one
-    /// order with all swaps. loom tries every order of read-modify-writes, but not every order of loads.
+    /// True: a read is a load, as on a weakly ordered processor. False: a read is a
+    /// read-modify-write, which has one order with all swaps. loom tries every order of
+    /// read-modify-writes, but not every order of loads.
     weak: bool,
 }
 

@@ -14,13 +14,15 @@ fn a_version_in_use_is_not_replaced() {
     let locals = Locals::new().expect("memory");
     let local = locals.get(3, true).expect("a place");
     let is = |scratch: &Scratch<'_>, stamp: u64| {
-        scratch.holds(stamp) && scratch.version().is_some_and(|version| version.policy.limit == stamp)
+        scratch.holds(stamp)
+            && scratch.version().is_some_and(|version| version.policy.limit == stamp)
     };
     let (mut call, mut handler, mut second) = (Scratch::new(), Scratch::new(), Scratch::new());
     assert!(!call.share(local, 1));
     call.put(version(1), Some(local));
     assert!(is(&call, 1));
-    // A handler under the same version uses the place, too. Under another version it compiles on its stack.
+    // A handler under the same version uses the place, too. Under another version it compiles on
+    // its stack.
     assert!(handler.share(local, 1) && is(&handler, 1));
     assert!(!handler.share(local, 2));
     handler.put(version(2), Some(local));

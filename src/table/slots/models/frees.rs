@@ -10,21 +10,33 @@ const HELD: Pair = Pair { key: 1 << TAG_BITS | K.0, state: 120 };
 /// A key for which no thread makes requests.
 const EXPIRED: Pair = Pair { key: 1 << TAG_BITS | 0x80, state: 60 };
 
-/// A call moves a key, and the policy changes until the number of the call's version is free. The key does not come
-/// under that version afterwards.
+/// A call moves a key, and the policy changes until the number of the call's version is free. The
+/// key does not come under that version afterwards.
 #[test]
 fn a_slow_move_ends_under_no_free_version() {
     let change: &[Act] = &[SetVersion(6), Ask(K, 100, 1)];
     let frees: &[Act] = &[SetVersion(12), Free(K, 100)];
     let is_once = |played: &Played| {
-        let places = played.last().iter().filter(|pair| related(pair.key, 12 << TAG_BITS | K.0)).count();
+        let places =
+            played.last().iter().filter(|pair| related(pair.key, 12 << TAG_BITS | K.0)).count();
         assert!(places <= 1, "{:?}", played.changes);
     };
     model("frees", deep(4), scene(Deny, &[HELD, EMPTY], &[change, frees]), is_once);
     model("frees, expired", deep(3), scene(Deny, &[HELD, EXPIRED], &[change, frees]), is_once);
     let once: &[Act] = &[Ask(K, 102, 1)];
-    model("frees, 3 threads", deep(2), scene(Deny, &[HELD, EMPTY], &[change, frees, once]), is_once);
-    // Another call has killed the mover. A request finds the mark, and inserts the key with the permits that are left.
+    model(
+        "frees, 3 threads",
+        deep(2),
+        scene(Deny, &[HELD, EMPTY], &[change, frees, once]),
+        is_once,
+    );
+    // Another call has killed the mover. A request finds the mark, and inserts the key with the
+    // permits that are left.
     let marked = Pair { key: K.0, state: 115 };
-    model("frees, mark", deep(4), scene(Deny, &[marked, EMPTY], &[&[SetVersion(6), Ask(K, 112, 1)], frees]), is_once);
+    model(
+        "frees, mark",
+        deep(4),
+        scene(Deny, &[marked, EMPTY], &[&[SetVersion(6), Ask(K, 112, 1)], frees]),
+        is_once,
+    );
 }

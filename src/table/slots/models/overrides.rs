@@ -1,5 +1,5 @@
-//! Keys with a policy of their own: one is set, changed and ended beside requests of the key and beside changes of
-//! its policy.
+//! Keys with a policy of their own: one is set, changed and ended beside requests of the key and
+//! beside changes of its policy.
 
 use super::*;
 use crate::table::memory::special::{SpecialCounts, GROUP};
@@ -13,7 +13,8 @@ const EMPTY: Pair = Pair::EMPTY;
 /// Two permits of a key under version 1, which it has taken.
 const TAKEN: Pair = Pair { key: 1 << TAG_BITS | K.0, state: 120 };
 
-/// A map with room for one hash, and the references that `Policies::set_override` would hold of each version.
+/// A map with room for one hash, and the references that `Policies::set_override` would hold of
+/// each version.
 pub(super) struct Map {
     places: Vec<Slot>,
     counts: SpecialCounts,
@@ -56,14 +57,19 @@ impl Map {
         self.places(tag).clear(&|old| self.release(old));
     }
 
-    /// The places at the end, after a check that each version has as many references as keys, and that the count of
-    /// overrides is right.
+    /// The places at the end, after a check that each version has as many references as keys, and
+    /// that the count of overrides is right.
     pub(super) fn end(&self) -> Vec<Pair> {
-        let used: Vec<Pair> = self.places.iter().map(Slot::pair).filter(|pair| pair.key != 0).collect();
+        let used: Vec<Pair> =
+            self.places.iter().map(Slot::pair).filter(|pair| pair.key != 0).collect();
         assert_eq!(self.counts.read().overrides(), used.len() as u64, "{used:?}");
         for (version, references) in self.references.iter().enumerate() {
             let keys = used.iter().filter(|pair| pair.state == version as u64).count();
-            assert_eq!(references.load(Ordering::Relaxed), keys as i64, "references of version {version}: {used:?}");
+            assert_eq!(
+                references.load(Ordering::Relaxed),
+                keys as i64,
+                "references of version {version}: {used:?}"
+            );
         }
         used
     }
@@ -80,25 +86,31 @@ impl Played {
         self.overrides.first().map(|pair| pair.state)
     }
 
-    /// The versions under which the requests of a thread were decided after its first act that `is_it` accepts.
+    /// The versions under which the requests of a thread were decided after its first act that
+    /// `is_it` accepts.
     fn versions_after(&self, is_it: fn(&Act) -> bool) -> impl Iterator<Item = u64> + '_ {
         let after = move |acts: &Vec<Done>| {
             let from = acts.iter().position(|done| is_it(&done.act)).unwrap_or(acts.len());
-            acts[from..].iter().filter(|done| done.outcome.is_some()).map(|done| done.key >> TAG_BITS).collect()
+            acts[from..]
+                .iter()
+                .filter(|done| done.outcome.is_some())
+                .map(|done| done.key >> TAG_BITS)
+                .collect()
         };
         self.threads.iter().flat_map(move |(_, acts)| -> Vec<u64> { after(acts) })
     }
 
     /// At 100 K lacks exactly what was taken.
     fn sums(&self, before: u64) {
-        let state = self.last().iter().find(|pair| related(pair.key, TAKEN.key)).map(|pair| expires(*pair));
+        let state =
+            self.last().iter().find(|pair| related(pair.key, TAKEN.key)).map(|pair| expires(*pair));
         let lacking = before + self.admitted(K);
         assert_eq!(state, (lacking != 0).then_some(100 + lacking * PERMIT), "{:?}", self.changes);
     }
 }
 
-/// After a call has set a key's policy, its requests are decided under it, and their charges add up with those from
-/// before.
+/// After a call has set a key's policy, its requests are decided under it, and their charges add up
+/// with those from before.
 #[test]
 fn an_override_beside_requests() {
     let set: &[Act] = &[Own(K, 3), Ask(K, 100, 1)];
@@ -111,12 +123,18 @@ fn an_override_beside_requests() {
         played.sums(0);
     };
     model("override, set", 3, own(&[EMPTY, EMPTY], &[set, ask]), check);
-    model("override, set, 3×1", 2, own(&[EMPTY, EMPTY], &[set, &[Ask(K, 100, 1)], &[Ask(K, 100, 1)]]), check);
+    model(
+        "override, set, 3×1",
+        2,
+        own(&[EMPTY, EMPTY], &[set, &[Ask(K, 100, 1)], &[Ask(K, 100, 1)]]),
+        check,
+    );
     model("override, set, owing", 3, own(&[TAKEN, EMPTY], &[set, &[Short(K, 100, 1)]]), |played| {
         assert_eq!(played.admitted(K), 1);
         played.sums(2);
     });
-    let threads: &[&[Act]] = &[&[Own(K, 3), Ask(K, 100, 1), End(K), Ask(K, 100, 1)], &[Ask(K, 100, 1)]];
+    let threads: &[&[Act]] =
+        &[&[Own(K, 3), Ask(K, 100, 1), End(K), Ask(K, 100, 1)], &[Ask(K, 100, 1)]];
     model("override, set and ended", 3, own(&[EMPTY, EMPTY], threads), |played| {
         assert_eq!(played.own(), None);
         assert!(played.versions_after(|act| matches!(act, End(_))).all(|version| version == 1));
@@ -124,8 +142,8 @@ fn an_override_beside_requests() {
     });
 }
 
-/// Two calls set policies of their own for one key: the key has one of them, and never that of all keys after either
-/// call has returned.
+/// Two calls set policies of their own for one key: the key has one of them, and never that of all
+/// keys after either call has returned.
 #[test]
 fn an_override_beside_an_override() {
     let threads: &[&[Act]] = &[&[Own(K, 3), Ask(K, 100, 1)], &[Own(K, 2), Ask(K, 100, 1)]];
@@ -134,9 +152,9 @@ fn an_override_beside_an_override() {
         assert!(played.versions_after(|act| matches!(act, Own(..))).all(|version| version != 1));
         played.sums(0);
     });
-    // M has the first place, so the first call takes the second one. The second call takes the first place, which M
-    // leaves, and empties the second. A lookup beside that sees the first place too early and the second one too
-    // late.
+    // M has the first place, so the first call takes the second one. The second call takes the
+    // first place, which M leaves, and empties the second. A lookup beside that sees the first
+    // place too early and the second one too late.
     let threads: &[&[Act]] = &[&[Own(K, 3), Ask(K, 100, 0)], &[End(M), Own(K, 2)]];
     let scene = Scene { overrides: Some(Vec::from([(M, 3)])), ..own(&[EMPTY, EMPTY], threads) };
     model("override, two, freed", deep(4), scene, |played| {
@@ -145,8 +163,8 @@ fn an_override_beside_an_override() {
     });
 }
 
-/// One call ends what another sets: the key has one policy of its own or none, and each version as many references as
-/// keys.
+/// One call ends what another sets: the key has one policy of its own or none, and each version as
+/// many references as keys.
 #[test]
 fn an_override_beside_its_end() {
     let threads: &[&[Act]] = &[&[Own(K, 3), Ask(K, 100, 1)], &[End(K), Ask(K, 100, 1)]];
@@ -167,10 +185,13 @@ fn an_override_beside_set_policy() {
     model("override, set_policy", deep(4), own(&[EMPTY, EMPTY], threads), |played| {
         assert_eq!(played.own(), Some(3));
         assert!(played.versions_after(|act| matches!(act, Own(..))).all(|version| version == 3));
-        assert!(played.versions_after(|act| matches!(act, SetVersion(_))).all(|version| version != 1));
+        assert!(played
+            .versions_after(|act| matches!(act, SetVersion(_)))
+            .all(|version| version != 1));
         played.sums(0);
     });
-    let threads: &[&[Act]] = &[&[SetVersion(2), Ask(K, 100, 1)], &[Own(K, 3), End(K), Ask(K, 100, 1)]];
+    let threads: &[&[Act]] =
+        &[&[SetVersion(2), Ask(K, 100, 1)], &[Own(K, 3), End(K), Ask(K, 100, 1)]];
     model("override, set_policy, ended", deep(3), own(&[TAKEN, EMPTY], threads), |played| {
         assert_eq!((played.own(), played.admitted(K) <= 1), (None, true));
         assert!(played.versions_after(|act| matches!(act, End(_))).all(|version| version != 3));

@@ -1,4 +1,5 @@
-//! The models' rules, which are simpler than the algorithms, and the versions of policies that have them.
+//! The models' rules, which are simpler than the algorithms, and the versions of policies that have
+//! them.
 
 use crate::algorithm::{Returned, Step};
 use crate::table::memory::slot::{Pair, TAG, TAG_BITS};
@@ -6,22 +7,24 @@ use crate::table::memory::slot::{Pair, TAG, TAG_BITS};
 /// A version's rule. A state of 0 is fresh.
 #[derive(Clone, Copy)]
 pub(super) enum Rule {
-    /// A bucket of `burst` permits that gains one each `permit` ns. The state is the time at which it is full, in
-    /// units of 1/`unit` ns.
+    /// A bucket of `burst` permits that gains one each `permit` ns. The state is the time at which
+    /// it is full, in units of 1/`unit` ns.
     Refill { unit: u64, burst: u64, permit: u64 },
-    /// A bucket that takes permits back, and so keeps the slot's time beside its own. The state is the time at which
-    /// the bucket is full and, above it, the slot's time if that is later, otherwise 0.
+    /// A bucket that takes permits back, and so keeps the slot's time beside its own. The state is
+    /// the time at which the bucket is full and, above it, the slot's time if that is later,
+    /// otherwise 0.
     Lent { burst: u64, permit: u64 },
-    /// `limit` permits in each 100 ns. The state is the window's end and the number of permits taken in it. So
-    /// different states may expire at the same time, and a slot may hold the same state twice.
+    /// `limit` permits in each 100 ns. The state is the window's end and the number of permits
+    /// taken in it. So different states may expire at the same time, and a slot may hold the same
+    /// state twice.
     Window { limit: u64 },
 }
 
 pub(super) const PERMIT: u64 = 10;
 pub(super) const FAST: u64 = 2;
 pub(super) const PERIOD: u64 = 100;
-/// The factor of a window's end in its state, which is above every count; and `unit` of the versions with states
-/// finer than a nanosecond.
+/// The factor of a window's end in its state, which is above every count; and `unit` of the
+/// versions with states finer than a nanosecond.
 pub(super) const FINE: u64 = 16;
 pub(super) const SLOW: u64 = 100;
 /// The bits of a time in a state of [`Rule::Lent`].
@@ -30,8 +33,8 @@ const TIME_BITS: u32 = 20;
 /// The policy that a key is limited by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum By {
-    /// Two permits in version 1. Version 2 has states in other units, version 3 has a burst of three, and version 6
-    /// refills five times as fast. Version 12 is version 1 again.
+    /// Two permits in version 1. Version 2 has states in other units, version 3 has a burst of
+    /// three, and version 6 refills five times as fast. Version 12 is version 1 again.
     Changing,
     /// Two permits.
     Fixed,
@@ -39,8 +42,8 @@ pub(super) enum By {
     Window,
     /// Three permits that may go back. Version 8 refills ten times as slowly as version 7.
     Lent,
-    /// As `Lent`, and keys keep their slots when the policy changes. Version 10 refills five times as fast as version
-    /// 9, version 11 ten times as slowly.
+    /// As `Lent`, and keys keep their slots when the policy changes. Version 10 refills five times
+    /// as fast as version 9, version 11 ten times as slowly.
     Staying,
 }
 
@@ -68,7 +71,8 @@ pub(super) fn named(key: u64) -> (By, Rule) {
 }
 
 impl Rule {
-    /// The least difference of two states that expire at different times. `None` if the states are not times.
+    /// The least difference of two states that expire at different times. `None` if the states are
+    /// not times.
     pub(super) fn gap(self) -> Option<u64> {
         match self {
             Rule::Refill { unit, .. } => Some(unit),
@@ -109,9 +113,16 @@ impl Rule {
         }
     }
 
-    /// The state after up to `permits` of a charge of `cost` at `at` went back at `now`, and the number of whole
-    /// permits that went back: those of [`GiveBack`](crate::algorithm::GiveBack) without bookings.
-    pub(super) fn lowered(self, state: u64, now: u64, (at, cost): (u64, u64), permits: u64) -> Option<Returned> {
+    /// The state after up to `permits` of a charge of `cost` at `at` went back at `now`, and the
+    /// number of whole permits that went back: those of [`GiveBack`](crate::algorithm::GiveBack)
+    /// without bookings.
+    pub(super) fn lowered(
+        self,
+        state: u64,
+        now: u64,
+        (at, cost): (u64, u64),
+        permits: u64,
+    ) -> Option<Returned> {
         let Rule::Lent { permit, .. } = self else { return None };
         let kept = (cost * permit).saturating_sub(now - at);
         let units = (permits * permit).min(kept).min(full_at(state).saturating_sub(now));
@@ -133,7 +144,8 @@ pub(super) fn full_at(state: u64) -> u64 {
     state & ((1 << TIME_BITS) - 1)
 }
 
-/// The state of a bucket of [`Rule::Lent`] that is full at `full`, in a slot that is taken until `until` or longer.
+/// The state of a bucket of [`Rule::Lent`] that is full at `full`, in a slot that is taken until
+/// `until` or longer.
 pub(super) fn lent(full: u64, until: u64) -> u64 {
     let until = if until > full { until } else { 0 };
     until << TIME_BITS | full
@@ -146,15 +158,17 @@ pub(super) fn expires(pair: Pair) -> u64 {
     }
 }
 
-/// A key that comes under version 6 or 8 keeps the number of permits that it lacks, and so owes for a shorter or
-/// longer time. Under the other versions, which have one rate, it keeps the time.
+/// A key that comes under version 6 or 8 keeps the number of permits that it lacks, and so owes for
+/// a shorter or longer time. Under the other versions, which have one rate, it keeps the time.
 pub(super) fn converted(key: u64, pair: Pair, now: u64) -> u64 {
     match named(key).1 {
         Rule::Lent { permit, .. } => match named(pair.key).1 {
-            Rule::Lent { permit: old, .. } => match full_at(pair.state).saturating_sub(now).div_ceil(old) {
-                0 => 0,
-                lacking => now + lacking * permit,
-            },
+            Rule::Lent { permit: old, .. } => {
+                match full_at(pair.state).saturating_sub(now).div_ceil(old) {
+                    0 => 0,
+                    lacking => now + lacking * permit,
+                }
+            }
             _ => adopted(key, pair),
         },
         Rule::Refill { permit: FAST, .. } => now + (expires(pair) - now).div_ceil(PERMIT) * FAST,
@@ -178,5 +192,8 @@ pub(super) fn adopted(key: u64, pair: Pair) -> u64 {
 /// Whether two key words belong to the same key.
 pub(super) fn related(one: u64, other: u64) -> bool {
     let has_version = |key: u64| key >> TAG_BITS != 0;
-    has_version(one) && has_version(other) && one & TAG == other & TAG && named(one).0 == named(other).0
+    has_version(one)
+        && has_version(other)
+        && one & TAG == other & TAG
+        && named(one).0 == named(other).0
 }

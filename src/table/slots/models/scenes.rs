@@ -34,6 +34,8 @@ const fn windowed(Key(tag, ..): Key, end: u64, taken: u64) -> Pair {
 
 use OnFull::{Allow, Deny, EvictNearest, Inherit};
 
+mod changes;
+
 /// Two or three threads insert one key: the key gets one slot, and all requests are charged there.
 #[test]
 fn one_key_is_inserted_once() {
@@ -43,19 +45,34 @@ fn one_key_is_inserted_once() {
         assert_eq!(played.changes.len(), 2);
     };
     model("one key, empty, 3×1", 3, scene(Deny, &[EMPTY, EMPTY], &[once, once, once]), sum);
-    model("one key, empty, 2 and 1", 3, scene(Deny, &[EMPTY, EMPTY], &[&[Ask(K, 100, 1), Ask(K, 100, 1)], once]), sum);
-    model("one key, expired at once", 3, scene(Deny, &[other(0, 50), other(1, 50)], &[once, once]), sum);
+    model(
+        "one key, empty, 2 and 1",
+        3,
+        scene(Deny, &[EMPTY, EMPTY], &[&[Ask(K, 100, 1), Ask(K, 100, 1)], once]),
+        sum,
+    );
+    model(
+        "one key, expired at once",
+        3,
+        scene(Deny, &[other(0, 50), other(1, 50)], &[once, once]),
+        sum,
+    );
     model("one key, expired", 3, scene(Deny, &[other(0, 50), other(1, 30)], &[once, once]), sum);
     // By the clock of one thread only the second slot has expired.
     let late: &[Act] = &[Ask(K, 40, 1)];
-    model("one key, late clock", 3, scene(Deny, &[other(0, 50), other(1, 30)], &[once, late]), |played| {
-        assert_eq!(played.state(K), Some(110));
-        assert_eq!(played.last()[0], other(0, 50));
-    });
+    model(
+        "one key, late clock",
+        3,
+        scene(Deny, &[other(0, 50), other(1, 30)], &[once, late]),
+        |played| {
+            assert_eq!(played.state(K), Some(110));
+            assert_eq!(played.last()[0], other(0, 50));
+        },
+    );
 }
 
-/// The fast path, which compares the candidates' words, inserts new keys beside other fast paths and beside the slow
-/// path.
+/// The fast path, which compares the candidates' words, inserts new keys beside other fast paths
+/// and beside the slow path.
 #[test]
 fn the_fast_path_inserts_new_keys() {
     let fast: &[Act] = &[Short(K, 100, 1)];
@@ -65,8 +82,15 @@ fn the_fast_path_inserts_new_keys() {
     };
     let tight = [other(0, 50), other(1, 50)];
     let spread = [other(0, 50), other(1, 30)];
-    for (name, slots) in [("empty", [EMPTY, EMPTY]), ("expired at once", tight), ("expired", spread)] {
-        model(&format!("fast, {name}, 3×1"), deep(3), scene(Deny, &slots, &[fast, fast, fast]), sum);
+    for (name, slots) in
+        [("empty", [EMPTY, EMPTY]), ("expired at once", tight), ("expired", spread)]
+    {
+        model(
+            &format!("fast, {name}, 3×1"),
+            deep(3),
+            scene(Deny, &slots, &[fast, fast, fast]),
+            sum,
+        );
         model(
             &format!("fast beside the protocol, {name}"),
             deep(3),
@@ -81,10 +105,15 @@ fn the_fast_path_inserts_new_keys() {
         let threads: &[&[Act]] = &[fast, fast, &[Ask(third, 100, 1)]];
         let slots = [slots[0], slots[1], EMPTY];
         let slots = if third.2[1] == 2 { &slots[..] } else { &slots[..2] };
-        model(&format!("fast, a third, {name}"), deep(3), scene(Deny, slots, threads), move |played| {
-            assert_eq!((played.admitted(K), played.state(K)), (2, Some(120)));
-            assert_eq!(played.admitted(third), 1);
-        });
+        model(
+            &format!("fast, a third, {name}"),
+            deep(3),
+            scene(Deny, slots, threads),
+            move |played| {
+                assert_eq!((played.admitted(K), played.state(K)), (2, Some(120)));
+                assert_eq!(played.admitted(third), 1);
+            },
+        );
     }
     // The slot's key makes a request while another key takes its slot.
     let threads: &[&[Act]] = &[&[Ask(M, 100, 1), Short(K, 100, 1)], fast];
@@ -141,8 +170,8 @@ fn a_third_key_takes_the_chosen_slot() {
     }
 }
 
-/// A thread reads a key in a slot, and the key leaves the slot and comes back before the thread's swap. The swap is
-/// right or fails.
+/// A thread reads a key in a slot, and the key leaves the slot and comes back before the thread's
+/// swap. The swap is right or fails.
 #[test]
 fn a_slot_comes_back_to_a_straggler() {
     // N takes the slot at 60 and has expired at 100.
@@ -152,7 +181,10 @@ fn a_slot_comes_back_to_a_straggler() {
         let straggler: &[Act] = if late == 100 { straggler } else { &[Ask(K, 50, 1)] };
         let scene = scene(Deny, &[held(K, 50), other(0, 300)], &[there_and_back, straggler]);
         model(&format!("straggler at {late}"), 4, scene, move |played| {
-            assert!(played.admitted(K) >= 1 && (late == 50 || played.admitted(K) == 2 || played.admitted(N) == 0));
+            assert!(
+                played.admitted(K) >= 1
+                    && (late == 50 || played.admitted(K) == 2 || played.admitted(N) == 0)
+            );
             assert_eq!(played.last()[1], other(0, 300));
         });
     }
@@ -160,10 +192,16 @@ fn a_slot_comes_back_to_a_straggler() {
     let there_and_back: &[Act] = &[Ask(V, 150, 1), Ask(W, 150, 1)];
     let straggler: &[Act] = &[Ask(W, 150, 1)];
     let full = [windowed(W, 200, 1), other(0, 300)];
-    model("straggler, same words", 4, scene(EvictNearest, &full, &[there_and_back, straggler]), |played| {
-        assert!(played.admitted(V) == 1 && played.state(W).is_some());
-    });
-    let threads: &[&[Act]] = &[&[Ask(V, 150, 1)], &[Ask(W, 150, 1), Ask(W, 150, 1)], &[Ask(W, 150, 1)]];
+    model(
+        "straggler, same words",
+        4,
+        scene(EvictNearest, &full, &[there_and_back, straggler]),
+        |played| {
+            assert!(played.admitted(V) == 1 && played.state(W).is_some());
+        },
+    );
+    let threads: &[&[Act]] =
+        &[&[Ask(V, 150, 1)], &[Ask(W, 150, 1), Ask(W, 150, 1)], &[Ask(W, 150, 1)]];
     model("straggler, three threads", 3, scene(EvictNearest, &full, threads), |_| ());
 }
 
@@ -216,8 +254,8 @@ fn two_new_keys_in_a_full_table() {
     }
 }
 
-/// A thread has chosen a slot for a key and sleeps. The key would get a second slot if a neighbour made another slot
-/// expire earlier meanwhile.
+/// A thread has chosen a slot for a key and sleeps. The key would get a second slot if a neighbour
+/// made another slot expire earlier meanwhile.
 #[test]
 fn the_chosen_slot_stays_the_first_to_expire() {
     let threads: &[&[Act]] = &[&[Ask(L, 100, 1), Ask(K, 100, 1)], &[Ask(K, 100, 1)]];
@@ -227,29 +265,46 @@ fn the_chosen_slot_stays_the_first_to_expire() {
         ("neighbour, near", [other(0, 110), other(1, 108), other(2, 120)]),
     ] {
         for on_full in [EvictNearest, Inherit] {
-            model(name, 3, scene(on_full, &slots, threads), |played| assert!(played.count(Event::Refused) == 0));
+            model(name, 3, scene(on_full, &slots, threads), |played| {
+                assert!(played.count(Event::Refused) == 0)
+            });
         }
     }
     let threads: &[&[Act]] = &[&[Reset(L, 100), Ask(K, 100, 1)], &[Ask(K, 100, 1)]];
     let debtor = Pair { key: 4 << TAG_BITS | L.0, state: 300 * FINE };
-    model("neighbour is reset", 3, scene(Deny, &[debtor, other(1, 50), EMPTY], threads), |played| {
-        assert_eq!((played.admitted(K), played.state(K)), (2, Some(120)));
-        assert_eq!(played.last()[0], Pair { key: 0, state: 300 });
-    });
+    model(
+        "neighbour is reset",
+        3,
+        scene(Deny, &[debtor, other(1, 50), EMPTY], threads),
+        |played| {
+            assert_eq!((played.admitted(K), played.state(K)), (2, Some(120)));
+            assert_eq!(played.last()[0], Pair { key: 0, state: 300 });
+        },
+    );
 }
 
-/// A key whose states have another unit takes a slot while a thread reads it. A torn pair would seem to expire late,
-/// and the key would get a second slot.
+/// A key whose states have another unit takes a slot while a thread reads it. A torn pair would
+/// seem to expire late, and the key would get a second slot.
 #[test]
 fn a_slot_is_read_at_one_instant() {
     let threads: &[&[Act]] = &[&[Ask(L, 25, 1), Ask(K, 50, 1)], &[Ask(K, 50, 1)]];
-    model("torn read", 3, scene(Deny, &[other(0, 20), other(1, 40), other(2, 90)], threads), |played| {
-        assert_eq!((played.admitted(K), played.state(K)), (2, Some(70)));
-    });
+    model(
+        "torn read",
+        3,
+        scene(Deny, &[other(0, 20), other(1, 40), other(2, 90)], threads),
+        |played| {
+            assert_eq!((played.admitted(K), played.state(K)), (2, Some(70)));
+        },
+    );
     let threads: &[&[Act]] = &[&[Ask(L, 25, 1)], &[Ask(K, 50, 1)], &[Ask(K, 50, 1)]];
-    model("torn read, 3×1", 3, scene(Deny, &[other(0, 20), other(1, 40), other(2, 90)], threads), |played| {
-        assert_eq!((played.admitted(K), played.state(K)), (2, Some(70)));
-    });
+    model(
+        "torn read, 3×1",
+        3,
+        scene(Deny, &[other(0, 20), other(1, 40), other(2, 90)], threads),
+        |played| {
+            assert_eq!((played.admitted(K), played.state(K)), (2, Some(70)));
+        },
+    );
 }
 
 /// A refusal never depends on another key's state.
@@ -270,9 +325,14 @@ fn a_refusal_depends_on_the_key_s_own_state() {
         assert_eq!((played.admitted(K), played.admitted(N)), (1, 2));
     });
     let threads: &[&[Act]] = &[&[Ask(W, 150, 1)], &[Ask(V, 150, 1), Ask(V, 150, 1)]];
-    model("refusal, evicted", 4, scene(EvictNearest, &[windowed(W, 200, 0), other(0, 300)], threads), |played| {
-        assert!(played.admitted(W) == 1);
-    });
+    model(
+        "refusal, evicted",
+        4,
+        scene(EvictNearest, &[windowed(W, 200, 0), other(0, 300)], threads),
+        |played| {
+            assert!(played.admitted(W) == 1);
+        },
+    );
 }
 
 /// A reset beside requests of the same key, requests of another key, and another reset.
@@ -298,7 +358,9 @@ fn a_reset_leaves_no_second_slot() {
     model("reset, another", 4, scene(EvictNearest, &debtor, threads), |played| {
         assert_eq!(played.admitted(N), 1);
     });
-    model("reset, another", 4, scene(Inherit, &debtor, threads), |played| assert_eq!(played.admitted(N), 1));
+    model("reset, another", 4, scene(Inherit, &debtor, threads), |played| {
+        assert_eq!(played.admitted(N), 1)
+    });
     let threads: &[&[Act]] = &[&[Reset(K, 100)], &[Reset(K, 100)], &[Ask(K, 100, 1)]];
     model("resets", 3, scene(Deny, &debtor, threads), |played| {
         assert!(played.changes.len() <= 2 && played.last()[0] == Pair { key: 0, state: 120 });
@@ -310,118 +372,24 @@ fn a_reset_leaves_no_second_slot() {
     model(
         "reset, late clock",
         3,
-        scene(Deny, &[held(K, 110), other(0, 50)], &[&[Reset(K, 100), Ask(K, 100, 1)], &[Ask(K, 120, 1)]]),
+        scene(
+            Deny,
+            &[held(K, 110), other(0, 50)],
+            &[&[Reset(K, 100), Ask(K, 100, 1)], &[Ask(K, 120, 1)]],
+        ),
         |_| (),
     );
 }
 
-/// A policy changes while its keys make requests: a key has one slot and keeps its debt.
-#[test]
-fn a_policy_changes() {
-    let sum = |played: &Played| {
-        // All versions have one rate, so the time of expiry at the end tells the number of charges.
-        let slot = played.last().iter().find(|pair| related(pair.key, 1 << TAG_BITS | K.0)).copied().unwrap();
-        assert_eq!(expires(slot), 100 + PERMIT * played.admitted(K));
-    };
-    let threads: &[&[Act]] = &[&[SetVersion(2), Ask(K, 100, 1)], &[Ask(K, 100, 1), Ask(K, 100, 1)]];
-    model("change, not there yet", deep(4), scene(Deny, &[EMPTY, EMPTY], threads), move |played| {
-        assert_eq!(played.admitted(K), 2);
-        sum(played);
-    });
-    model("change, expired", deep(4), scene(Deny, &[other(0, 50), held(K, 60)], threads), move |played| {
-        assert_eq!(played.admitted(K), 2);
-        sum(played);
-    });
-    model("change, owing", deep(4), scene(Deny, &[EMPTY, held(K, 110)], threads), |played| {
-        assert_eq!(played.admitted(K), 1);
-        assert_eq!(expires(played.last()[1]), 120);
-    });
-    let threads: &[&[Act]] = &[&[SetVersion(2), Ask(K, 100, 1)], &[SetVersion(3), Ask(K, 100, 1)], &[Ask(K, 100, 1)]];
-    model("change, twice", 2, scene(Deny, &[EMPTY, EMPTY], threads), move |played| {
-        assert!((2..=3).contains(&played.admitted(K)));
-        sum(played);
-    });
-    // Another key takes the slot while the key is converted.
-    let threads: &[&[Act]] = &[&[SetVersion(2), Ask(K, 100, 1)], &[Ask(N, 100, 1)]];
-    model("change, replaced", deep(4), scene(Deny, &[held(K, 50), other(0, 60)], threads), |played| {
-        assert_eq!((played.admitted(K), played.admitted(N)), (1, 1));
-    });
-    // The key has expired, and a request of cost 0 makes its slot vacant. The slot must not expire earlier for N.
-    let threads: &[&[Act]] = &[&[SetVersion(2), Ask(K, 100, 0), Ask(N, 100, 1)], &[Ask(N, 100, 1)]];
-    model("change, vacated", deep(4), scene(Deny, &[held(K, 60), other(0, 50)], threads), |played| {
-        assert_eq!((played.admitted(N), played.state(N)), (2, Some(120 * FINE)));
-    });
-    let threads: &[&[Act]] = &[&[SetVersion(2), Ask(K, 100, 1)], &[Ask(K, 100, 1)], &[Ask(N, 100, 1)]];
-    model("change, 3×1", deep(3), scene(Deny, &[other(0, 20), other(1, 30)], threads), |played| {
-        assert_eq!((played.admitted(K), played.admitted(N)), (2, 1));
-    });
-    let threads: &[&[Act]] = &[&[SetVersion(2), Ask(K, 100, 1)], &[Reset(K, 100), Ask(K, 100, 1)]];
-    model("change, reset", deep(4), scene(Deny, &[held(K, 120), EMPTY], threads), |_| ());
-    // A key of another policy with the same tag is another key.
-    let threads: &[&[Act]] = &[&[SetVersion(2), Ask(K, 100, 2)], &[Ask(NAMESAKE, 100, 2)]];
-    model("namesake", 4, scene(Deny, &[EMPTY, EMPTY], threads), |played| {
-        assert_eq!((played.admitted(K), played.admitted(NAMESAKE)), (2, 2));
-    });
-}
-
-/// A change that makes a key owe for a shorter time. The key moves to another slot, once, and keeps its number of
-/// permits. No key takes its former slot before that slot's time.
-#[test]
-fn a_key_moves_to_a_faster_policy() {
-    const OLD: u64 = 120;
-    let fast = |played: &Played| {
-        let is_fast = |pair: &&Pair| pair.key >> TAG_BITS == 6 && pair.key & TAG == K.0;
-        played.last().iter().filter(is_fast).map(|pair| pair.state).collect::<Vec<_>>()
-    };
-    // K has no permits at 100 under both versions. At 102 it has one under the new version.
-    let asks: &[Act] = &[Ask(K, 100, 1), Ask(K, 102, 1)];
-    let changes: &[Act] = &[SetVersion(6), Ask(K, 100, 1), Ask(K, 102, 1)];
-    // A request between the swaps of a move gains nothing.
-    const REFILLED: u64 = 1;
-    model("moves", deep(3), scene(Deny, &[held(K, OLD), EMPTY], &[changes, asks]), move |played| {
-        assert!(played.admitted(K) <= REFILLED, "{:?}", played.changes);
-        assert_eq!(fast(played).len(), 1);
-        assert!(played.last().iter().any(|pair| expires(*pair) >= OLD), "{:?}", played.changes);
-    });
-    let once: &[Act] = &[Ask(K, 102, 1)];
-    let change: &[Act] = &[SetVersion(6), Ask(K, 100, 1)];
-    model("moves, 3 threads", deep(2), scene(Deny, &[held(K, OLD), EMPTY], &[change, once, once]), move |played| {
-        assert!(played.admitted(K) <= REFILLED, "{:?}", played.changes);
-        assert_eq!(fast(played).len(), 1);
-    });
-    // By the clock of one thread the neighbour has expired, and that thread moves the key. The other thread converts
-    // the key in its slot.
-    let clocks: &[&[Act]] = &[&[SetVersion(6), Ask(K, 110, 1)], &[Ask(K, 100, 1)]];
-    model("moves, two clocks", deep(4), scene(Deny, &[held(K, OLD), other(0, 105)], clocks), move |played| {
-        assert!(fast(played).len() <= 1, "{:?}", played.changes);
-    });
-    // A new key can take the slot to which K moves; with a clock that is ahead, also K's former slot.
-    for now in [100, 130] {
-        let threads: &[&[Act]] = &[change, once, &[Ask(N, now, 1)]];
-        model("moves, new key", deep(2), scene(Deny, &[held(K, OLD), EMPTY], threads), move |played| {
-            // By the clock of N the key has expired, and N takes its slot and the mark. Then K begins as a fresh key
-            // of two permits.
-            let most = if now >= OLD { 2 + REFILLED } else { REFILLED };
-            assert!(played.admitted(K) <= most && fast(played).len() <= 1, "{:?}", played.changes);
-        });
-    }
-    // N takes the slot to which K moves, so K is in no slot, and its mark stays. N may also evict K from there.
-    let threads: &[&[Act]] = &[change, &[Ask(K, 102, 2)], &[Ask(N, 100, 1)]];
-    model("moves, no room", deep(2), scene(EvictNearest, &[held(K, OLD), EMPTY], threads), move |played| {
-        let evicted = played.done().any(|done| done.key & TAG == N.0 && done.event() == Some(Event::Evicted));
-        assert!(evicted || played.admitted(K) <= REFILLED, "{:?}", played.changes);
-    });
-    // No other slot has expired, so the key keeps the time of its debt.
-    model("moves, full", deep(3), scene(Deny, &[held(K, OLD), other(0, 300)], &[changes, asks]), move |played| {
-        assert_eq!((played.admitted(K), fast(played)), (0, Vec::from([OLD])));
-    });
-}
-
-/// Requests on the fast path, also with a cost above one (as leases have): beside each other, and beside every change
-/// of their slot.
+/// Requests on the fast path, also with a cost above one (as leases have): beside each other, and
+/// beside every change of their slot.
 #[test]
 fn the_fast_path_steps_known_keys() {
-    let both = scene(Deny, &[held(K, 50), EMPTY], &[&[Short(K, 100, 2), Short(K, 100, 1)], &[Short(K, 100, 1)]]);
+    let both = scene(
+        Deny,
+        &[held(K, 50), EMPTY],
+        &[&[Short(K, 100, 2), Short(K, 100, 1)], &[Short(K, 100, 1)]],
+    );
     model("short, lease", 4, both, |played| {
         // K has two permits: one request of two, or two of one, but never three.
         let given = played.admitted(K);
@@ -434,14 +402,24 @@ fn the_fast_path_steps_known_keys() {
     });
     let there_and_back: &[Act] = &[Ask(N, 60, 1), Short(K, 100, 1)];
     let full = [held(K, 50), other(0, 300)];
-    model("short, straggler", 4, scene(Deny, &full, &[there_and_back, &[Short(K, 100, 1)]]), |played| {
-        assert!(played.admitted(K) == 2 || played.admitted(N) == 0);
-    });
+    model(
+        "short, straggler",
+        4,
+        scene(Deny, &full, &[there_and_back, &[Short(K, 100, 1)]]),
+        |played| {
+            assert!(played.admitted(K) == 2 || played.admitted(N) == 0);
+        },
+    );
     let there_and_back: &[Act] = &[Ask(V, 150, 1), Ask(W, 150, 1)];
     let full = [windowed(W, 200, 1), other(0, 300)];
-    model("short, same words", 4, scene(EvictNearest, &full, &[there_and_back, &[Short(W, 150, 1)]]), |played| {
-        assert!(played.admitted(V) == 1 && played.state(W).is_some());
-    });
+    model(
+        "short, same words",
+        4,
+        scene(EvictNearest, &full, &[there_and_back, &[Short(W, 150, 1)]]),
+        |played| {
+            assert!(played.admitted(V) == 1 && played.state(W).is_some());
+        },
+    );
     let threads: &[&[Act]] = &[&[Short(K, 100, 1)], &[Ask(N, 100, 2)]];
     model("short, refusal", 4, scene(Deny, &[held(K, 50), other(0, 60)], threads), |played| {
         assert_eq!((played.admitted(K), played.admitted(N)), (1, 2));
@@ -461,7 +439,8 @@ fn the_fast_path_steps_known_keys() {
         assert!((1..=2).contains(&k));
         assert_eq!(played.last(), [Pair { key: 0, state: 120 }, held(K, 100 + k * PERMIT)]);
     });
-    let threads: &[&[Act]] = &[&[SetVersion(2), Short(K, 100, 1)], &[Short(K, 100, 1), Short(K, 100, 1)]];
+    let threads: &[&[Act]] =
+        &[&[SetVersion(2), Short(K, 100, 1)], &[Short(K, 100, 1), Short(K, 100, 1)]];
     model("short, change", 4, scene(Deny, &[held(K, 60), EMPTY], threads), |played| {
         assert_eq!(played.admitted(K), 2);
     });

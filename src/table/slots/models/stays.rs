@@ -11,8 +11,8 @@ const fn other(tag: u64, until: u64) -> Pair {
     Pair { key: 1 << TAG_BITS | (0x80 + tag), state: until }
 }
 
-/// A change that makes a key owe for a shorter or longer time. The key stays in its slot, which is taken as long as
-/// before, in a table without room.
+/// A change that makes a key owe for a shorter or longer time. The key stays in its slot, which is
+/// taken as long as before, in a table without room.
 #[test]
 fn a_key_stays_in_its_slot() {
     const S: Key = Key(8, By::Staying, [0, 1]);
@@ -22,7 +22,11 @@ fn a_key_stays_in_its_slot() {
     let full = [DEBTOR, other(0, 300)];
     let stays = |played: &Played| {
         let last = played.last();
-        assert!(related(last[0].key, DEBTOR.key) && expires(last[0]) >= OLD, "{:?}", played.changes);
+        assert!(
+            related(last[0].key, DEBTOR.key) && expires(last[0]) >= OLD,
+            "{:?}",
+            played.changes
+        );
         assert_eq!(last[1], other(0, 300));
     };
     let twice: &[Act] = &[Ask(S, 100, 1), Ask(S, 102, 1)];
@@ -39,22 +43,47 @@ fn a_key_stays_in_its_slot() {
     });
     // Two threads convert the key to different versions, and a third holds the first.
     let change: &[Act] = &[SetVersion(10), Ask(S, 100, 1)];
-    model("stays, two versions", deep(2), scene(Deny, &full, &[change, slower, once]), move |played| {
-        assert_eq!(played.admitted(S), 1, "{:?}", played.changes);
-        stays(played);
-    });
-    // Another key gets the slot at its former time and not before. At 110 the key has all its permits under version 10.
+    model(
+        "stays, two versions",
+        deep(2),
+        scene(Deny, &full, &[change, slower, once]),
+        move |played| {
+            assert_eq!(played.admitted(S), 1, "{:?}", played.changes);
+            stays(played);
+        },
+    );
+    // Another key gets the slot at its former time and not before. At 110 the key has all its
+    // permits under version 10.
     for (now, taken) in [(110, 0), (130, 1)] {
-        model("stays, new key", deep(3), scene(Deny, &full, &[change, &[Ask(N, now, 1)]]), move |played| {
-            // By the clock of N the key has expired at 130.
-            assert!(played.admitted(S) + taken >= 1 && played.admitted(S) <= 1, "{:?}", played.changes);
-            assert!(played.admitted(N) <= taken, "{:?}", played.changes);
-        });
+        model(
+            "stays, new key",
+            deep(3),
+            scene(Deny, &full, &[change, &[Ask(N, now, 1)]]),
+            move |played| {
+                // By the clock of N the key has expired at 130.
+                assert!(
+                    played.admitted(S) + taken >= 1 && played.admitted(S) <= 1,
+                    "{:?}",
+                    played.changes
+                );
+                assert!(played.admitted(N) <= taken, "{:?}", played.changes);
+            },
+        );
     }
-    model("stays, evicted", deep(3), scene(EvictNearest, &full, &[change, &[Ask(N, 100, 1)], once]), |_| ());
-    model("stays, room", deep(3), scene(Deny, &[DEBTOR, EMPTY], &[change, once, &[Ask(N, 100, 1)]]), move |played| {
-        assert_eq!((played.admitted(S), played.admitted(N)), (1, 1), "{:?}", played.changes);
-    });
+    model(
+        "stays, evicted",
+        deep(3),
+        scene(EvictNearest, &full, &[change, &[Ask(N, 100, 1)], once]),
+        |_| (),
+    );
+    model(
+        "stays, room",
+        deep(3),
+        scene(Deny, &[DEBTOR, EMPTY], &[change, once, &[Ask(N, 100, 1)]]),
+        move |played| {
+            assert_eq!((played.admitted(S), played.admitted(N)), (1, 1), "{:?}", played.changes);
+        },
+    );
     model(
         "stays, late clock",
         deep(3),

@@ -2,8 +2,8 @@ use super::*;
 use crate::table::memory::mix::mix;
 use crate::table::memory::sizes::{BUCKETS_LEAST, BUCKETS_MOST};
 
-/// Buckets are in range and different, and tag and bucket give the hash back, in tables of the smallest and largest
-/// sizes, too.
+/// Buckets are in range and different, and tag and bucket give the hash back, in tables of the
+/// smallest and largest sizes, too.
 #[test]
 fn a_tag_and_a_bucket_are_a_hash() {
     for buckets in [BUCKETS_LEAST, BUCKETS_LEAST + 1, 5000, 312_500, (1 << 32) - 5, BUCKETS_MOST] {
@@ -20,9 +20,17 @@ fn a_tag_and_a_bucket_are_a_hash() {
             assert!(first < placement.parts.half && (placement.parts.half..main).contains(&second));
             assert!((main..buckets).contains(&spare));
             for bucket in [first, second, spare] {
-                assert_eq!(placement.hash_of(tag(hash), bucket), Some(hash), "{hash:x} in {bucket} of {buckets}");
+                assert_eq!(
+                    placement.hash_of(tag(hash), bucket),
+                    Some(hash),
+                    "{hash:x} in {bucket} of {buckets}"
+                );
             }
-            assert_eq!(placement.hash_in_second(tag(hash), second), hash, "in {second} of {buckets}");
+            assert_eq!(
+                placement.hash_in_second(tag(hash), second),
+                hash,
+                "in {second} of {buckets}"
+            );
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Rules that are imported from Envoy and Limitador: their decisions, and the remarks about parts that rules cannot
-//! express.
+//! Rules that are imported from Envoy and Limitador: their decisions, and the remarks about parts
+//! that rules cannot express.
 
 use super::common::*;
 use super::has;
@@ -90,7 +90,11 @@ fn descriptors_decide_as_in_the_rate_limit_service() {
     assert_eq!(admitted(&rules, 4, 102, &with(&[(":kind.mail", "1")])), 4);
     // A prefix of a value: one count for each value.
     let campaign = |name: &'static str| with(&[(":campaign.spring*", name)]);
-    assert_eq!(admitted(&rules, 4, 200, &campaign("spring1")) + admitted(&rules, 4, 201, &campaign("spring1")), 5);
+    assert_eq!(
+        admitted(&rules, 4, 200, &campaign("spring1"))
+            + admitted(&rules, 4, 201, &campaign("spring1")),
+        5
+    );
     assert_eq!(admitted(&rules, 4, 202, &campaign("spring2")), 4);
     // A shadow refuses nothing and counts.
     assert_eq!(admitted(&rules, 3, 300, &with(&[(":job.nightly", "1")])), 3);
@@ -200,9 +204,15 @@ fn local_limits_decide_as_in_envoy() {
     // All clients together: six, then two in a second.
     assert_eq!(admitted(&rules, 9, 0, &get("/", "198.51.100.1")), 6);
     assert_eq!(admitted(&rules, 9, 1, &get("/", "198.51.100.2")), 2);
-    // The route's limit takes the place of the filter's, and robots have one of their own for each user.
+    // The route's limit takes the place of the filter's, and robots have one of their own for each
+    // user.
     assert_eq!(admitted(&rules, 99, 2, &get("/login/x", "198.51.100.1")), 99);
-    let robot = [(":path", "/login/"), (":address", "198.51.100.1"), ("X-User", "ann"), (":kind.robot", "1")];
+    let robot = [
+        (":path", "/login/"),
+        (":address", "198.51.100.1"),
+        ("X-User", "ann"),
+        (":kind.robot", "1"),
+    ];
     assert_eq!(admitted(&rules, 9, 3, &robot), 1);
     assert_eq!(check(&rules, 3, &robot).status(), 503);
     // Not enforced: a shadow.
@@ -238,8 +248,12 @@ const LIMITS: &str = "
 fn limitador_decides_by_conditions_and_variables() {
     let imported = import::limitador(LIMITS).expect("a configuration");
     let rules = rules(&imported.toml);
-    let order = |user: &'static str| [(":method", "POST"), (":path", "/orders"), (":user_id", user)];
-    assert_eq!((admitted(&rules, 5, 0, &order("ann")), admitted(&rules, 5, 0, &order("bob"))), (3, 3));
+    let order =
+        |user: &'static str| [(":method", "POST"), (":path", "/orders"), (":user_id", user)];
+    assert_eq!(
+        (admitted(&rules, 5, 0, &order("ann")), admitted(&rules, 5, 0, &order("bob"))),
+        (3, 3)
+    );
     // All requests together are 20 in an hour: 14 are left.
     assert_eq!(admitted(&rules, 50, 0, &get("/orders", "198.51.100.1")), 14);
     assert_eq!(admitted(&rules, 50, 3600, &get("/", "198.51.100.1")), 20);

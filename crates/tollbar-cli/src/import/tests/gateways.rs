@@ -1,5 +1,5 @@
-//! Rules that are imported from Kong and Traefik: their decisions, and the remarks about parts that rules cannot
-//! express.
+//! Rules that are imported from Kong and Traefik: their decisions, and the remarks about parts that
+//! rules cannot express.
 
 use super::common::*;
 use super::has;
@@ -55,18 +55,28 @@ fn the_nearest_plugin_of_kong_counts() {
     assert_eq!(admitted(&rules, 9, 0, &get("/images/1", "198.51.100.1")), 5);
     assert_eq!(admitted(&rules, 9, 1, &get("/images/1", "198.51.100.1")), 5);
     assert_eq!(admitted(&rules, 9, 2, &get("/", "198.51.100.1")), 2);
-    // A service's plugin counts over all paths of the service, by header, and without it by address.
-    let keyed = |path: &'static str| [(":path", path), (":address", "198.51.100.2"), ("X-Api-Key", "k")];
-    assert_eq!((admitted(&rules, 2, 0, &keyed("/orders/1")), admitted(&rules, 2, 0, &keyed("/carts/1"))), (2, 1));
+    // A service's plugin counts over all paths of the service, by header, and without it by
+    // address.
+    let keyed =
+        |path: &'static str| [(":path", path), (":address", "198.51.100.2"), ("X-Api-Key", "k")];
+    assert_eq!(
+        (admitted(&rules, 2, 0, &keyed("/orders/1")), admitted(&rules, 2, 0, &keyed("/carts/1"))),
+        (2, 1)
+    );
     let refused = check(&rules, 0, &keyed("/orders/1"));
     assert_eq!((refused.status(), refused.body()), (503, "come back later"));
     assert_eq!(admitted(&rules, 9, 0, &get("/orders/1", "198.51.100.2")), 3);
     // A route's plugin takes the place of the service's, for its methods.
-    let admin =
-        |method: &'static str| [(":method", method), (":path", "/orders/admin/1"), (":address", "198.51.100.3")];
-    assert_eq!((admitted(&rules, 9, 0, &admin("POST")), admitted(&rules, 9, 0, &admin("GET"))), (2, 3));
+    let admin = |method: &'static str| {
+        [(":method", method), (":path", "/orders/admin/1"), (":address", "198.51.100.3")]
+    };
+    assert_eq!(
+        (admitted(&rules, 9, 0, &admin("POST")), admitted(&rules, 9, 0, &admin("GET"))),
+        (2, 3)
+    );
     // The limit of a consumer, beside that of the route.
-    let partner = [(":path", "/images/1"), (":address", "198.51.100.4"), (":consumer.partner", "1")];
+    let partner =
+        [(":path", "/images/1"), (":address", "198.51.100.4"), (":consumer.partner", "1")];
     assert_eq!(admitted(&rules, 9, 0, &partner), 1);
 }
 
@@ -93,7 +103,9 @@ fn what_kong_says_and_rules_cannot_is_said() {
 #[test]
 fn kong_in_json_and_each_kind_of_key() {
     let config = |by: &str| {
-        let text = format!(r#"{{"plugins": [{{"name": "rate-limiting", "config": {{"minute": 2, {by}}}}}]}}"#);
+        let text = format!(
+            r#"{{"plugins": [{{"name": "rate-limiting", "config": {{"minute": 2, {by}}}}}]}}"#
+        );
         import::kong(&text).expect("a configuration")
     };
     let two = |imported: &Imported, one: &[(&str, &str)], other: &[(&str, &str)]| {
@@ -177,12 +189,25 @@ fn routers_of_traefik_have_buckets_of_their_own() {
         assert_eq!(admitted(&rules, 9, 10, &get("/api/x", "198.51.100.1")), 1);
         assert_eq!(admitted(&rules, 9, 10, &get("/api/x", "198.51.100.2")), 3);
         // The client behind a proxy.
-        let behind =
-            [(":method", "GET"), (":path", "/api/"), (":address", "10.0.0.1"), ("X-Forwarded-For", "198.51.100.3")];
-        assert_eq!((admitted(&rules, 9, 20, &behind), admitted(&rules, 9, 20, &get("/api/", "198.51.100.3"))), (3, 0));
+        let behind = [
+            (":method", "GET"),
+            (":path", "/api/"),
+            (":address", "10.0.0.1"),
+            ("X-Forwarded-For", "198.51.100.3"),
+        ];
+        assert_eq!(
+            (
+                admitted(&rules, 9, 20, &behind),
+                admitted(&rules, 9, 20, &get("/api/", "198.51.100.3"))
+            ),
+            (3, 0)
+        );
         // The other router: by header, and one bucket for requests without it. The burst is 1.
         let tenant = [(":path", "/"), (":address", "198.51.100.1"), ("X-Tenant", "a")];
-        assert_eq!((admitted(&rules, 9, 30, &tenant), admitted(&rules, 9, 30, &get("/", "198.51.100.1"))), (1, 1));
+        assert_eq!(
+            (admitted(&rules, 9, 30, &tenant), admitted(&rules, 9, 30, &get("/", "198.51.100.1"))),
+            (1, 1)
+        );
         assert_eq!(admitted(&rules, 9, 30, &get("/", "198.51.100.9")), 0);
         for text in [
             "\"Host\" is left out: rules choose by path and method only",
@@ -215,11 +240,22 @@ fn a_resource_of_kubernetes_and_middlewares_without_routers() {
     let host = |name: &'static str| [(":path", "/"), (":address", "198.51.100.1"), ("Host", name)];
     assert_eq!((admitted(&rules, 9, 0, &host("a")), admitted(&rules, 9, 0, &host("b"))), (2, 2));
     assert_eq!((admitted(&rules, 9, 1, &host("a")), admitted(&rules, 9, 2, &host("a"))), (0, 1));
-    for (period, expected) in
-        [("0s", false), ("1m30s", true), ("1.5h", true), ("1 fortnight", false), ("9999999h", false)]
-    {
-        let text = format!("http: {{ middlewares: {{ a: {{ ratelimit: {{ average: 5, period: {period} }} }} }} }}");
+    for (period, expected) in [
+        ("0s", false),
+        ("1m30s", true),
+        ("1.5h", true),
+        ("1 fortnight", false),
+        ("9999999h", false),
+    ] {
+        let text = format!(
+            "http: {{ middlewares: {{ a: {{ ratelimit: {{ average: 5, period: {period} }} }} }} }}"
+        );
         let imported = import::traefik(&text, Format::Yaml).expect("a configuration");
-        assert_eq!(imported.toml.contains("[group.a]"), expected, "{period}: {:?}", imported.remarks);
+        assert_eq!(
+            imported.toml.contains("[group.a]"),
+            expected,
+            "{period}: {:?}",
+            imported.remarks
+        );
     }
 }

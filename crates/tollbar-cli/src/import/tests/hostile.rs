@@ -1,5 +1,5 @@
-//! Importers and files that nobody would write: each gives rules that can be read, or says that they cannot, or
-//! faults with places. None panics, and none takes long.
+//! Importers and files that nobody would write: each gives rules that can be read, or says that
+//! they cannot, or faults with places. None panics, and none takes long.
 
 use crate::import::{self, Imported};
 use tollbar_rules::{read, Format, Problem};
@@ -33,15 +33,17 @@ fn bears(text: &str) {
                 // The rules load, or the remark of the first place says why not.
                 let loads = read(&imported.toml, Format::Toml).is_ok();
                 let says = imported.remarks.iter().any(|r| {
-                    r.text.starts_with("no limit was found") || r.text.starts_with("the rules cannot be loaded before")
+                    r.text.starts_with("no limit was found")
+                        || r.text.starts_with("the rules cannot be loaded before")
                 });
                 assert!(loads != says, "{name}: {}", imported.toml);
-                // The rules are always TOML: nothing in the configuration ends a comment or a string.
+                // The rules are always TOML: nothing in the configuration ends a comment or a
+                // string.
                 if let Err(problems) = read(&imported.toml, Format::Toml) {
                     assert!(
-                        problems
-                            .iter()
-                            .all(|p| !p.field.is_empty() || p.found.contains(" rules") || p.found.contains(" limits")),
+                        problems.iter().all(|p| !p.field.is_empty()
+                            || p.found.contains(" rules")
+                            || p.found.contains(" limits")),
                         "{name}: {problems:#?}"
                     );
                 }
@@ -150,7 +152,8 @@ fn mutants_of_good_files_are_read_or_refused() {
 fn pieces_in_any_order_are_read_or_refused() {
     let mut random = Random(7);
     for _ in 0..400 {
-        let text: String = (0..random.below(30)).map(|_| PIECES[random.below(PIECES.len())]).collect();
+        let text: String =
+            (0..random.below(30)).map(|_| PIECES[random.below(PIECES.len())]).collect();
         bears(&text);
     }
 }
@@ -167,18 +170,22 @@ fn bombs_are_refused_or_bounded() {
     bears(&format!("a = {}", "[".repeat(deep)));
     bears(&"[a.".repeat(deep));
     // A billion laughs.
-    let laughs: String = (1..30).map(|n| format!("a{n}: &a{n} [{}]\n", format!("*a{},", n - 1).repeat(9))).collect();
+    let laughs: String =
+        (1..30).map(|n| format!("a{n}: &a{n} [{}]\n", format!("*a{},", n - 1).repeat(9))).collect();
     bears(&format!("a0: &a0 x\n{laughs}"));
     bears(&format!("domain: {}\ndescriptors: []\n", "x".repeat(1 << 20)));
     // More limits than a rules file may have, and names that are all different.
-    let descriptors: String =
-        (0..20_000).map(|n| format!("- {{key: k{n}, rate_limit: {{unit: second, requests_per_unit: 1}}}}\n")).collect();
+    let descriptors: String = (0..20_000)
+        .map(|n| format!("- {{key: k{n}, rate_limit: {{unit: second, requests_per_unit: 1}}}}\n"))
+        .collect();
     bears(&format!("domain: d\ndescriptors:\n{descriptors}"));
     bears(&(0..50_000).map(|n| format!("k{n}: {n}\n")).collect::<String>());
-    let zones: String =
-        (0..5_000).map(|n| format!("limit_req_zone $a zone=z{n}:1m rate=1r/s; limit_req zone=z{n};")).collect();
+    let zones: String = (0..5_000)
+        .map(|n| format!("limit_req_zone $a zone=z{n}:1m rate=1r/s; limit_req zone=z{n};"))
+        .collect();
     bears(&format!("http {{ {zones} }}"));
-    let routes: String = (0..5_000).map(|n| format!("- {{name: same, paths: [/p{n}]}}\n")).collect();
+    let routes: String =
+        (0..5_000).map(|n| format!("- {{name: same, paths: [/p{n}]}}\n")).collect();
     bears(&format!("plugins: [{{name: rate-limiting, config: {{second: 1}}}}]\nroutes:\n{routes}"));
 }
 
@@ -188,11 +195,13 @@ fn text_stays_text() {
     let evil = "x\\n[group.evil]\\nlimit = '1/s' \\\"";
     let text = format!("domain: d\ndescriptors:\n- key: \"{evil}\"\n  value: \"a.b]{evil}\"\n  rate_limit: {{ unit: second, requests_per_unit: 1 }}\n");
     let imported = import::envoy(&text).expect("YAML");
-    let rules = read(&imported.toml, Format::Toml).unwrap_or_else(|problems| panic!("{problems:?}"));
+    let rules =
+        read(&imported.toml, Format::Toml).unwrap_or_else(|problems| panic!("{problems:?}"));
     assert_eq!(rules.rules.len(), 1, "{}", imported.toml);
     let nginx = "http { limit_req_zone $http_a zone='a.b]\n[group.evil]':1m rate=1r/s; limit_req zone='a.b]\n[group.evil]'; location '~ x\n[group.evil]' { limit_req zone=y; } }";
     let imported = import::nginx(nginx).expect("a configuration");
-    let rules = read(&imported.toml, Format::Toml).unwrap_or_else(|problems| panic!("{problems:?}"));
+    let rules =
+        read(&imported.toml, Format::Toml).unwrap_or_else(|problems| panic!("{problems:?}"));
     assert_eq!(
         rules.rules.iter().map(|rule| rule.name.as_str()).collect::<Vec<_>>(),
         ["-a-b--all"],

@@ -13,7 +13,11 @@ use super::Imported;
 
 /// Panics unless an import has a remark at `LINE:COLUMN` that contains the text.
 fn has(imported: &Imported, place: &str, text: &str) {
-    let all: Vec<String> = imported.remarks.iter().map(|r| format!("{}: {}", r.place, r.text)).collect();
+    let all: Vec<String> =
+        imported.remarks.iter().map(|r| format!("{}: {}", r.place, r.text)).collect();
     let begin = format!("{place}: ");
-    assert!(all.iter().any(|one| one.starts_with(&begin) && one.contains(text)), "{place} {text}: {all:#?}");
+    assert!(
+        all.iter().any(|one| one.starts_with(&begin) && one.contains(text)),
+        "{place} {text}: {all:#?}"
+    );
 }

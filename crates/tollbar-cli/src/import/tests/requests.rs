@@ -1,8 +1,8 @@
-//! B1, B2: 10,000 requests for each program's limits, by what its documents say and by the imported rules: the same
-//! requests pass.
+//! B1, B2: 10,000 requests for each program's limits, by what its documents say and by the imported
+//! rules: the same requests pass.
 //!
-//! Each model counts as the program documents it, and knows nothing of rules. Where the two differ by design, a
-//! remark of the import says so, and the requests here stay away from it.
+//! Each model counts as the program documents it, and knows nothing of rules. Where the two differ
+//! by design, a remark of the import says so, and the requests here stay away from it.
 
 use super::common::*;
 use crate::import::{self, Imported};
@@ -14,8 +14,8 @@ use tollbar_rules::{Format, Rules};
 struct Windows(HashMap<(String, u64), (u64, u64)>);
 
 impl Windows {
-    /// Whether a request at `now` fits into all windows, of (a name, its length in seconds, its limit). Only then it
-    /// is counted.
+    /// Whether a request at `now` fits into all windows, of (a name, its length in seconds, its
+    /// limit). Only then it is counted.
     fn admit(&mut self, now: u64, windows: &[(String, u64, u64)]) -> bool {
         let count = |windows: &Windows, name: &String, length: u64| {
             let number = (BEGIN / SECOND + now) / length;
@@ -43,7 +43,14 @@ struct Tally {
 }
 
 impl Tally {
-    fn compare(&mut self, rules: &Rules, imported: &Imported, now: u64, request: &[(&str, &str)], wanted: bool) {
+    fn compare(
+        &mut self,
+        rules: &Rules,
+        imported: &Imported,
+        now: u64,
+        request: &[(&str, &str)],
+        wanted: bool,
+    ) {
         let got = check(rules, now, request).is_allowed();
         assert_eq!(got, wanted, "{request:?} at {now}\n{}", imported.toml);
         self.asked += 1;
@@ -79,7 +86,8 @@ impl Plugin {
     }
 
     fn text(&self, indent: &str) -> String {
-        let mut text = format!("{indent}plugins:\n{indent}- name: rate-limiting\n{indent}  config:\n");
+        let mut text =
+            format!("{indent}plugins:\n{indent}- name: rate-limiting\n{indent}  config:\n");
         text += &format!("{indent}    limit_by: {}\n{indent}    header_name: X-Key\n", self.by);
         for (length, limit) in &self.windows {
             let name = LENGTHS.iter().find(|(_, of)| of == length).map_or("", |(name, _)| name);
@@ -89,16 +97,18 @@ impl Plugin {
     }
 }
 
-/// One plugin decides a request: that of its route, or else of its service, or else the global one. Its key is the
-/// address where the request has no consumer or header. A request that one window refuses is counted by none.
+/// One plugin decides a request: that of its route, or else of its service, or else the global one.
+/// Its key is the address where the request has no consumer or header. A request that one window
+/// refuses is counted by none.
 #[test]
 fn b1_kong_decides_as_the_rules() {
     let mut rng = Rng(2);
     let mut tally = Tally::default();
     for _ in 0..100 {
         let global = Plugin::random(&mut rng);
-        let services: Vec<_> =
-            (0..2).map(|_| (Plugin::random(&mut rng), [(); 2].map(|()| Plugin::random(&mut rng)))).collect();
+        let services: Vec<_> = (0..2)
+            .map(|_| (Plugin::random(&mut rng), [(); 2].map(|()| Plugin::random(&mut rng))))
+            .collect();
         let mut text = global.as_ref().map_or(String::new(), |plugin| plugin.text(""));
         text += "services:\n";
         for (n, (own, routes)) in services.iter().enumerate() {
@@ -124,8 +134,11 @@ fn b1_kong_decides_as_the_rules() {
             now += [0, 0, 0, 0, 0, 0, 1, 20, 900][rng.below(9) as usize];
             let (n, m) = (rng.below(2) as usize, rng.below(2) as usize);
             let path = format!("/p{n}{m}{}", rng.of(&["", "/x"]));
-            let (address, key, consumer) =
-                (rng.of(&["192.0.2.1", "192.0.2.2"]), rng.of(&["", "k", "l"]), rng.of(&["", "ann"]));
+            let (address, key, consumer) = (
+                rng.of(&["192.0.2.1", "192.0.2.2"]),
+                rng.of(&["", "k", "l"]),
+                rng.of(&["", "ann"]),
+            );
             let (own, routes) = &services[n];
             let found = [
                 (routes[m].as_ref(), format!("route{n}{m}")),
@@ -139,11 +152,15 @@ fn b1_kong_decides_as_the_rules() {
                     "consumer" if !consumer.is_empty() => format!("{name} consumer {consumer}"),
                     _ => format!("{name} address {address}"),
                 };
-                let windows: Vec<_> =
-                    plugin.windows.iter().map(|(length, limit)| (of.clone(), *length, *limit)).collect();
+                let windows: Vec<_> = plugin
+                    .windows
+                    .iter()
+                    .map(|(length, limit)| (of.clone(), *length, *limit))
+                    .collect();
                 counts.admit(now, &windows)
             });
-            let mut request = vec![(":method", "GET"), (":path", path.as_str()), (":address", address)];
+            let mut request =
+                vec![(":method", "GET"), (":path", path.as_str()), (":address", address)];
             request.extend((!key.is_empty()).then_some(("X-Key", key)));
             request.extend((!consumer.is_empty()).then_some((":consumer", consumer)));
             tally.compare(&rules, &imported, now, &request, wanted);
@@ -152,15 +169,22 @@ fn b1_kong_decides_as_the_rules() {
     tally.is_enough();
 }
 
-/// A bucket of each source for each router: it holds `burst` tokens and gets `average` in each period. (Traefik holds
-/// requests back where the rules refuse, which a remark says.)
+/// A bucket of each source for each router: it holds `burst` tokens and gets `average` in each
+/// period. (Traefik holds requests back where the rules refuse, which a remark says.)
 #[test]
 fn b1_traefik_decides_as_the_rules() {
     let mut rng = Rng(3);
     let mut tally = Tally::default();
     for _ in 0..100 {
         let limits: Vec<_> = (0..2)
-            .map(|_| (1 + rng.below(4), 1 + rng.below(60), 1 + rng.below(4), rng.of(&["address", "header", "host"])))
+            .map(|_| {
+                (
+                    1 + rng.below(4),
+                    1 + rng.below(60),
+                    1 + rng.below(4),
+                    rng.of(&["address", "header", "host"]),
+                )
+            })
             .collect();
         let mut text = "http:\n  routers:\n".to_owned();
         for n in 0..3 {
@@ -188,8 +212,11 @@ fn b1_traefik_decides_as_the_rules() {
             now += [0, 0, 0, 0, 0, 0, 1, 2, 9][rng.below(9) as usize];
             let n = rng.below(3) as usize;
             let path = format!("/p{n}{}", rng.of(&["", "/x"]));
-            let (address, key, host) =
-                (rng.of(&["192.0.2.1", "2001:db8::1"]), rng.of(&["", "k", "l"]), rng.of(&["a.test", "b.test"]));
+            let (address, key, host) = (
+                rng.of(&["192.0.2.1", "2001:db8::1"]),
+                rng.of(&["", "k", "l"]),
+                rng.of(&["a.test", "b.test"]),
+            );
             let wanted = limits.get(n).is_none_or(|&(average, period, burst, by)| {
                 let of = match by {
                     // Requests without the header share a bucket.
@@ -203,7 +230,12 @@ fn b1_traefik_decides_as_the_rules() {
                 buckets.insert(of, (if passes { tokens - period } else { tokens }, now));
                 passes
             });
-            let mut request = vec![(":method", "GET"), (":path", path.as_str()), (":address", address), ("Host", host)];
+            let mut request = vec![
+                (":method", "GET"),
+                (":path", path.as_str()),
+                (":address", address),
+                ("Host", host),
+            ];
             request.extend((!key.is_empty()).then_some(("X-Key", key)));
             tally.compare(&rules, &imported, now, &request, wanted);
         }
@@ -211,9 +243,10 @@ fn b1_traefik_decides_as_the_rules() {
     tally.is_enough();
 }
 
-/// The rate limit service takes the most specific descriptor: that with the value, or else the key's without one. It
-/// counts in windows that begin at multiples of their length. (It counts a request that one limit refuses against the
-/// others, which a remark says, so a request here has one descriptor.)
+/// The rate limit service takes the most specific descriptor: that with the value, or else the
+/// key's without one. It counts in windows that begin at multiples of their length. (It counts a
+/// request that one limit refuses against the others, which a remark says, so a request here has
+/// one descriptor.)
 #[test]
 fn b1_envoy_decides_as_the_rules() {
     let mut rng = Rng(4);
@@ -222,10 +255,13 @@ fn b1_envoy_decides_as_the_rules() {
         let limit = |rng: &mut Rng| {
             let (unit, length) = LENGTHS[rng.below(3) as usize];
             let (limit, many) = (1 + rng.below(4), 1 + rng.below(3));
-            let text = format!("rate_limit: {{unit: {unit}, requests_per_unit: {limit}, unit_multiplier: {many}}}");
+            let text = format!(
+                "rate_limit: {{unit: {unit}, requests_per_unit: {limit}, unit_multiplier: {many}}}"
+            );
             (text, length * many, limit)
         };
-        let (general, gold, inner, other) = (limit(&mut rng), limit(&mut rng), limit(&mut rng), limit(&mut rng));
+        let (general, gold, inner, other) =
+            (limit(&mut rng), limit(&mut rng), limit(&mut rng), limit(&mut rng));
         // Whether the key without a value has a limit.
         let is_limited = rng.below(2) == 0;
         let text = format!(
@@ -264,15 +300,16 @@ fn b1_envoy_decides_as_the_rules() {
                     Some((address.to_owned(), &other))
                 }
             };
-            let wanted = found.is_none_or(|(of, (_, length, limit))| counts.admit(now, &[(of, *length, *limit)]));
+            let wanted = found
+                .is_none_or(|(of, (_, length, limit))| counts.admit(now, &[(of, *length, *limit)]));
             tally.compare(&rules, &imported, now, &request, wanted);
         }
     }
     tally.is_enough();
 }
 
-/// All limits of a request whose conditions hold count it, or none. (Limitador's windows begin with a key's first
-/// request, which a remark says: here those of the model begin where the rules' do.)
+/// All limits of a request whose conditions hold count it, or none. (Limitador's windows begin with
+/// a key's first request, which a remark says: here those of the model begin where the rules' do.)
 #[test]
 fn b1_limitador_decides_as_the_rules() {
     let mut rng = Rng(5);
@@ -289,7 +326,8 @@ fn b1_limitador_decides_as_the_rules() {
         let mut text = String::new();
         for (most, seconds, method, path, gold, by_user) in &limits {
             let mut conditions = Vec::new();
-            conditions.extend((!method.is_empty()).then(|| format!("\"req.method == '{method}'\"")));
+            conditions
+                .extend((!method.is_empty()).then(|| format!("\"req.method == '{method}'\"")));
             conditions.extend((!path.is_empty()).then(|| format!("\"req.path == '{path}'\"")));
             conditions.extend(gold.then(|| "\"plan == 'gold'\"".to_owned()));
             let variables = if *by_user { "user" } else { "" };
@@ -299,7 +337,11 @@ fn b1_limitador_decides_as_the_rules() {
             );
         }
         let imported = import::limitador(&text).expect("a configuration");
-        assert!(imported.remarks.iter().any(|remark| remark.text.contains("window")), "{:?}", imported.remarks);
+        assert!(
+            imported.remarks.iter().any(|remark| remark.text.contains("window")),
+            "{:?}",
+            imported.remarks
+        );
         let rules = rules(&imported.toml);
         let mut counts = Windows::default();
         let mut now = 0;
@@ -308,14 +350,19 @@ fn b1_limitador_decides_as_the_rules() {
             let (method, path) = (rng.of(&["GET", "POST"]), rng.of(&["/", "/login"]));
             let (plan, user) = (rng.of(&["gold", "tin"]), rng.of(&["", "ann", "bob"]));
             let mut windows = Vec::new();
-            for (n, (most, seconds, of_method, of_path, gold, by_user)) in limits.iter().enumerate() {
+            for (n, (most, seconds, of_method, of_path, gold, by_user)) in limits.iter().enumerate()
+            {
                 let holds = (of_method.is_empty() || *of_method == method)
                     && (of_path.is_empty() || *of_path == path)
                     && (!gold || plan == "gold")
                     // Without the variable the limit does not apply.
                     && (!by_user || !user.is_empty());
                 if holds {
-                    windows.push((format!("{n} {}", if *by_user { user } else { "" }), *seconds, *most));
+                    windows.push((
+                        format!("{n} {}", if *by_user { user } else { "" }),
+                        *seconds,
+                        *most,
+                    ));
                 }
             }
             let mut request = vec![(":method", method), (":path", path), (":address", "192.0.2.1")];

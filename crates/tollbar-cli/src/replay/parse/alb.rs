@@ -1,4 +1,5 @@
-//! AWS Application Load Balancer: `TYPE TIME BALANCER CLIENT:PORT TARGET:PORT … "REQUEST" "AGENT" …`.
+//! AWS Application Load Balancer:
+//! `TYPE TIME BALANCER CLIENT:PORT TARGET:PORT … "REQUEST" "AGENT" …`.
 
 use super::client;
 use super::prefixes::word;
@@ -12,7 +13,11 @@ pub fn parse(line: &[u8], cut: bool) -> Result<Request<'_>, WrongLine> {
     if cut {
         return Err(Cow::Borrowed("longer than a mebibyte"));
     }
-    let short = || Cow::Borrowed("not the type, time, load balancer and client of an Application Load Balancer");
+    let short = || {
+        Cow::Borrowed(
+            "not the type, time, load balancer and client of an Application Load Balancer",
+        )
+    };
     let (kind, rest) = word(line).ok_or_else(short)?;
     let (time, rest) = word(rest).ok_or_else(short)?;
     let (_, rest) = word(rest).ok_or_else(short)?;
@@ -25,7 +30,15 @@ pub fn parse(line: &[u8], cut: bool) -> Result<Request<'_>, WrongLine> {
     let (request, rest) = quoted(rest).ok_or(Cow::Borrowed("no request in quotes"))?;
     let agent = quoted(rest).map_or(&b""[..], |(agent, _)| agent);
     let [method, path, agent] = [method_of(request), path_of(request), agent].map(Cow::Borrowed);
-    Ok(Request { time, key: Key::Address(address), cost: 1, path, agent, method, ..Request::default() })
+    Ok(Request {
+        time,
+        key: Key::Address(address),
+        cost: 1,
+        path,
+        agent,
+        method,
+        ..Request::default()
+    })
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Common and Combined Log Format, also with the names of virtual hosts, and HAProxy's lines of HTTP requests, which
-//! begin alike.
+//! Common and Combined Log Format, also with the names of virtual hosts, and HAProxy's lines of
+//! HTTP requests, which begin alike.
 
 use super::client;
 use super::prefixes::{self, word};
@@ -44,7 +44,9 @@ impl Clf {
         if self.is_haproxy {
             let (_, behind_client) = word(prefixes::behind(line)).unwrap_or_default();
             if !behind_client.starts_with(b"[") || !after.contains(&b'"') {
-                return Err(Cow::Borrowed("not a client, a time in brackets and a request in quotes"));
+                return Err(Cow::Borrowed(
+                    "not a client, a time in brackets and a request in quotes",
+                ));
             }
         }
         let mut request = Request { time, key, cost: 1, ..Request::default() };
@@ -55,14 +57,23 @@ impl Clf {
     }
 
     #[inline]
-    fn find_time<'a>(&mut self, line: &'a [u8], cut: bool) -> Result<(u64, &'a [u8]), &'static str> {
+    fn find_time<'a>(
+        &mut self,
+        line: &'a [u8],
+        cut: bool,
+    ) -> Result<(u64, &'a [u8]), &'static str> {
         let line = line.trim_ascii_start();
         // The first word may have a quote or a bracket, if a caller takes it as the key.
         let mut rest = &line[first_word(line).len()..];
-        let mut why = if cut { "no time in brackets within the first mebibyte" } else { "no time in brackets" };
+        let mut why = if cut {
+            "no time in brackets within the first mebibyte"
+        } else {
+            "no time in brackets"
+        };
         let mut is_first = true;
-        // The two names before the time may hold blanks and brackets, so the first bracket need not be the time's.
-        // But nothing from the request counts, which its sender could choose: it begins with a quote.
+        // The two names before the time may hold blanks and brackets, so the first bracket need not
+        // be the time's. But nothing from the request counts, which its sender could choose: it
+        // begins with a quote.
         while let Some(at) = memchr::memchr2(b'[', b'"', rest) {
             if rest[at] == b'"' {
                 break;
@@ -118,8 +129,8 @@ fn minute_and_second(text: &[u8]) -> Option<u64> {
     is_fine.then(|| u64::from(minute) * 60 + u64::from(second))
 }
 
-/// The client of a line: its first word, that behind what collectors put before it, or the second one behind the name
-/// of a virtual host.
+/// The client of a line: its first word, that behind what collectors put before it, or the second
+/// one behind the name of a virtual host.
 #[inline]
 fn client_of(line: &[u8]) -> Result<IpAddr, WrongLine> {
     match client::address(first_word(line.trim_ascii_start()), FIRST) {
@@ -135,7 +146,9 @@ fn client_behind(line: &[u8]) -> Result<IpAddr, WrongLine> {
         let second = word(line).filter(|_| is_host(first)).map(|(_, rest)| first_word(rest));
         second.and_then(|second| client::address(second, FIRST).ok()).ok_or_else(|| match first {
             [] | [b'-'] => wrong,
-            _ => Cow::Owned(format!("{wrong} (--field key=1 takes the first word as it is, key=2 the second)")),
+            _ => Cow::Owned(format!(
+                "{wrong} (--field key=1 takes the first word as it is, key=2 the second)"
+            )),
         })
     })
 }
@@ -156,7 +169,8 @@ fn first_word(text: &[u8]) -> &[u8] {
 
 /// The key that is the word of that number, from 1 on.
 fn named_word(line: &[u8], number: usize) -> Result<Key<'_>, WrongLine> {
-    let mut words = line.split(|&byte| byte == b' ' || byte == b'\t').filter(|word| !word.is_empty());
+    let mut words =
+        line.split(|&byte| byte == b' ' || byte == b'\t').filter(|word| !word.is_empty());
     let word = words.nth(number - 1).unwrap_or(b"");
     client::any(Cow::Borrowed(word), &format!("word {number}"))
 }
@@ -183,15 +197,30 @@ mod tests {
 
     #[test]
     fn the_remembered_hour_gives_the_same_times() {
-        // Alternating zones, hours and leap seconds: each line's time by a parser that remembers and by a fresh one.
+        // Alternating zones, hours and leap seconds: each line's time by a parser that remembers
+        // and by a fresh one.
         let mut remembers = Clf::new(true, None);
         for day in ["17/May/2015", "18/May/2015"] {
-            for time in ["10:05:03", "10:59:60", "10:00:00", "10:05:60", "10:59:59", "11:00:00", "10:05:03.5"] {
+            for time in [
+                "10:05:03",
+                "10:59:60",
+                "10:00:00",
+                "10:05:60",
+                "10:59:59",
+                "11:00:00",
+                "10:05:03.5",
+            ] {
                 for zone in ["+0000", "+0530", "-0100", "+0545"] {
-                    let line = format!("::1 - - [{day}:{time} {zone}] \"GET /x HTTP/1.1\" 200 1 \"-\" \"agent\"");
+                    let line = format!(
+                        "::1 - - [{day}:{time} {zone}] \"GET /x HTTP/1.1\" 200 1 \"-\" \"agent\""
+                    );
                     let one = remembers.parse(line.as_bytes(), false).expect(&line);
                     let other = Clf::new(true, None).parse(line.as_bytes(), false).expect(&line);
-                    assert_eq!((one.time, one.path, one.agent), (other.time, other.path, other.agent), "{line}");
+                    assert_eq!(
+                        (one.time, one.path, one.agent),
+                        (other.time, other.path, other.agent),
+                        "{line}"
+                    );
                 }
             }
         }
@@ -201,7 +230,10 @@ mod tests {
     fn path_and_agent_of_combined_lines() {
         let of = |line: &'static str| {
             let request = Clf::new(true, None).parse(line.as_bytes(), false).expect("a request");
-            (String::from_utf8_lossy(&request.path).into_owned(), String::from_utf8_lossy(&request.agent).into_owned())
+            (
+                String::from_utf8_lossy(&request.path).into_owned(),
+                String::from_utf8_lossy(&request.agent).into_owned(),
+            )
         };
         let t = "[17/May/2015:10:05:03 +0000]";
         assert_eq!(
@@ -209,8 +241,14 @@ mod tests {
             ("/p?q".into(), "b c".into())
         );
         assert_eq!(of("::1 - - [17/May/2015:10:05:03 +0000]"), (String::new(), String::new()));
-        assert_eq!(of("::1 - - [17/May/2015:10:05:03 +0000] \"GET /p"), ("/p".into(), String::new()));
-        assert_eq!(of("::1 - - [17/May/2015:10:05:03 +0000] \"\" 400 0"), (String::new(), String::new()));
+        assert_eq!(
+            of("::1 - - [17/May/2015:10:05:03 +0000] \"GET /p"),
+            ("/p".into(), String::new())
+        );
+        assert_eq!(
+            of("::1 - - [17/May/2015:10:05:03 +0000] \"\" 400 0"),
+            (String::new(), String::new())
+        );
         assert_eq!(t.len(), 28);
     }
 
@@ -224,9 +262,13 @@ mod tests {
                 Key::Text(text) => String::from_utf8_lossy(&text).into_owned(),
             })
         };
-        for head in
-            ["192.0.2.9", "192.0.2.9:33317", "::ffff:192.0.2.9", "shop.example:443 192.0.2.9", "web-1  | 192.0.2.9"]
-        {
+        for head in [
+            "192.0.2.9",
+            "192.0.2.9:33317",
+            "::ffff:192.0.2.9",
+            "shop.example:443 192.0.2.9",
+            "web-1  | 192.0.2.9",
+        ] {
             assert_eq!(of(None, head).as_deref(), Ok("192.0.2.9"), "{head}");
         }
         let help = " (--field key=1 takes the first word as it is, key=2 the second)";

@@ -6,7 +6,8 @@ use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr};
 use tollbar::address;
 
-/// Reads a client's address, with or without a port, brackets and a zone. `what` says in a message where it stands.
+/// Reads a client's address, with or without a port, brackets and a zone. `what` says in a message
+/// where it stands.
 #[inline]
 pub fn address(written: &[u8], what: &str) -> Result<IpAddr, WrongLine> {
     match plain_ipv4(written).map(IpAddr::V4).or_else(|| address::parse(written)) {
@@ -15,8 +16,9 @@ pub fn address(written: &[u8], what: &str) -> Result<IpAddr, WrongLine> {
     }
 }
 
-/// Reads a key from a field that the caller has named: an address, or any other text. A text that is no address may
-/// not be empty, `-`, which logs write for nothing, or have control bytes, which could steer a terminal.
+/// Reads a key from a field that the caller has named: an address, or any other text. A text that
+/// is no address may not be empty, `-`, which logs write for nothing, or have control bytes, which
+/// could steer a terminal.
 pub fn any<'a>(written: Cow<'a, [u8]>, what: &str) -> Result<Key<'a>, WrongLine> {
     if let Some(address) = address::parse(&written) {
         return Ok(Key::Address(address));
@@ -48,7 +50,8 @@ fn no_address(written: &[u8], what: &str) -> WrongLine {
     })
 }
 
-/// `192.0.2.1` and nothing else: most addresses of most logs, in a quarter of the general reader's time.
+/// `192.0.2.1` and nothing else: most addresses of most logs, in a quarter of the general reader's
+/// time.
 #[inline]
 fn plain_ipv4(text: &[u8]) -> Option<Ipv4Addr> {
     if text.len() > 15 {
@@ -58,8 +61,8 @@ fn plain_ipv4(text: &[u8]) -> Option<Ipv4Addr> {
     for &byte in text {
         match byte {
             b'0'..=b'9' => {
-                // Some programs read 010 as the octal number 8, others as 10. So a text with a leading zero is no
-                // address.
+                // Some programs read 010 as the octal number 8, others as 10. So a text with a
+                // leading zero is no address.
                 if digits > 0 && octet == 0 {
                     return None;
                 }
@@ -118,10 +121,16 @@ mod tests {
     fn keys_of_named_fields() {
         let read = |text: &'static str| any(Cow::Borrowed(text.as_bytes()), "the key");
         for text in ["192.0.2.1", "192.0.2.1:80", "[::ffff:192.0.2.1]:80", "::ffff:c000:201"] {
-            assert_eq!(read(text), Ok(Key::Address(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)))), "{text}");
+            assert_eq!(
+                read(text),
+                Ok(Key::Address(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)))),
+                "{text}"
+            );
         }
         assert_eq!(read("gold"), Ok(Key::Text(Cow::Borrowed(b"gold"))));
-        for (text, why) in [("", "no client: the key is \"\""), ("-", "no client: the key is \"-\"")] {
+        for (text, why) in
+            [("", "no client: the key is \"\""), ("-", "no client: the key is \"-\"")]
+        {
             assert_eq!(read(text), Err(Cow::Borrowed(why)));
         }
         assert!(read("a\x07").is_err());

@@ -15,11 +15,13 @@ pub struct Csv {
     key: String,
 }
 
-/// Whether a log's first line looks like the names of columns: one of them is a usual name of a time.
+/// Whether a log's first line looks like the names of columns: one of them is a usual name of a
+/// time.
 pub fn is_header(line: &[u8]) -> bool {
     line.contains(&b',')
-        && columns(line, &Named::default())
-            .is_some_and(|columns| columns[Role::Time as usize].is_some() && columns[Role::Key as usize].is_some())
+        && columns(line, &Named::default()).is_some_and(|columns| {
+            columns[Role::Time as usize].is_some() && columns[Role::Key as usize].is_some()
+        })
 }
 
 impl Csv {
@@ -27,7 +29,11 @@ impl Csv {
         Csv { named, columns: None, key: String::new() }
     }
 
-    pub fn parse<'a>(&mut self, line: &'a [u8], cut: bool) -> Result<Option<Request<'a>>, WrongLine> {
+    pub fn parse<'a>(
+        &mut self,
+        line: &'a [u8],
+        cut: bool,
+    ) -> Result<Option<Request<'a>>, WrongLine> {
         if cut {
             return Err(Cow::Borrowed("longer than a mebibyte"));
         }
@@ -88,7 +94,9 @@ fn columns(line: &[u8], named: &Named) -> Option<[Option<usize>; ROLES]> {
     let mut best: [Option<(usize, usize)>; ROLES] = [None; ROLES];
     fields(line, |n, field| {
         let field = field.trim_ascii();
-        if let Some(rank) = names.iter().position(|(_, name)| field.eq_ignore_ascii_case(name.as_bytes())) {
+        if let Some(rank) =
+            names.iter().position(|(_, name)| field.eq_ignore_ascii_case(name.as_bytes()))
+        {
             let place = &mut best[names[rank].0 as usize];
             if place.is_none_or(|(other, _)| rank < other) {
                 *place = Some((rank, n));
@@ -98,8 +106,8 @@ fn columns(line: &[u8], named: &Named) -> Option<[Option<usize>; ROLES]> {
     best.iter().any(Option::is_some).then(|| best.map(|found| found.map(|(_, column)| column)))
 }
 
-/// Calls `each` with every field of one record. A line feed in quotes ends the record all the same, because lines are
-/// cut before.
+/// Calls `each` with every field of one record. A line feed in quotes ends the record all the same,
+/// because lines are cut before.
 fn fields(line: &[u8], mut each: impl FnMut(usize, &[u8])) {
     let mut reader = Reader::new();
     let mut out = vec![0; line.len() + 1];
@@ -119,7 +127,9 @@ fn fields(line: &[u8], mut each: impl FnMut(usize, &[u8])) {
             }
             // Empty input ends the record.
             ReadFieldResult::InputEmpty if !is_last => is_last = true,
-            ReadFieldResult::InputEmpty | ReadFieldResult::OutputFull | ReadFieldResult::End => return,
+            ReadFieldResult::InputEmpty | ReadFieldResult::OutputFull | ReadFieldResult::End => {
+                return
+            }
         }
     }
 }
@@ -131,21 +141,35 @@ mod tests {
     #[test]
     fn columns_by_name_in_any_order() {
         let mut csv = Csv::new(Named::default());
-        assert!(csv.parse(b"Path,\"ip\",status,Time,user_agent", false).expect("a header").is_none());
+        assert!(csv
+            .parse(b"Path,\"ip\",status,Time,user_agent", false)
+            .expect("a header")
+            .is_none());
         let line = b"\"/a,\"\"b\"\"\",192.0.2.1:80,200,2015-05-17T10:05:03Z,x";
         let request = csv.parse(line, false).expect("a request").expect("a request");
         assert_eq!(request.time, 1_431_857_103_000_000_000);
         assert_eq!(request.key, Key::Address([192, 0, 2, 1].into()));
-        assert_eq!((&*request.path, &*request.agent, request.cost), (&b"/a,\"b\""[..], &b"x"[..], 1));
-        assert!(csv.parse(b"/,192.0.2.1,200", false).expect_err("too short").contains("3 columns, expected 5"));
-        assert!(csv.parse(b"/,,200,1431857103,", false).expect_err("no key").contains("no client: ip is"));
+        assert_eq!(
+            (&*request.path, &*request.agent, request.cost),
+            (&b"/a,\"b\""[..], &b"x"[..], 1)
+        );
+        assert!(csv
+            .parse(b"/,192.0.2.1,200", false)
+            .expect_err("too short")
+            .contains("3 columns, expected 5"));
+        assert!(csv
+            .parse(b"/,,200,1431857103,", false)
+            .expect_err("no key")
+            .contains("no client: ip is"));
         assert!(csv.parse(b"/,\"unclosed,200,1431857103,", false).is_err());
     }
 
     #[test]
     fn a_header_differs_from_a_log_line() {
         assert!(is_header(b"time,client,path"));
-        assert!(!is_header(b"192.0.2.1 - - [17/May/2015:10:05:03 +0000] \"GET /time,client HTTP/1.1\" 200 1"));
+        assert!(!is_header(
+            b"192.0.2.1 - - [17/May/2015:10:05:03 +0000] \"GET /time,client HTTP/1.1\" 200 1"
+        ));
         let mut named = Named::default();
         named.add("cost=bytes").expect("a field");
         named.add("key=who").expect("a field");

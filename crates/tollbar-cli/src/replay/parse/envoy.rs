@@ -11,14 +11,17 @@ pub fn parse(line: &[u8], cut: bool) -> Result<Request<'_>, WrongLine> {
         return Err(Cow::Borrowed("longer than a mebibyte"));
     }
     let line = line.trim_ascii_start();
-    let inside = line.strip_prefix(b"[").ok_or("the line does not begin with a time in brackets")?;
+    let inside =
+        line.strip_prefix(b"[").ok_or("the line does not begin with a time in brackets")?;
     let end = memchr::memchr(b']', inside).ok_or("the time does not end with a bracket")?;
     let time = civil::any(&inside[..end])?;
     let (request, rest) = quoted(&inside[end + 1..]).ok_or("no request in quotes")?;
     let (forwarded, rest) = quoted(rest).ok_or("no X-Forwarded-For in quotes after the request")?;
     let hop = client::last_hop(forwarded);
     if hop.is_empty() || hop == b"-" {
-        return Err(Cow::Borrowed("X-Forwarded-For is empty, and Envoy's default line has no other address"));
+        return Err(Cow::Borrowed(
+            "X-Forwarded-For is empty, and Envoy's default line has no other address",
+        ));
     }
     let address = client::address(hop, "the last hop of X-Forwarded-For")?;
     let agent = quoted(rest).map_or(&b""[..], |(agent, _)| agent);
@@ -43,7 +46,10 @@ mod tests {
         let request = parse(line, false).expect("a request");
         assert_eq!(request.time, 1_431_857_103_250_000_000);
         assert_eq!(request.key, Key::Address([192, 0, 2, 7].into()));
-        assert_eq!((&*request.path, &*request.agent), (&b"/api/v1/locations"[..], &b"nsq2http"[..]));
+        assert_eq!(
+            (&*request.path, &*request.agent),
+            (&b"/api/v1/locations"[..], &b"nsq2http"[..])
+        );
         for (line, why) in [
             (&b"x"[..], "begin"),
             (b"[2015", "end"),

@@ -18,7 +18,8 @@ pub enum Role {
 pub const ROLES: usize = 7;
 
 impl Role {
-    const ALL: [Role; ROLES] = [Role::Time, Role::Key, Role::Cost, Role::Path, Role::Agent, Role::Method, Role::Class];
+    const ALL: [Role; ROLES] =
+        [Role::Time, Role::Key, Role::Cost, Role::Path, Role::Agent, Role::Method, Role::Class];
 
     /// The word of the command line.
     const fn name(self) -> &'static str {
@@ -34,7 +35,8 @@ impl Role {
     }
 }
 
-/// Names that servers give, the best of a role first. A name with points is a path into nested objects.
+/// Names that servers give, the best of a role first. A name with points is a path into nested
+/// objects.
 const USUAL: [(Role, &[&str]); 5] = [
     (
         Role::Time,
@@ -125,13 +127,16 @@ pub struct Named {
 }
 
 impl Named {
-    /// `time=NAME`, `key=NAME`, `cost=NAME`, `class=NAME`, `path=NAME`, `agent=NAME` or `method=NAME`.
+    /// `time=NAME`, `key=NAME`, `cost=NAME`, `class=NAME`, `path=NAME`, `agent=NAME` or
+    /// `method=NAME`.
     pub fn add(&mut self, text: &str) -> Result<(), String> {
         let wrong = || {
-            let roles = "time=NAME, key=NAME, cost=NAME, class=NAME, path=NAME, agent=NAME or method=NAME";
+            let roles =
+                "time=NAME, key=NAME, cost=NAME, class=NAME, path=NAME, agent=NAME or method=NAME";
             format!("--field is {roles}, not '{text}'")
         };
-        let (role, name) = text.split_once('=').filter(|(_, name)| !name.is_empty()).ok_or_else(wrong)?;
+        let (role, name) =
+            text.split_once('=').filter(|(_, name)| !name.is_empty()).ok_or_else(wrong)?;
         let role = Role::ALL.into_iter().find(|of| of.name() == role).ok_or_else(wrong)?;
         self.given.push((role, name.to_owned()));
         Ok(())
@@ -139,7 +144,8 @@ impl Named {
 
     /// All names with their roles, the best first.
     pub fn names(&self) -> Vec<(Role, Cow<'static, str>)> {
-        let mut names: Vec<_> = self.given.iter().map(|(role, name)| (*role, Cow::Owned(name.clone()))).collect();
+        let mut names: Vec<_> =
+            self.given.iter().map(|(role, name)| (*role, Cow::Owned(name.clone()))).collect();
         for (role, usual) in USUAL {
             if !self.given.iter().any(|(given, _)| *given == role) {
                 names.extend(usual.iter().map(|&name| (role, Cow::Borrowed(name))));
@@ -148,11 +154,14 @@ impl Named {
         names
     }
 
-    /// The number, from 1 on, of the word that is the key in lines without names, if `key=NUMBER` is all that the
-    /// caller gave.
+    /// The number, from 1 on, of the word that is the key in lines without names, if `key=NUMBER`
+    /// is all that the caller gave.
     pub fn word(&self, format: &str) -> Result<Option<usize>, String> {
-        let wrong =
-            |role: &str| format!("--field for {format} is key=N, the number of the word that is the key, not {role}");
+        let wrong = |role: &str| {
+            format!(
+                "--field for {format} is key=N, the number of the word that is the key, not {role}"
+            )
+        };
         match &self.given[..] {
             [] => Ok(None),
             [(Role::Key, number)] => match number.parse() {
@@ -167,7 +176,9 @@ impl Named {
     pub fn none(&self, format: &str) -> Result<(), String> {
         match self.given.first() {
             None => Ok(()),
-            Some((role, name)) => Err(format!("--field {}={name}: {format} has no names of fields", role.name())),
+            Some((role, name)) => {
+                Err(format!("--field {}={name}: {format} has no names of fields", role.name()))
+            }
         }
     }
 
@@ -176,11 +187,13 @@ impl Named {
         self.given.iter().find(|(given, _)| *given == role).map(|(_, name)| &**name)
     }
 
-    /// Whether the field of that name may hold a key that is no address: if the caller has named it, or if it does
-    /// not say what it holds.
+    /// Whether the field of that name may hold a key that is no address: if the caller has named
+    /// it, or if it does not say what it holds.
     pub fn takes_text(&self, name: &str) -> bool {
         let is_text = |text: &str| name.eq_ignore_ascii_case(text);
-        is_text("key") || is_text("user") || self.given.iter().any(|(role, given)| *role == Role::Key && is_text(given))
+        is_text("key")
+            || is_text("user")
+            || self.given.iter().any(|(role, given)| *role == Role::Key && is_text(given))
     }
 
     /// What a message says is missing.
@@ -190,7 +203,11 @@ impl Named {
             Role::Key => "client's address",
             _ => "field",
         };
-        let tried: Vec<&str> = names.iter().filter(|(of, _)| *of == role).map(|(_, name)| &**name).collect();
-        Cow::Owned(format!("no {what}: none of {} is there (--field names another)", tried.join(", ")))
+        let tried: Vec<&str> =
+            names.iter().filter(|(of, _)| *of == role).map(|(_, name)| &**name).collect();
+        Cow::Owned(format!(
+            "no {what}: none of {} is there (--field names another)",
+            tried.join(", ")
+        ))
     }
 }

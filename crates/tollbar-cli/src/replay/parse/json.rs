@@ -1,4 +1,5 @@
-//! A JSON object a line: nginx with `escape=json`, Caddy, Envoy and whatever names its fields as they do.
+//! A JSON object a line: nginx with `escape=json`, Caddy, Envoy and whatever names its fields as
+//! they do.
 
 use super::client;
 use super::fields::{Named, Role, ROLES};
@@ -38,7 +39,11 @@ impl Json {
         let object = Object { names: &self.names, prefix: "", found: &mut found };
         let result = object.deserialize(&mut reader).and_then(|()| reader.end());
         result.map_err(|error| {
-            Cow::Owned(format!("column {}: {}", error.column().max(1), without_place(&error.to_string())))
+            Cow::Owned(format!(
+                "column {}: {}",
+                error.column().max(1),
+                without_place(&error.to_string())
+            ))
         })?;
         Ok(found)
     }
@@ -60,12 +65,15 @@ impl Json {
         };
         let cost = match found.take(Role::Cost) {
             None => 1,
-            Some((_, cost)) => {
-                super::trace::number(&cost.bytes(), "the cost is not a whole number", "the cost does not fit 64 bits")
-                    .map_err(Cow::Borrowed)?
-            }
+            Some((_, cost)) => super::trace::number(
+                &cost.bytes(),
+                "the cost is not a whole number",
+                "the cost does not fit 64 bits",
+            )
+            .map_err(Cow::Borrowed)?,
         };
-        let class = found.take(Role::Class).map_or(Cow::Borrowed(&b""[..]), |(_, class)| class.bytes());
+        let class =
+            found.take(Role::Class).map_or(Cow::Borrowed(&b""[..]), |(_, class)| class.bytes());
         let path = found.take(Role::Path).map_or(Cow::Borrowed(&b""[..]), |(_, path)| path.bytes());
         // The field of the path may hold the whole request line, such as "GET /path HTTP/1.1".
         let is_line = path.contains(&b' ');
@@ -75,7 +83,8 @@ impl Json {
             None => Cow::Borrowed(&b""[..]),
         };
         let path = if is_line { cut(path, path_of) } else { cut(path, origin_form) };
-        let agent = found.take(Role::Agent).map_or(Cow::Borrowed(&b""[..]), |(_, agent)| agent.bytes());
+        let agent =
+            found.take(Role::Agent).map_or(Cow::Borrowed(&b""[..]), |(_, agent)| agent.bytes());
         Ok(Request { time, key, cost, class, path, agent, method })
     }
 }
@@ -154,8 +163,11 @@ impl<'a> Visitor<'a> for Object<'_, 'a> {
 
     fn visit_map<M: MapAccess<'a>>(self, mut map: M) -> Result<(), M::Error> {
         while let Some(Name(name)) = map.next_key::<Name<'a>>()? {
-            let rest =
-                |full: &str| full.strip_prefix(self.prefix).and_then(|full| full.strip_prefix(&*name)).map(str::len);
+            let rest = |full: &str| {
+                full.strip_prefix(self.prefix)
+                    .and_then(|full| full.strip_prefix(&*name))
+                    .map(str::len)
+            };
             let exact = self.names.iter().position(|(_, full)| rest(full) == Some(0));
             let is_inside = || {
                 self.names.iter().any(|(_, full)| {
@@ -169,7 +181,11 @@ impl<'a> Visitor<'a> for Object<'_, 'a> {
                 continue;
             }
             let inside = format!("{}{name}.", self.prefix);
-            let scalar = map.next_value_seed(Value { names: self.names, prefix: &inside, found: self.found })?;
+            let scalar = map.next_value_seed(Value {
+                names: self.names,
+                prefix: &inside,
+                found: self.found,
+            })?;
             if let (Some(rank), Some(scalar)) = (exact, scalar) {
                 let place = &mut self.found.values[self.names[rank].0 as usize];
                 if place.as_ref().is_none_or(|(other, _)| rank < *other) {

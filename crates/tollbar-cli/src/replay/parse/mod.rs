@@ -23,12 +23,19 @@ use std::borrow::Cow;
 pub enum Format {
     /// By the first line that is of one
     Auto,
-    /// Common and Combined Log Format (Apache, nginx, Traefik), also behind the name of a virtual host
+    /// Common and Combined Log Format (Apache, nginx, Traefik), also behind the name of a virtual
+    /// host
     #[value(alias = "combined")]
     Clf,
-    /// A JSON object a line: nginx (escape=json), Caddy, Envoy, Traefik, Cloudflare, Google Cloud and others, by the
-    /// names of their fields
-    #[value(alias = "nginx", alias = "caddy", alias = "traefik", alias = "cloudflare", alias = "gcp")]
+    /// A JSON object a line: nginx (escape=json), Caddy, Envoy, Traefik, Cloudflare, Google Cloud
+    /// and others, by the names of their fields
+    #[value(
+        alias = "nginx",
+        alias = "caddy",
+        alias = "traefik",
+        alias = "cloudflare",
+        alias = "gcp"
+    )]
     Json,
     /// Envoy's default line of text
     Envoy,
@@ -61,8 +68,8 @@ impl Format {
         }
     }
 
-    /// The format of a line; `None` for a line that is of none, or begins as CLF does with something else than an
-    /// address.
+    /// The format of a line; `None` for a line that is of none, or begins as CLF does with
+    /// something else than an address.
     pub fn of_line(line: &[u8], named: &Named) -> Option<Format> {
         let line = line.trim_ascii_start();
         if prefixes::behind(line).starts_with(b"{") {
@@ -117,7 +124,8 @@ pub enum Parser {
 }
 
 impl Parser {
-    /// A parser. `details`: paths and agents are wanted. The error says which `named` fields the format cannot have.
+    /// A parser. `details`: paths and agents are wanted. The error says which `named` fields the
+    /// format cannot have.
     pub fn new(format: Format, named: Named, details: bool) -> Result<Parser, String> {
         let fixed = |parser| named.none(format.name()).map(|()| parser);
         match format {
@@ -160,7 +168,11 @@ impl Parser {
 
     /// The request of a line that is not blank; `None` for a line of column names.
     #[inline]
-    pub fn request<'a>(&mut self, line: &'a [u8], cut: bool) -> Result<Option<Request<'a>>, WrongLine> {
+    pub fn request<'a>(
+        &mut self,
+        line: &'a [u8],
+        cut: bool,
+    ) -> Result<Option<Request<'a>>, WrongLine> {
         match self {
             Parser::Clf(clf) | Parser::Haproxy(clf) => clf.parse(line, cut).map(Some),
             Parser::Trace => trace::parse(line, cut).map(Some).map_err(Cow::Borrowed),

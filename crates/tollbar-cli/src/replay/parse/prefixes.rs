@@ -1,4 +1,5 @@
-//! What collectors of logs put in front of a server's line: containers' runtimes, Kubernetes and syslog.
+//! What collectors of logs put in front of a server's line: containers' runtimes, Kubernetes and
+//! syslog.
 
 use crate::civil;
 
@@ -29,7 +30,10 @@ pub fn behind(line: &[u8]) -> &[u8] {
 
 fn behind_one(line: &[u8]) -> Option<&[u8]> {
     if let Some(pod) = line.strip_prefix(b"[pod/") {
-        return pod.iter().position(|&byte| byte == b']').map(|end| pod[end + 1..].trim_ascii_start());
+        return pod
+            .iter()
+            .position(|&byte| byte == b']')
+            .map(|end| pod[end + 1..].trim_ascii_start());
     }
     if let Some(rest) = line.strip_prefix(b"<") {
         let end = rest.iter().take(4).position(|&byte| byte == b'>')?;
@@ -38,7 +42,8 @@ fn behind_one(line: &[u8]) -> Option<&[u8]> {
     }
     let (first, rest) = word(line)?;
     if let Some(line) = rest.strip_prefix(b"|") {
-        let is_name = first.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(byte));
+        let is_name =
+            first.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(byte));
         return is_name.then(|| line.trim_ascii_start());
     }
     if civil::rfc3339(first).is_ok() {
@@ -72,8 +77,8 @@ fn behind_tag(text: &[u8]) -> Option<&[u8]> {
     tag.ends_with(b":").then_some(rest)
 }
 
-/// Behind `1 TIME host app process message - `. Structured data in brackets ends with the last bracket that a blank
-/// follows.
+/// Behind `1 TIME host app process message - `. Structured data in brackets ends with the last
+/// bracket that a blank follows.
 fn behind_rfc5424(text: &[u8]) -> Option<&[u8]> {
     let mut rest = text.strip_prefix(b"1 ")?;
     for _ in 0..5 {

@@ -62,7 +62,10 @@ pub(super) fn origin_form(target: &[u8]) -> &[u8] {
         return target;
     }
     let authority = &target[at + 3..];
-    authority.iter().position(|&byte| byte == b'/' || byte == b'?').map_or(b"/", |path| &authority[path..])
+    authority
+        .iter()
+        .position(|&byte| byte == b'/' || byte == b'?')
+        .map_or(b"/", |path| &authority[path..])
 }
 
 /// The next text in quotes, and what follows it.

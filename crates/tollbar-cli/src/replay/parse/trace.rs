@@ -7,20 +7,27 @@ pub fn parse(line: &[u8], cut: bool) -> Result<Request<'_>, &'static str> {
     if cut {
         return Err("longer than a mebibyte");
     }
-    let mut words = line.split(|&byte| byte == b' ' || byte == b'\t').filter(|word| !word.is_empty());
+    let mut words =
+        line.split(|&byte| byte == b' ' || byte == b'\t').filter(|word| !word.is_empty());
     let time = words.next().unwrap_or(b"");
     let time = number(time, "the time is not a whole number", "the time does not fit 64 bits")?;
     let key = words.next().ok_or("no key after the time")?;
     let cost = words.next().ok_or("no cost after the key")?;
     let cost = number(cost, "the cost is not a whole number", "the cost does not fit 64 bits")?;
     match words.next() {
-        None => Ok(Request { time, key: Key::Text(Cow::Borrowed(key)), cost, ..Request::default() }),
+        None => {
+            Ok(Request { time, key: Key::Text(Cow::Borrowed(key)), cost, ..Request::default() })
+        }
         Some(_) => Err("more than a time, a key and a cost"),
     }
 }
 
 /// A whole word as a number, or which of the two reasons.
-pub(super) fn number(word: &[u8], no_number: &'static str, too_large: &'static str) -> Result<u64, &'static str> {
+pub(super) fn number(
+    word: &[u8],
+    no_number: &'static str,
+    too_large: &'static str,
+) -> Result<u64, &'static str> {
     if word.is_empty() {
         return Err(no_number);
     }

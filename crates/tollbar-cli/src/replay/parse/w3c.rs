@@ -1,4 +1,5 @@
-//! W3C extended log format: IIS, Amazon CloudFront and others that name their fields in a line `#Fields:`.
+//! W3C extended log format: IIS, Amazon CloudFront and others that name their fields in a line
+//! `#Fields:`.
 
 use super::client;
 use super::fields::{Named, Role};
@@ -14,7 +15,9 @@ pub struct W3c {
 
 /// Whether a log's first line is one of this format's directives.
 pub fn is_directive(line: &[u8]) -> bool {
-    [&b"#Fields:"[..], b"#Version:", b"#Software:", b"#Date:", b"#Remark:"].iter().any(|name| line.starts_with(name))
+    [&b"#Fields:"[..], b"#Version:", b"#Software:", b"#Date:", b"#Remark:"]
+        .iter()
+        .any(|name| line.starts_with(name))
 }
 
 /// Which field is in which column, from 0 on.
@@ -39,21 +42,29 @@ enum Time {
 
 impl Columns {
     fn new(names: &[u8], named: &Named) -> Result<Columns, WrongLine> {
-        let at = |name: &str| cells(names).position(|cell| cell.eq_ignore_ascii_case(name.as_bytes()));
+        let at =
+            |name: &str| cells(names).position(|cell| cell.eq_ignore_ascii_case(name.as_bytes()));
         let find = |role, usual: &str| match named.of(role) {
-            Some(name) => at(name).map(Some).ok_or_else(|| Cow::Owned(format!("#Fields: has no field {name}"))),
+            Some(name) => at(name)
+                .map(Some)
+                .ok_or_else(|| Cow::Owned(format!("#Fields: has no field {name}"))),
             None => Ok(at(usual)),
         };
         let time = match named.of(Role::Time) {
-            Some(name) => Time::One(at(name).ok_or_else(|| Cow::Owned(format!("#Fields: has no field {name}")))?),
+            Some(name) => Time::One(
+                at(name).ok_or_else(|| Cow::Owned(format!("#Fields: has no field {name}")))?,
+            ),
             None => match (at("date"), at("time")) {
                 (Some(date), Some(time)) => Time::Two(date, time),
                 _ => {
-                    return Err(Cow::Borrowed("#Fields: has no date and time (--field time=NAME names another field)"))
+                    return Err(Cow::Borrowed(
+                        "#Fields: has no date and time (--field time=NAME names another field)",
+                    ))
                 }
             },
         };
-        let no_key = || Cow::Borrowed("#Fields: has no c-ip (--field key=NAME names another field)");
+        let no_key =
+            || Cow::Borrowed("#Fields: has no c-ip (--field key=NAME names another field)");
         Ok(Columns {
             time,
             key: find(Role::Key, "c-ip")?.ok_or_else(no_key)?,
@@ -73,7 +84,11 @@ impl W3c {
         W3c { named, columns: None }
     }
 
-    pub fn parse<'a>(&mut self, line: &'a [u8], cut: bool) -> Result<Option<Request<'a>>, WrongLine> {
+    pub fn parse<'a>(
+        &mut self,
+        line: &'a [u8],
+        cut: bool,
+    ) -> Result<Option<Request<'a>>, WrongLine> {
         if cut {
             return Err(Cow::Borrowed("longer than a mebibyte"));
         }
@@ -84,8 +99,10 @@ impl W3c {
             }
             return Ok(None);
         }
-        let columns =
-            self.columns.as_ref().ok_or(Cow::Borrowed("no line #Fields: with the fields' names is before it"))?;
+        let columns = self
+            .columns
+            .as_ref()
+            .ok_or(Cow::Borrowed("no line #Fields: with the fields' names is before it"))?;
         let cells: Vec<&[u8]> = cells(line).collect();
         let cell = |at: Option<usize>| match at.and_then(|at| cells.get(at).copied()) {
             Some(b"-") | None => &b""[..],
@@ -93,7 +110,9 @@ impl W3c {
         };
         let time = match columns.time {
             Time::One(at) => civil::any(cell(Some(at))),
-            Time::Two(date, time) => civil::rfc3339(&[cell(Some(date)), b"T", cell(Some(time)), b"Z"].concat()),
+            Time::Two(date, time) => {
+                civil::rfc3339(&[cell(Some(date)), b"T", cell(Some(time)), b"Z"].concat())
+            }
         };
         let key = cell(Some(columns.key));
         let key = match self.named.takes_text(&columns.name) {
@@ -102,8 +121,12 @@ impl W3c {
         };
         let cost = match columns.cost {
             None => 1,
-            at => super::trace::number(cell(at), "the cost is not a whole number", "the cost does not fit 64 bits")
-                .map_err(Cow::Borrowed)?,
+            at => super::trace::number(
+                cell(at),
+                "the cost is not a whole number",
+                "the cost does not fit 64 bits",
+            )
+            .map_err(Cow::Borrowed)?,
         };
         let path = match (cell(columns.path), cell(columns.query)) {
             (path, []) => Cow::Borrowed(path),
@@ -132,7 +155,10 @@ fn cells(line: &[u8]) -> impl Iterator<Item = &[u8]> {
 mod tests {
     use super::*;
 
-    fn read(w3c: &mut W3c, line: &'static str) -> Result<Option<(u64, String, String, String)>, String> {
+    fn read(
+        w3c: &mut W3c,
+        line: &'static str,
+    ) -> Result<Option<(u64, String, String, String)>, String> {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let request = w3c.parse(line.as_bytes(), false).map_err(Cow::into_owned)?;
         Ok(request.map(|request| {
@@ -148,16 +174,30 @@ mod tests {
 
     #[test]
     fn iis_and_cloudfront() {
-        let expected = |path: &str| Ok(Some((AT, "192.0.2.1".to_owned(), "GET".to_owned(), path.to_owned())));
+        let expected =
+            |path: &str| Ok(Some((AT, "192.0.2.1".to_owned(), "GET".to_owned(), path.to_owned())));
         let mut iis = W3c::new(Named::default());
-        assert!(read(&mut iis, "2024-10-10 13:55:00 192.0.2.1").is_err_and(|why| why.contains("#Fields:")));
-        assert_eq!(read(&mut iis, "#Software: Microsoft Internet Information Services 10.0"), Ok(None));
+        assert!(read(&mut iis, "2024-10-10 13:55:00 192.0.2.1")
+            .is_err_and(|why| why.contains("#Fields:")));
         assert_eq!(
-            read(&mut iis, "#Fields: date time s-ip cs-method cs-uri-stem cs-uri-query c-ip cs(User-Agent)"),
+            read(&mut iis, "#Software: Microsoft Internet Information Services 10.0"),
             Ok(None)
         );
-        assert_eq!(read(&mut iis, "2024-10-10 13:55:00 10.0.0.1 GET /p a=b 192.0.2.1 curl/8"), expected("/p?a=b"));
-        assert_eq!(read(&mut iis, "2024-10-10 13:55:00 10.0.0.1 GET /p - 192.0.2.1 -"), expected("/p"));
+        assert_eq!(
+            read(
+                &mut iis,
+                "#Fields: date time s-ip cs-method cs-uri-stem cs-uri-query c-ip cs(User-Agent)"
+            ),
+            Ok(None)
+        );
+        assert_eq!(
+            read(&mut iis, "2024-10-10 13:55:00 10.0.0.1 GET /p a=b 192.0.2.1 curl/8"),
+            expected("/p?a=b")
+        );
+        assert_eq!(
+            read(&mut iis, "2024-10-10 13:55:00 10.0.0.1 GET /p - 192.0.2.1 -"),
+            expected("/p")
+        );
         for (line, why) in [
             ("2024-10-10 13:55:00 10.0.0.1 GET /p - - -", "no client: c-ip is"),
             ("2024-10-10 13:55:00", "no client: c-ip is"),
@@ -180,6 +220,7 @@ mod tests {
         assert_eq!(read(&mut w3c, "#Fields: date time c-ip cs(Cookie) cs-uri-stem"), Ok(None));
         let request = read(&mut w3c, "2024-10-10 13:55:00 192.0.2.1 session=7 /p");
         assert_eq!(request, Ok(Some((AT, "session=7".to_owned(), String::new(), "/p".to_owned()))));
-        assert!(read(&mut w3c, "#Fields: date time c-ip").is_err_and(|why| why.contains("no field cs(Cookie)")));
+        assert!(read(&mut w3c, "#Fields: date time c-ip")
+            .is_err_and(|why| why.contains("no field cs(Cookie)")));
     }
 }

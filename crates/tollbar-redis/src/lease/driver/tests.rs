@@ -51,7 +51,8 @@ fn patient() -> (Node, Driver, u64) {
     (node, driver, now)
 }
 
-/// A question without an answer opens the circuit after the patience, even if leases live for ten minutes.
+/// A question without an answer opens the circuit after the patience, even if leases live for ten
+/// minutes.
 #[test]
 fn a_question_has_a_deadline_of_its_own() {
     let (node, mut driver, now) = patient();
@@ -67,8 +68,8 @@ fn a_question_has_a_deadline_of_its_own() {
     assert_eq!(driver.circuit(), Circuit::Open);
 }
 
-/// The circuit opens when a key keeps overdrawing while the store never hears of its debts. The store answers every
-/// question in time, but the driver never asks about this key.
+/// The circuit opens when a key keeps overdrawing while the store never hears of its debts. The
+/// store answers every question in time, but the driver never asks about this key.
 #[test]
 fn a_debt_has_a_deadline_too() {
     let (node, mut driver, begin) = patient();
@@ -88,7 +89,8 @@ fn a_debt_has_a_deadline_too() {
     panic!("nobody has noticed");
 }
 
-/// Callers make no debts once the client has been silent for the patience: nobody would tell the store.
+/// Callers make no debts once the client has been silent for the patience: nobody would tell the
+/// store.
 #[test]
 fn a_silent_client_ends_overdrafts() {
     let node = Node::private(

@@ -43,7 +43,8 @@ fn a_cold_key_has_half_of_the_reserve() {
     assert_eq!(passed(&node, b"cold", now), OVERDRAFT as usize / 2);
 }
 
-/// A hot key may use its reserve only when that is full: for one permit, and not again before it is full again.
+/// A hot key may use its reserve only when that is full: for one permit, and not again before it is
+/// full again.
 #[test]
 fn a_hot_key_has_the_reserve_when_it_is_full() {
     let (node, now) = node();
@@ -57,7 +58,8 @@ fn a_hot_key_has_the_reserve_when_it_is_full() {
     assert_eq!(passed(&node, b"hot", later), OVERDRAFT as usize / 2);
 }
 
-/// A hot key whose last answer was "nothing left" may not use its reserve, full or not, until the next answer.
+/// A hot key whose last answer was "nothing left" may not use its reserve, full or not, until the
+/// next answer.
 #[test]
 fn a_dry_key_has_no_reserve() {
     let (node, now) = node();
@@ -72,8 +74,8 @@ fn a_dry_key_has_no_reserve() {
     assert_eq!(passed(&node, b"hot", exhausted + 2), 1);
 }
 
-/// A request that the reserve admits and that finds no room for its message is denied, until the client has made
-/// room: after an answer's time, and not at once.
+/// A request that the reserve admits and that finds no room for its message is denied, until the
+/// client has made room: after an answer's time, and not at once.
 #[test]
 fn a_full_ring_is_not_tried_again_at_once() {
     let (node, now) = node();
@@ -85,7 +87,8 @@ fn a_full_ring_is_not_tried_again_at_once() {
     assert!(node.check_at(b"cold", now, 1).is_allowed());
 }
 
-/// While the store has nothing for a key, its callers write no message. After that time exactly one of them does.
+/// While the store has nothing for a key, its callers write no message. After that time exactly one
+/// of them does.
 #[test]
 fn a_dry_key_asks_once() {
     let (node, now) = node();
@@ -99,7 +102,8 @@ fn a_dry_key_asks_once() {
     assert_eq!(node.pop(), Found::Empty);
 }
 
-/// Machines of different versions must agree on a long key's name in the store, so these names must never change.
+/// Machines of different versions must agree on a long key's name in the store, so these names must
+/// never change.
 #[test]
 fn the_name_of_a_long_key_never_changes() {
     let name = |key: &[u8]| {

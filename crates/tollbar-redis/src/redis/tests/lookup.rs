@@ -1,5 +1,5 @@
-//! Lookups against name servers that the tests run. Every wait is bounded by ten seconds, because the machine may be
-//! busy.
+//! Lookups against name servers that the tests run. Every wait is bounded by ten seconds, because
+//! the machine may be busy.
 
 use crate::redis::dns::{self, DnsAnswer, Kind};
 use crate::redis::hosts::{of_line, Settings};
@@ -128,8 +128,8 @@ fn listeners() -> (TcpListener, TcpListener, u16) {
     (first, TcpListener::bind(("127.0.0.2", port)).expect("the same port"), port)
 }
 
-/// Each connection looks the name up again, so the link follows a name that moves. While no name server answers, it
-/// uses the last address.
+/// Each connection looks the name up again, so the link follows a name that moves. While no name
+/// server answers, it uses the last address.
 #[test]
 fn a_name_that_moves_is_followed() {
     let (first, second, port) = listeners();
@@ -155,8 +155,8 @@ fn a_name_that_moves_is_followed() {
     assert_eq!(server.names(), ["store.example"]);
 }
 
-/// No call waits for a silent name server: connecting, advancing and closing return at once. A link that is closed
-/// meanwhile goes on with the next server, and has one socket at most.
+/// No call waits for a silent name server: connecting, advancing and closing return at once. A link
+/// that is closed meanwhile goes on with the next server, and has one socket at most.
 #[test]
 fn a_silent_name_server_costs_no_wait() {
     let (first, _second, port) = listeners();
@@ -190,7 +190,10 @@ fn the_search_list_is_gone_through_in_order() {
         ("redis.b.example", Kind::Aaaa) => Some((0, vec![])),
         _ => Some((3, vec![])),
     });
-    let mut link = link(&format!("redis://redis:{port}"), settings(&[&server], "search a.example b.example c.example"));
+    let mut link = link(
+        &format!("redis://redis:{port}"),
+        settings(&[&server], "search a.example b.example c.example"),
+    );
     through(&mut link).expect("the second domain's");
     first.accept().expect("a connection");
     assert_eq!(server.names(), ["redis.a.example", "redis.b.example"]);
@@ -199,9 +202,11 @@ fn the_search_list_is_gone_through_in_order() {
 #[test]
 fn names_with_dots_are_tried_as_they_are_first() {
     let lines = "search one.example\noptions ndots:2";
-    for (host, names) in
-        [("a.b.c", vec!["a.b.c", "a.b.c.one.example"]), ("a.b", vec!["a.b.one.example", "a.b"]), ("a.b.", vec!["a.b"])]
-    {
+    for (host, names) in [
+        ("a.b.c", vec!["a.b.c", "a.b.c.one.example"]),
+        ("a.b", vec!["a.b.one.example", "a.b"]),
+        ("a.b.", vec!["a.b"]),
+    ] {
         let server = Server::new(|_, _| Some((3, vec![])));
         let mut link = link(&format!("redis://{host}:1"), settings(&[&server], lines));
         assert_eq!(through(&mut link), Err(LinkError::Name(NameFault::Absent)));
@@ -214,8 +219,10 @@ fn names_with_dots_are_tried_as_they_are_first() {
 fn the_next_server_is_asked() {
     let (first, _second, port) = listeners();
     let closed = Server::new(|_, _| None);
-    let place =
-        HostAddress::of_text(b"127.0.0.1", UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port());
+    let place = HostAddress::of_text(
+        b"127.0.0.1",
+        UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port(),
+    );
     let refuses = Server::new(|_, _| Some((5, vec![])));
     let half = Server::new(|_, kind| if kind == Kind::A { v4(1) } else { None });
     let mut servers = impatient(&[&closed, &refuses, &half], "");
@@ -224,7 +231,8 @@ fn the_next_server_is_asked() {
     through(&mut link).expect("by the third server");
     first.accept().expect("a connection");
     let silent = Server::new(|_, _| None);
-    let mut link = self::link("redis://store.example:1", impatient(&[&silent], "options attempts:3"));
+    let mut link =
+        self::link("redis://store.example:1", impatient(&[&silent], "options attempts:3"));
     assert_eq!(through(&mut link), Err(LinkError::Name(NameFault::NoAnswer)));
     assert_eq!(silent.asked.lock().unwrap().len(), 6, "three times two kinds");
 }
@@ -258,7 +266,10 @@ fn files_are_read_as_their_manuals_say() {
     ] {
         settings.line(line.as_bytes());
     }
-    assert_eq!((settings.count, settings.dots, settings.timeout, settings.attempts), (2, 5, 3 * SECOND, 5));
+    assert_eq!(
+        (settings.count, settings.dots, settings.timeout, settings.attempts),
+        (2, 5, 3 * SECOND, 5)
+    );
     assert_eq!(settings.search.as_str(), "a.example b.example ");
     let mut none = Settings::new();
     none.finish();
@@ -270,16 +281,18 @@ fn files_are_read_as_their_manuals_say() {
     assert_eq!(of_line(b"::1 host", b"host."), Some(b"::1".as_slice()));
 }
 
-/// Names that cannot be asked for, and damaged messages of every length: no panic, and no address that is not in the
-/// message.
+/// Names that cannot be asked for, and damaged messages of every length: no panic, and no address
+/// that is not in the message.
 #[test]
 fn messages_from_anybody() {
     let mut into = [0; dns::QUESTION_MOST];
     let long = [b'a'; 64];
-    for name in [b"".as_slice(), b".", b"a..b", &long, &[b"a.".repeat(127), b"b".to_vec()].concat()] {
+    for name in [b"".as_slice(), b".", b"a..b", &long, &[b"a.".repeat(127), b"b".to_vec()].concat()]
+    {
         assert_eq!(dns::question(name, Kind::A, 7, &mut into), None);
     }
-    assert!(dns::question(&[b"a.".repeat(126), b"b".to_vec()].concat(), Kind::A, 7, &mut into).is_some());
+    assert!(dns::question(&[b"a.".repeat(126), b"b".to_vec()].concat(), Kind::A, 7, &mut into)
+        .is_some());
     let length = dns::question(b"a.example", Kind::A, 7, &mut into).expect("a question");
     let question = into[..length].to_vec();
     let whole = message(&question, Kind::A, &(0, vec![vec![192, 0, 2, 1], vec![192, 0, 2, 2]]));
@@ -312,7 +325,9 @@ fn messages_from_anybody() {
         }
         let (_, found) = read(&damaged);
         assert!(
-            found.iter().all(|octets| octets.len() == 4 && damaged.windows(4).any(|bytes| bytes == octets)),
+            found
+                .iter()
+                .all(|octets| octets.len() == 4 && damaged.windows(4).any(|bytes| bytes == octets)),
             "{seed}"
         );
     }

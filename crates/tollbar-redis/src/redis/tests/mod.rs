@@ -43,7 +43,9 @@ fn error_replies_are_distinguished() {
         assert_eq!(Fault::of(text.as_bytes()), fault, "{text}");
     }
     // A prefix of a code, or a text without an inner error, is no known error.
-    for text in ["", "READONLYX", "ERR", "ERR Error running script (call to f_0a): @user_script:1: oops"] {
+    for text in
+        ["", "READONLYX", "ERR", "ERR Error running script (call to f_0a): @user_script:1: oops"]
+    {
         assert_eq!(Fault::of(text.as_bytes()), Fault::Script, "{text}");
     }
 }

@@ -83,7 +83,8 @@ proptest! {
         prop_assert_eq!(read_in_pieces(&bytes, &[1]), Ok(sent));
     }
 
-    /// Random bytes cause no panic, no length beyond the input, and no other result when more bytes follow.
+    /// Random bytes cause no panic, no length beyond the input, and no other result when more bytes
+    /// follow.
     #[test]
     fn any_bytes_are_a_reply_or_not(bytes in vec(prop_oneof![Just(b'\r'), Just(b'\n'), Just(b'$'), Just(b'*'), Just(b':'),
             Just(b'-'), Just(b'+'), b'0'..=b'9', any::<u8>()], 0..60)) {
@@ -120,7 +121,11 @@ fn what_does_not_fit_is_refused() {
     for room in 0..23 {
         let mut block = std::vec![0_u8; room];
         // *1 $4 PING
-        assert_eq!(Writer::new(&mut block).command(1).bulk(b"PINGPONGPING").finish(), Err(Full), "{room}");
+        assert_eq!(
+            Writer::new(&mut block).command(1).bulk(b"PINGPONGPING").finish(),
+            Err(Full),
+            "{room}"
+        );
     }
     assert_eq!(Writer::new(&mut [0; 23]).command(1).bulk(b"PINGPONGPING").finish(), Ok(23));
 }
@@ -153,9 +158,21 @@ fn malformed_bytes_are_an_error_at_once() {
     for bytes in cases {
         assert_eq!(decode(bytes.as_bytes()), Err(Malformed), "{bytes:?}");
     }
-    for bytes in
-        ["", "+", "+OK", "+OK\r", ":1", ":-", "$", "$5", "$3\r\nab", "$3\r\nabc", "$3\r\nabc\r", "*2\r\n:1\r\n", "*"]
-    {
+    for bytes in [
+        "",
+        "+",
+        "+OK",
+        "+OK\r",
+        ":1",
+        ":-",
+        "$",
+        "$5",
+        "$3\r\nab",
+        "$3\r\nabc",
+        "$3\r\nabc\r",
+        "*2\r\n:1\r\n",
+        "*",
+    ] {
         assert_eq!(decode(bytes.as_bytes()), Ok(None), "{bytes:?}");
     }
     assert_eq!(decode(b":-9223372036854775808\r\n"), Ok(Some((Reply::Int(i64::MIN), 23))));

@@ -4,7 +4,8 @@ use std::format;
 use std::string::{String, ToString};
 use std::vec::Vec;
 
-static SCRIPTS: [Script; 2] = [Script { name: "one", source: "return 1" }, Script { name: "two", source: "return 2" }];
+static SCRIPTS: [Script; 2] =
+    [Script { name: "one", source: "return 1" }, Script { name: "two", source: "return 2" }];
 const SHA: &str = "0123456789012345678901234567890123456789";
 const RUN_ID: &str = "abcdefabcdefabcdefabcdefabcdefabcdefabcd";
 
@@ -25,7 +26,8 @@ fn sent(session: &mut Session) -> String {
     let bytes = session.output().to_vec();
     session.wrote(bytes.len());
     let text = String::from_utf8(bytes).unwrap();
-    let words: Vec<&str> = text.split("\r\n").filter(|line| !line.starts_with(['*', '$'])).collect();
+    let words: Vec<&str> =
+        text.split("\r\n").filter(|line| !line.starts_with(['*', '$'])).collect();
     words.join(" ").trim().to_string()
 }
 
@@ -50,9 +52,11 @@ fn ready(url: &str) -> Session {
 
 #[test]
 fn the_handshake_is_what_the_url_says() {
-    for (url, greeting) in
-        [("redis://h", ""), ("redis://:pw@h", "AUTH pw "), ("redis://me:pw@h/7", "AUTH me pw SELECT 7 ")]
-    {
+    for (url, greeting) in [
+        ("redis://h", ""),
+        ("redis://:pw@h", "AUTH pw "),
+        ("redis://me:pw@h/7", "AUTH me pw SELECT 7 "),
+    ] {
         let mut session = session(url);
         assert!(!session.is_ready() && session.output().is_empty());
         session.begin();
@@ -62,7 +66,9 @@ fn the_handshake_is_what_the_url_says() {
         // The replies to AUTH and SELECT, and an error to SETNAME, which is ignored.
         give(
             &mut session,
-            &"+OK\r\n".repeat(greeting.split(' ').filter(|word| ["AUTH", "SELECT"].contains(word)).count()),
+            &"+OK\r\n".repeat(
+                greeting.split(' ').filter(|word| ["AUTH", "SELECT"].contains(word)).count(),
+            ),
         );
         give(&mut session, &format!("-ERR unknown command\r\n{}{}", info(), loaded()));
         assert!(session.next().is_none() && !session.is_ready());
@@ -85,7 +91,10 @@ fn without_leave_to_ask_there_is_no_run_id() {
 fn a_refused_handshake_is_reported_once() {
     for (replies, fault) in [
         ("-WRONGPASS invalid username-password pair\r\n", Fault::Refused),
-        ("+OK\r\n+OK\r\n$1\r\nx\r\n-LOADING Redis is loading\r\n", Fault::Unavailable(Why::Loading)),
+        (
+            "+OK\r\n+OK\r\n$1\r\nx\r\n-LOADING Redis is loading\r\n",
+            Fault::Unavailable(Why::Loading),
+        ),
         ("+OK\r\n+OK\r\n$1\r\nx\r\n-NOPERM no script\r\n", Fault::Refused),
         ("+OK\r\n+OK\r\n$1\r\nx\r\n$3\r\nabc\r\n", Fault::Protocol),
         ("-ERR max number of clients reached\r\n", Fault::Unavailable(Why::TooManyClients)),
@@ -114,7 +123,10 @@ fn answers_come_in_the_order_of_the_calls() {
     give(&mut session, "*3\r\n:7\r\n$2\r\nhi\r\n$-1\r\n-ERR oops: bad\r\n:9");
     let answer = session.next().unwrap().unwrap();
     assert_eq!((answer.len(), answer.int(0), answer.bytes(1)), (3, Some(7), Some(&b"hi"[..])));
-    assert_eq!((answer.int(1), answer.int(2), answer.int(3), answer.bytes(0)), (None, None, None, None));
+    assert_eq!(
+        (answer.int(1), answer.int(2), answer.int(3), answer.bytes(0)),
+        (None, None, None, None)
+    );
     assert_eq!(session.next(), Some(Err(Fault::Script)));
     assert_eq!((session.error_text(), session.outstanding()), ("ERR oops: bad", 0));
     assert_eq!(session.next(), None);
@@ -129,7 +141,10 @@ fn a_single_value_is_an_answer_of_one() {
     session.call(0, &[], &[]).unwrap();
     give(&mut session, ":9\r\n");
     let answer = session.next().unwrap().unwrap();
-    assert_eq!((answer.len(), answer.is_empty(), answer.int(0), answer.int(1)), (1, false, Some(9), None));
+    assert_eq!(
+        (answer.len(), answer.is_empty(), answer.int(0), answer.int(1)),
+        (1, false, Some(9), None)
+    );
 }
 
 #[test]

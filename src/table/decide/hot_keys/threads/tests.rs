@@ -11,7 +11,8 @@ fn a_block_in_use_is_not_given_again() {
     }
 }
 
-/// Every thread that has a block finds it again, after any number of probes, and no other thread finds it.
+/// Every thread that has a block finds it again, after any number of probes, and no other thread
+/// finds it.
 #[test]
 fn a_thread_keeps_its_block() {
     let hot = HotKeys::new(64).expect("memory").expect("Linux 4.14 or later");

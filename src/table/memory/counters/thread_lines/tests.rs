@@ -1,7 +1,8 @@
 use super::*;
 use crate::table::{Options, PolicyId, Table};
 
-/// Each of many processes decides once under two policies and ends: they use the same lines, one after the other.
+/// Each of many processes decides once under two policies and ends: they use the same lines, one
+/// after the other.
 #[test]
 fn lines_of_dead_processes_are_used_again() {
     let policy = "5/s".parse().expect("a policy");
@@ -44,8 +45,10 @@ fn with_damaged_lines_calls_end_and_count() {
         for _ in 0..10 {
             let _ = table.admit(PolicyId::FIRST, b"a client", 1);
         }
-        let (before, after) = (before.expect("counts"), table.counts(PolicyId::FIRST).expect("counts"));
-        let ten = after.allowed.wrapping_sub(before.allowed) + after.denied.wrapping_sub(before.denied);
+        let (before, after) =
+            (before.expect("counts"), table.counts(PolicyId::FIRST).expect("counts"));
+        let ten =
+            after.allowed.wrapping_sub(before.allowed) + after.denied.wrapping_sub(before.denied);
         assert_eq!(ten, 10, "{word:#x}");
     }
 }

@@ -7,13 +7,15 @@ fn fields_are_counted_from_the_last_bracket() {
     assert_eq!((stat.start, stat.zombie), (987_654, false));
     let text = b"7 (a) Z 1 7 7 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 16777216 1 2";
     let stat = parse_stat(text, Some(0)).expect("a stat");
-    // The word keeps the start modulo 2^24 ticks and uses 0 for an unknown start, so a start of 2^24 ticks must not
-    // be stored as 0.
+    // The word keeps the start modulo 2^24 ticks and uses 0 for an unknown start, so a start of
+    // 2^24 ticks must not be stored as 0.
     assert_eq!((stat.start, stat.zombie), (1, true));
     // The first thread has ended, and others run.
     let text = b"7 (a) Z 1 7 7 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 2 0 5 1 2";
     assert!(!parse_stat(text, Some(0)).expect("a stat").zombie);
-    for broken in [&b""[..], b")", b"7 (a) S", b"7 (a) S 1 7 7 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 x 0 5 1"] {
+    for broken in
+        [&b""[..], b")", b"7 (a) S", b"7 (a) S 1 7 7 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 x 0 5 1"]
+    {
         assert!(parse_stat(broken, Some(0)).is_none());
     }
 }
@@ -23,8 +25,12 @@ fn fields_are_counted_from_the_last_bracket() {
 fn a_start_is_on_the_machines_scale() {
     let text = b"7 (a) S 1 7 7 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 3 0 8640123 1 2";
     let start = |ahead| parse_stat(text, ahead).expect("a stat").start;
-    assert_eq!((start(Some(86_400_000_000_000)), start(Some(-TICK)), start(None)), (123, 8_640_124, 0));
-    // The kernel rounds after it has added the distance, so a part of a tick makes a tick's difference at most.
+    assert_eq!(
+        (start(Some(86_400_000_000_000)), start(Some(-TICK)), start(None)),
+        (123, 8_640_124, 0)
+    );
+    // The kernel rounds after it has added the distance, so a part of a tick makes a tick's
+    // difference at most.
     for nanoseconds in [1, TICK / 2, TICK - 1] {
         assert_eq!(start(Some(86_400_000_000_000 + nanoseconds)), 123);
         assert_eq!(start(Some(86_400_000_000_000 - nanoseconds)), 124);

@@ -17,7 +17,9 @@ fn threads_children_and_other_processes_take_turns() {
     let dir = Dir::new();
     let path = dir.path("t");
     let (region, _) = make(&path, LEN, 0o600, Way::Unnamed).unwrap();
-    let many = &|region: &Region| (0..TURNS).all(|_| region.exclusively(|| add_carelessly(region)).is_ok());
+    let many = &|region: &Region| {
+        (0..TURNS).all(|_| region.exclusively(|| add_carelessly(region)).is_ok())
+    };
     let mut children: Vec<_> = (0..3)
         .map(|i| {
             let (region, path) = (&region, &path);
@@ -90,8 +92,9 @@ fn a_panic_releases_the_lock() {
     let dir = Dir::new();
     let (region, _) = make(&dir.path("t"), LEN, 0o600, Way::Unnamed).unwrap();
     in_child(|| {
-        let panicked =
-            std::panic::catch_unwind(|| region.exclusively(|| std::panic::resume_unwind(std::boxed::Box::new(0))));
+        let panicked = std::panic::catch_unwind(|| {
+            region.exclusively(|| std::panic::resume_unwind(std::boxed::Box::new(0)))
+        });
         same!(panicked.is_err(), true);
         same!(region.exclusively(|| 1), Ok(1));
         Ok(())
@@ -132,9 +135,12 @@ fn a_relative_path_stays_valid_in_another_directory() {
     let dir = Dir::new();
     fs::create_dir(dir.path("below")).unwrap();
     in_child(|| {
-        for (from, to, path) in [(".", "below", "t"), ("below", "..", "../u"), ("below", "/", "./v")] {
+        for (from, to, path) in
+            [(".", "below", "t"), ("below", "..", "../u"), ("below", "/", "./v")]
+        {
             std::env::set_current_dir(dir.path(from)).map_err(|error| error.to_string())?;
-            let (region, _) = make(Path::new(path), LEN, 0o600, Way::Unnamed).map_err(|error| error.to_string())?;
+            let (region, _) = make(Path::new(path), LEN, 0o600, Way::Unnamed)
+                .map_err(|error| error.to_string())?;
             std::env::set_current_dir(to).map_err(|error| error.to_string())?;
             same!(region.exclusively(|| 1), Ok(1));
         }

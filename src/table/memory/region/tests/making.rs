@@ -1,5 +1,5 @@
-//! Making files: a file is complete before it has its name, one process makes it, and it has the permissions that the
-//! caller asks for.
+//! Making files: a file is complete before it has its name, one process makes it, and it has the
+//! permissions that the caller asks for.
 
 use super::*;
 use std::os::unix::fs::MetadataExt;
@@ -23,7 +23,10 @@ fn permissions_do_not_depend_on_the_umask() {
                 }
             }
             // The set-user-ID, set-group-ID and sticky bits are dropped.
-            same!(make(&dir.path("more"), LEN, 0o7600, way).map(|(_, how)| how), Ok(Opened::Created));
+            same!(
+                make(&dir.path("more"), LEN, 0o7600, way).map(|(_, how)| how),
+                Ok(Opened::Created)
+            );
             same!(mode(&dir.path("more")), 0o600);
             Ok(())
         });
@@ -55,7 +58,15 @@ fn a_file_whose_fill_fails_is_removed() {
     for way in WAYS {
         let dir = Dir::new();
         let refuse = |_: &Region| Err(TableError::Versions);
-        let made = file::open_or_create(&c(dir.path("t")), LEN, owners(0o600), way, &inspect, &refuse, None);
+        let made = file::open_or_create(
+            &c(dir.path("t")),
+            LEN,
+            owners(0o600),
+            way,
+            &inspect,
+            &refuse,
+            None,
+        );
         assert_eq!(made.err(), Some(TableError::Versions));
         assert_eq!(dir.names(), [""; 0]);
     }
@@ -72,7 +83,15 @@ fn a_killed_maker_leaves_no_file() {
             unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
             Ok(())
         };
-        let _ = file::open_or_create(&c(&path), LEN, owners(0o600), Way::Unnamed, &inspect, &fill, None);
+        let _ = file::open_or_create(
+            &c(&path),
+            LEN,
+            owners(0o600),
+            Way::Unnamed,
+            &inspect,
+            &fill,
+            None,
+        );
         Ok(())
     });
     assert_eq!(killed.wait(), -libc::SIGKILL);
@@ -91,7 +110,9 @@ fn the_second_maker_opens_the_first_one_s_file() {
             word(&first, 5).store(55, Ordering::Relaxed);
             fill(region)
         };
-        let (region, how) = file::open_or_create(&c(&path), LEN, owners(0o644), way, &inspect, &late, None).unwrap();
+        let (region, how) =
+            file::open_or_create(&c(&path), LEN, owners(0o644), way, &inspect, &late, None)
+                .unwrap();
         assert_eq!((how, region.len()), (Opened::Attached, 2 * LEN));
         assert_eq!(word(&region, 5).load(Ordering::Relaxed), 55);
         assert_eq!((dir.names(), mode(&path)), (Vec::from(["t".to_string()]), 0o600));
@@ -115,8 +136,8 @@ fn eight_processes_make_one_file() {
     const ROUNDS: usize = 100;
     for way in WAYS {
         let dir = Dir::new();
-        // Words for each round: the number of processes that have arrived, the number that have made the file, then
-        // the inode that each process saw.
+        // Words for each round: the number of processes that have arrived, the number that have
+        // made the file, then the inode that each process saw.
         let board = Region::shared((2 + PROCESSES) * ROUNDS * 8).unwrap();
         let children: Vec<_> = (0..PROCESSES)
             .map(|process| {
@@ -129,12 +150,14 @@ fn eight_processes_make_one_file() {
                             std::hint::spin_loop();
                             std::thread::yield_now();
                         }
-                        let (region, how) = make(&path, LEN, 0o600, way).map_err(|error| error.to_string())?;
+                        let (region, how) =
+                            make(&path, LEN, 0o600, way).map_err(|error| error.to_string())?;
                         same!(is_whole(&region), true);
                         word(&region, 3).fetch_add(1, Ordering::SeqCst);
                         let inode = fs::metadata(&path).map_err(|error| error.to_string())?.ino();
                         word(board, (2 + process) * ROUNDS + round).store(inode, Ordering::SeqCst);
-                        word(board, ROUNDS + round).fetch_add(u64::from(how == Opened::Created), Ordering::SeqCst);
+                        word(board, ROUNDS + round)
+                            .fetch_add(u64::from(how == Opened::Created), Ordering::SeqCst);
                     }
                     Ok(())
                 })
@@ -147,9 +170,16 @@ fn eight_processes_make_one_file() {
             let path = dir.path(&round.to_string());
             let inode = fs::metadata(&path).unwrap().ino();
             for process in 0..PROCESSES {
-                assert_eq!(word(&board, (2 + process) * ROUNDS + round).load(Ordering::SeqCst), inode);
+                assert_eq!(
+                    word(&board, (2 + process) * ROUNDS + round).load(Ordering::SeqCst),
+                    inode
+                );
             }
-            assert_eq!(word(&board, ROUNDS + round).load(Ordering::SeqCst), 1, "made more than once, or never");
+            assert_eq!(
+                word(&board, ROUNDS + round).load(Ordering::SeqCst),
+                1,
+                "made more than once, or never"
+            );
             // All processes have written to the same memory.
             assert_eq!(word(&attach(&path).unwrap(), 3).load(Ordering::SeqCst), PROCESSES as u64);
         }
@@ -179,14 +209,25 @@ fn descriptors_are_close_on_exec_and_none_stays_open() {
             flags.iter().any(|flags| flags & libc::FD_CLOEXEC == 0)
         };
         for way in WAYS {
-            let seen = |region: &Region| if inherited() { Err(TableError::Corrupt) } else { fill(region) };
-            let made = file::open_or_create(&c(&path), LEN, owners(0o600), way, &inspect, &seen, None);
+            let seen =
+                |region: &Region| if inherited() { Err(TableError::Corrupt) } else { fill(region) };
+            let made =
+                file::open_or_create(&c(&path), LEN, owners(0o600), way, &inspect, &seen, None);
             same!(made.as_ref().map(|(_, how)| *how), Ok(Opened::Created));
             let made = made.map_err(|error| error.to_string())?.0;
-            let opened = Region::open(&c(&path), owners(0), &|head| if inherited() { Ok(0) } else { inspect(head) });
+            let opened = Region::open(&c(&path), owners(0), &|head| {
+                if inherited() {
+                    Ok(0)
+                } else {
+                    inspect(head)
+                }
+            });
             same!(opened.is_ok(), true);
             same!(made.exclusively(inherited), Ok(false));
-            same!(Region::open(&c(&path), owners(0), &|_| Ok(1)).err(), Some(TableError::Truncated));
+            same!(
+                Region::open(&c(&path), owners(0), &|_| Ok(1)).err(),
+                Some(TableError::Truncated)
+            );
             same!(random_u64().is_ok(), true);
             boot_id();
             same!(descriptors(), before);

@@ -86,7 +86,10 @@ fn advised(range: std::ops::Range<usize>) -> Vec<(usize, usize)> {
         if let Some((start, end)) = first.split_once('-') {
             let number = |text| usize::from_str_radix(text, 16).unwrap();
             mapping = (number(start), number(end));
-        } else if first == "VmFlags:" && line.split(' ').any(|flag| flag == "hg") && range.contains(&mapping.0) {
+        } else if first == "VmFlags:"
+            && line.split(' ').any(|flag| flag == "hg")
+            && range.contains(&mapping.0)
+        {
             found.push(mapping);
         }
     }
@@ -100,15 +103,22 @@ fn huge_pages_are_advised_within_the_region_only() {
     let base = owner.base().as_ptr() as usize;
     let all = base..base + 64 * PAGE;
     // SAFETY: within the owner's memory, which outlives it.
-    let region = unsafe { Region::borrowed(NonNull::new(owner.base().as_ptr().add(64)).unwrap(), 63 * PAGE).unwrap() };
+    let region = unsafe {
+        Region::borrowed(NonNull::new(owner.base().as_ptr().add(64)).unwrap(), 63 * PAGE).unwrap()
+    };
     for beyond in [63 * PAGE, 63 * PAGE + 1, usize::MAX] {
         assert!(!region.advise_huge(beyond));
     }
     assert!(!region.advise_huge(62 * PAGE), "no whole page");
     assert!(advised(all.clone()).is_empty());
     if !region.advise_huge(PAGE) {
-        assert!(!Path::new("/sys/kernel/mm/transparent_hugepage").exists(), "the kernel has huge pages");
-        return skipped("huge_pages_are_advised_within_the_region_only: a kernel without huge pages");
+        assert!(
+            !Path::new("/sys/kernel/mm/transparent_hugepage").exists(),
+            "the kernel has huge pages"
+        );
+        return skipped(
+            "huge_pages_are_advised_within_the_region_only: a kernel without huge pages",
+        );
     }
     // From 64 bytes after page 1 to 64 bytes after page 63: pages 2 to 62.
     assert_eq!(advised(all), Vec::from([(base + 2 * PAGE, base + 63 * PAGE)]));
@@ -134,7 +144,8 @@ fn random_numbers_differ() {
 #[test]
 fn the_boot_id_is_the_kernel_s() {
     let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok();
-    let expected = text.map(|text| u128::from_str_radix(&text.trim().replace('-', ""), 16).unwrap());
+    let expected =
+        text.map(|text| u128::from_str_radix(&text.trim().replace('-', ""), 16).unwrap());
     assert_eq!(boot_id().map(|[high, low]| u128::from(high) << 64 | u128::from(low)), expected);
 }
 
@@ -172,7 +183,9 @@ fn a_file_s_status_equals_that_of_std() {
 
 #[test]
 fn short_texts() {
-    for number in [0, 1, 9, 10, 11, 99, 100, 101_010, 999_999_999, 1_000_000_000, 1_000_000_001, u32::MAX] {
+    for number in
+        [0, 1, 9, 10, 11, 99, 100, 101_010, 999_999_999, 1_000_000_000, 1_000_000_001, u32::MAX]
+    {
         let mut text = PathText::new(b"n");
         text.push_decimal(number);
         assert_eq!(text.as_c_str().to_str().unwrap(), format!("n{number}"));

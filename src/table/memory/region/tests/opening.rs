@@ -130,7 +130,11 @@ fn files_without_permission_are_errors() {
         let denied = Some(refused(Call::Open, libc::EACCES));
         for path in [dir.path("none"), dir.path("readable"), deep, dir.path("new")] {
             let [open, make] = answers(&path);
-            let expected = if path.ends_with("new") { Some(refused(Call::Open, libc::ENOENT)) } else { denied };
+            let expected = if path.ends_with("new") {
+                Some(refused(Call::Open, libc::ENOENT))
+            } else {
+                denied
+            };
             same!((&path, open), (&path, expected));
             same!((&path, make), (&path, denied));
         }

@@ -40,7 +40,8 @@ fn all_space_is_reserved_when_a_file_is_made() {
             word(region, 1).store(region.len() as u64, Ordering::Relaxed);
             Ok(())
         };
-        file::open_or_create(&c(&path), len, owners(0o600), way, &inspect, &untouched, None).unwrap();
+        file::open_or_create(&c(&path), len, owners(0o600), way, &inspect, &untouched, None)
+            .unwrap();
         assert!(allocated(&path) >= len as u64);
         fs::remove_file(&path).unwrap();
     }
@@ -78,18 +79,22 @@ fn write_zeroes_overwrites_exactly_the_length() {
     }
 }
 
-/// A limit on the size of files stands for a disk that is too small, and needs no privileges. It fails at another
-/// step and with another errno than a full disk, which [`a_full_disk_is_an_error_at_once`] tests.
+/// A limit on the size of files stands for a disk that is too small, and needs no privileges. It
+/// fails at another step and with another errno than a full disk, which
+/// [`a_full_disk_is_an_error_at_once`] tests.
 #[test]
 fn a_file_above_the_size_limit_is_an_error() {
     for way in WAYS {
         let dir = Dir::new();
         in_child(|| {
             let limit = libc::rlimit { rlim_cur: MIB as _, rlim_max: MIB as _ };
-            // SAFETY: the limit is valid. E9: the signal of a write beyond it would kill the child, so there is no
-            // such write.
+            // SAFETY: the limit is valid. E9: the signal of a write beyond it would kill the child,
+            // so there is no such write.
             unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &limit) };
-            same!(make(&dir.path("t"), 2 * MIB, 0o600, way).err(), Some(refused(Call::Allocate, libc::EFBIG)));
+            same!(
+                make(&dir.path("t"), 2 * MIB, 0o600, way).err(),
+                Some(refused(Call::Allocate, libc::EFBIG))
+            );
             same!(dir.names(), Vec::<String>::new());
             same!(system::sealed(2 * MIB as u64).err(), Some(refused(Call::Allocate, libc::EFBIG)));
             same!(make(&dir.path("t"), MIB, 0o600, way).map(|(_, how)| how), Ok(Opened::Created));
@@ -98,8 +103,8 @@ fn a_file_above_the_size_limit_is_an_error() {
     }
 }
 
-/// For a child: mounts a filesystem that only the child sees and that ends with it. `false` if the system does not
-/// let it.
+/// For a child: mounts a filesystem that only the child sees and that ends with it. `false` if the
+/// system does not let it.
 #[cfg(target_os = "linux")]
 fn mount(kind: &str, options: &str, on: &Path) -> bool {
     let (kind, options, on) = (c(kind), c(options), c(on));
@@ -116,10 +121,12 @@ fn mount(kind: &str, options: &str, on: &Path) -> bool {
         let _ = fs::write("/proc/self/gid_map", format!("0 {group} 1"));
     }
     let null = std::ptr::null();
-    // SAFETY: all texts are 0-terminated. The first call makes the second's mount private to the child.
+    // SAFETY: all texts are 0-terminated. The first call makes the second's mount private to the
+    // child.
     unsafe {
         libc::mount(null, c"/".as_ptr(), null, libc::MS_REC | libc::MS_PRIVATE, null.cast()) == 0
-            && libc::mount(kind.as_ptr(), on.as_ptr(), kind.as_ptr(), 0, options.as_ptr().cast()) == 0
+            && libc::mount(kind.as_ptr(), on.as_ptr(), kind.as_ptr(), 0, options.as_ptr().cast())
+                == 0
     }
 }
 
@@ -143,8 +150,10 @@ fn a_full_disk_is_an_error_at_once() {
         same!(allocated(&dir.path("t")), before);
         fs::remove_file(dir.path("t")).map_err(|error| error.to_string())?;
 
-        // A file that has all its blocks can be opened on a full disk, and every byte of it can be written.
-        let (region, _) = make(&dir.path("t"), MIB / 2, 0o600, Way::Unnamed).map_err(|error| error.to_string())?;
+        // A file that has all its blocks can be opened on a full disk, and every byte of it can be
+        // written.
+        let (region, _) = make(&dir.path("t"), MIB / 2, 0o600, Way::Unnamed)
+            .map_err(|error| error.to_string())?;
         while fs::write(dir.path(&dir.names().len().to_string()), [1; 4096]).is_ok() {}
         let again = attach(&dir.path("t")).map_err(|error| error.to_string())?;
         // SAFETY: the region's bytes, which only this thread uses.
@@ -174,7 +183,8 @@ fn a_filesystem_that_cannot_reserve_gets_zeroes_written() {
                     Err(TableError::Room)
                 }
             };
-            let made = file::open_or_create(&c(&path), LEN, owners(0o600), way, &inspect, &here, None);
+            let made =
+                file::open_or_create(&c(&path), LEN, owners(0o600), way, &inspect, &here, None);
             same!(made.map(|(_, how)| how), Ok(Opened::Created));
             same!(attach(&path).map(|region| is_whole(&region)), Ok(true));
             fs::remove_file(&path).map_err(|error| error.to_string())?;

@@ -1,4 +1,5 @@
-//! Views of a file see each other as long as they have it mapped, and a file in tmpfs has a name that no copy has.
+//! Views of a file see each other as long as they have it mapped, and a file in tmpfs has a name
+//! that no copy has.
 
 use super::*;
 use core::cell::Cell;
@@ -15,7 +16,8 @@ fn others(path: &Path) -> Result<Option<bool>, TableError> {
 
 /// A view, as an in-flight table has one.
 fn view(path: &Path) -> Region {
-    let make = || Region::enter_or_create(&c(path), LEN, owners(0o600), &inspect, &fill, &|_, _| Ok(()));
+    let make =
+        || Region::enter_or_create(&c(path), LEN, owners(0o600), &inspect, &fill, &|_, _| Ok(()));
     make().expect("a view").0
 }
 
@@ -27,7 +29,8 @@ fn until(mut done: impl FnMut() -> bool) {
     }
 }
 
-/// E1: the maker's view, another of the same process, a child's after its parent's, and a killed process's.
+/// E1: the maker's view, another of the same process, a child's after its parent's, and a killed
+/// process's.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_view_is_seen_until_its_last_mapping_ends() {
@@ -64,7 +67,8 @@ fn a_view_is_seen_until_its_last_mapping_ends() {
     }
 }
 
-/// overlayfs loses the lock with the descriptor, so a call there does not say that there are no other views.
+/// overlayfs loses the lock with the descriptor, so a call there does not say that there are no
+/// other views.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_filesystem_that_loses_locks_says_nothing() {
@@ -83,7 +87,13 @@ fn a_filesystem_that_loses_locks_says_nothing() {
         let mounted = unsafe {
             let private = libc::MS_REC | libc::MS_PRIVATE;
             libc::unshare(libc::CLONE_NEWNS) == 0
-                && libc::mount(c"none".as_ptr(), c"/".as_ptr(), core::ptr::null(), private, core::ptr::null()) == 0
+                && libc::mount(
+                    c"none".as_ptr(),
+                    c"/".as_ptr(),
+                    core::ptr::null(),
+                    private,
+                    core::ptr::null(),
+                ) == 0
                 && libc::mount(
                     c"overlay".as_ptr(),
                     at("merged").as_ptr(),

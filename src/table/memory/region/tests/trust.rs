@@ -18,7 +18,14 @@ fn permit(path: &Path, mode: u32) {
 fn is_refused(path: &Path) {
     let seen = |path: &Path| {
         let status = fs::metadata(path).unwrap();
-        (status.ino(), status.mode(), status.uid(), status.mtime_nsec(), status.blocks(), fs::read(path).unwrap())
+        (
+            status.ino(),
+            status.mode(),
+            status.uid(),
+            status.mtime_nsec(),
+            status.blocks(),
+            fs::read(path).unwrap(),
+        )
     };
     let before = seen(path);
     assert_eq!(attach(path).err(), Some(TableError::Owner));
