@@ -1,7 +1,8 @@
 #!/bin/sh
-# A crate that depends on tollbar, and on tollbar-redis if it is asked to (ffi-tests/dependent), is built and run with and without tollbar's default features, and built for
-# two targets without an operating system. tollbar-redis and tollbar-c need a Unix, and say so there, and tollbar itself says so where atomics of
-# 64 bits are missing.
+# A crate that depends on tollbar, and on tollbar-redis if it is asked to (ffi-tests/dependent), is
+# built and run with and without tollbar's default features, and built for two targets without an
+# operating system. tollbar-redis and tollbar-c need a Unix, and say so there, and tollbar itself
+# says so where atomics of 64 bits are missing.
 set -u
 cd "$(dirname "$0")/.."
 work=$PWD/build/dependent
@@ -10,14 +11,16 @@ mkdir -p "$work"
 . ffi-tests/c/sh/check.sh
 log=$work/log
 tools/setup.sh dependent || { echo "0 passed, 1 failed" && exit 1; }
-# Two directories below the checkout, as ffi-tests/dependent is; the versions are those of the checkout's own lock file.
+# Two directories below the checkout, as ffi-tests/dependent is; the versions are those of the
+# checkout's own lock file.
 cp -r ffi-tests/dependent/Cargo.toml ffi-tests/dependent/src Cargo.lock "$work"
 
 # ARGUMENTS for cargo: the program comes to its end.
 runs() { (cd "$work" && cargo run --quiet --target-dir target "$@") | grep -x decided; }
 # TARGET, ARGUMENTS for cargo.
 builds_bare() { (cd "$work" && cargo build --quiet --target-dir target --lib --target "$@"); }
-# TARGET CRATE NEED: that the crate needs this is among the errors. Others may come before it, of crates that it uses.
+# TARGET CRATE NEED: that the crate needs this is among the errors. Others may come before it, of
+# crates that it uses.
 refused_bare() {
     cargo build --quiet --package "$2" --target-dir "$work/target" --lib --no-default-features --target "$1" >"$work/refused" 2>&1 && return 1
     grep "^error: $2 needs $3" "$work/refused"

@@ -1,7 +1,8 @@
 #!/bin/sh
-# What can be seen of the library for macOS on Linux: that the Rust code compiles for both of its processors, that LLVM's linker makes a
-# .dylib of it with exactly the promised names, and that what it asks of the system is libSystem's. Apple's own linker makes the archive,
-# in .github/workflows/test.yml: LLVM's cannot. Nothing of it runs here.
+# What can be seen of the library for macOS on Linux: that the Rust code compiles for both of its
+# processors, that LLVM's linker makes a .dylib of it with exactly the promised names, and that what
+# it asks of the system is libSystem's. Apple's own linker makes the archive, in
+# .github/workflows/test.yml: LLVM's cannot. Nothing of it runs here.
 set -u
 cd "$(dirname "$0")/.."
 . ffi-tests/c/sh/check.sh

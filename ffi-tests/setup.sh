@@ -1,6 +1,6 @@
 #!/bin/sh
-# tools/setup.sh for one who is not root, on a machine with a shell and its tools and nothing else: it fails and names what each target needs. Nothing
-# is installed.
+# tools/setup.sh for one who is not root, on a machine with a shell and its tools and nothing else:
+# it fails and names what each target needs. Nothing is installed.
 set -u
 cd "$(dirname "$0")/.."
 work=$PWD/build/setup

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The runner of `make test` (tools/steps.sh) with made-up steps: what it counts, what makes it fail, what runs beside what, and what
-# an interrupt does.
+# The runner of `make test` (tools/steps.sh) with made-up steps: what it counts, what makes it fail,
+# what runs beside what, and what an interrupt does.
 set -u
 cd "$(dirname "$0")/.."
 work=$PWD/build/steps
@@ -50,7 +50,8 @@ step_left() { told left meets; }
 step_after() { told after at_once; }
 step_right() { told right meets; }
 
-# Two programs that do not end. A shell makes the one in the background ignore interrupts; the other cleans up at an interrupt.
+# Two programs that do not end. A shell makes the one in the background ignore interrupts; the other
+# cleans up at an interrupt.
 step_endless() {
     sleep 1000 &
     echo $! >>"$WORK/pids"
@@ -123,7 +124,8 @@ runs_in_lanes() {
 takes_from_the_last_list() { good "2 passed, 0 failed" "" "" "left right" && good "2 passed, 0 failed" "" "" "left right" "left right"; }
 # The steps of the other lists share something, and no lane but their own runs them.
 leaves_other_lists_alone() { PATIENCE=10 bad "4 passed, 1 failed" "" "left right" counts; }
-# Without the other lane a step of this one waits in vain, by which the test above would notice lanes that take turns.
+# Without the other lane a step of this one waits in vain, by which the test above would notice
+# lanes that take turns.
 notices_a_missing_lane() { PATIENCE=10 bad "1 passed, 1 failed" before left right "before left"; }
 
 # While one run is going on, another in the same place is refused, and does not touch its results.
@@ -150,10 +152,12 @@ ended() {
         done
     done
 }
-# SIGNAL STATUS: the run is sent the signal and ends with the status, its programs have ended, and the one that cleans up has done so.
+# SIGNAL STATUS: the run is sent the signal and ends with the status, its programs have ended, and
+# the one that cleans up has done so.
 ends_by() {
     rm -f "$work/pids" "$work/cleaned"
-    # The one in the background takes all of that time. On a busy machine the other one may need some seconds.
+    # The one in the background takes all of that time. On a busy machine the other one may need
+    # some seconds.
     GRACE=6 FIRST="" ONE=endless TWO=counts ONLY="" env --default-signal=INT "$work/script" >"$work/out" 2>&1 &
     script=$!
     tries=600

@@ -24,7 +24,8 @@
  *     cell       if each of your structs has room for its own 64-bit state word.
  *     lease      if machines share a limit through Redis or Valkey (tollbar_redis.h, libtollbar-redis).
  *
- * Which call to take. A call for a key begins with tollbar_table_, the one for a limiter with tollbar_limiter_.
+ * Which call to take. A call for a key begins with tollbar_table_, the one for a limiter with
+ * tollbar_limiter_.
  *
  *     may this request pass?                              tollbar_limiter_check, tollbar_table_check
  *     would it pass? (charges nothing)                    tollbar_limiter_peek, tollbar_table_peek
@@ -38,9 +39,10 @@
  *     change a limit while it is in use                   tollbar_limiter_set_policy, tollbar_table_set_policy
  *     header fields and metrics                           tollbar_http_fields, tollbar_metrics
  *
- * Read sections 1 to 3 first: policies, clocks, and decisions in full, which every layer uses. Then read limiters or
- * tables. Each section after those is for one task. A banner says "Advanced" or "Experimental" where a section is
- * that. The last two sections are the version, and all results and errors.
+ * Read sections 1 to 3 first: policies, clocks, and decisions in full, which every layer uses. Then
+ * read limiters or tables. Each section after those is for one task. A banner says "Advanced" or
+ * "Experimental" where a section is that. The last two sections are the version, and all results
+ * and errors.
  *
  * Conventions
  *
@@ -89,13 +91,14 @@
  * [C8] Arguments come in one order: self, policy, key, length, cost, now, output. A call that ends in _at is the
  *      plain call with `now_ns` before its output.
  *
- * Every name exists since 0.1.0, unless its text names another version. A name that will be removed is marked
- * deprecated in its text for at least one minor version, and only a major version removes it. Experimental sections
- * are not part of that promise: a program sees their names only if it defines TOLLBAR_EXPERIMENTAL before it includes
- * this header, and a minor version may change or remove them.
+ * Every name exists since 0.1.0, unless its text names another version. A name that will be removed
+ * is marked deprecated in its text for at least one minor version, and only a major version removes
+ * it. Experimental sections are not part of that promise: a program sees their names only if it
+ * defines TOLLBAR_EXPERIMENTAL before it includes this header, and a minor version may change or
+ * remove them.
  *
- * Costs: instructions of one call at the caller's time, unless a clock is named. Keys have 8 bytes, and half of the
- * table's slots are taken. Counted by callgrind with rustc 1.95.0 (59807616e 2026-04-14).
+ * Costs: instructions of one call at the caller's time, unless a clock is named. Keys have 8 bytes,
+ * and half of the table's slots are taken. Counted by callgrind with rustc 1.95.0 (59807616e 2026-04-14).
  *
  *     tollbar_cell_check_at                              57
  *     tollbar_limiter_check_at, allowed                  66
@@ -160,10 +163,11 @@ extern "C" {
  *     100/min curve 0:0 50%:80% 100%:100%
  *     100/s burst 200 refill 0:50% 50%:100%                   an emptier bucket refills more slowly
  *
- * PERIOD is `s min h day week`, or a number with one of these or with `ns us ms`. Longer names such as `minute` and
- * `minutes` mean the same, and `per` means `/`, so "10 per 2 minutes" is 10/2min and "1/week" is 1/7day. `forever`
- * makes a quota. `month`, `year`, `zone` and `from` make a calendar. The only number that `month` and `year` take is 1.
- * If none of these words is given, and no `algo`, the algorithm is gcra.
+ * PERIOD is `s min h day week`, or a number with one of these or with `ns us ms`. Longer names such
+ * as `minute` and `minutes` mean the same, and `per` means `/`, so "10 per 2 minutes" is 10/2min
+ * and "1/week" is 1/7day. `forever` makes a quota. `month`, `year`, `zone` and `from` make a
+ * calendar. The only number that `month` and `year` take is 1. If none of these words is given, and
+ * no `algo`, the algorithm is gcra.
  * NAME is one of gcra (also token-bucket, leaky-bucket), interval, fixed-window, weighted-window,
  * sliding-window, sliding-log, pacer, warm-up, quota, curve, level-refill, calendar.
  *
@@ -189,10 +193,10 @@ extern "C" {
  *     unit bytes|permits           all; with bytes, sizes may carry kb mb gb kib mib gib
  *     reserve CLASS N ...          gcra, interval, fixed-window, weighted-window, quota; permits that a class of requests leaves to others, up to four classes; not with borrow
  *
- * Lists. Two policies joined by `;` are a list. "10/s; 1000/day" admits a request if both policies do. An admission
- * charges both, and a refusal charges neither. The answer has the longest wait and the fewest permits left, and
- * `bound` is the index of the policy that decided it. A list is one policy in every call, with one state word, so one
- * compare-and-swap charges both.
+ * Lists. Two policies joined by `;` are a list. "10/s; 1000/day" admits a request if both policies
+ * do. An admission charges both, and a refusal charges neither. The answer has the longest wait and
+ * the fewest permits left, and `bound` is the index of the policy that decided it. A list is one
+ * policy in every call, with one state word, so one compare-and-swap charges both.
  *
  *   - Both must be gcra without `init`, `borrow` and `ban`, and of one unit.
  *   - The word counts time in steps that divide each policy's time per permit: 10 ms for "10/s; 1000/day". The list
@@ -206,14 +210,15 @@ extern "C" {
  * beginning and the rest evenly. `step` gives a quarter at the beginning of each quarter. Up to 16 knots make another
  * curve: TIME:SHARE in whole percents of the slice and of the limit.
  *
- * Bands. Permits of level-refill come back at a rate that depends on the level: up to 4 bands LEVEL:RATE, in whole
- * percents of the burst and of the policy's rate.
+ * Bands. Permits of level-refill come back at a rate that depends on the level: up to 4 bands
+ * LEVEL:RATE, in whole percents of the burst and of the policy's rate.
  *
- * Windows begin at multiples of their length since time 0 of the clock, unless the policy says `anchor first`. The
- * clocks of limiters and tables count UTC, so a new window of `1000/day algo fixed-window` begins at midnight UTC.
+ * Windows begin at multiples of their length since time 0 of the clock, unless the policy says
+ * `anchor first`. The clocks of limiters and tables count UTC, so a new window of
+ * `1000/day algo fixed-window` begins at midnight UTC.
  *
- * Calendars. The windows are the days, weeks, months or years of a zone. So a calendar needs TOLLBAR_CLOCK_WALL, and
- * no cell can have one. A zone is one of
+ * Calendars. The windows are the days, weeks, months or years of a zone. So a calendar needs
+ * TOLLBAR_CLOCK_WALL, and no cell can have one. A zone is one of
  *
  *   - UTC;
  *   - a rule as in the variable TZ (`CET-1CEST,M3.5.0,M10.5.0/3`);
@@ -221,12 +226,14 @@ extern "C" {
  *     refuses a name whose future is not one rule;
  *   - `RULE until UNIX_SECONDS RULE`, a zone whose rule changes once.
  *
- * The policy holds the rule and not the name, so processes that share a table agree. A later change of the system's
- * zone data changes no limit: read the text again and call tollbar_table_set_policy.
+ * The policy holds the rule and not the name, so processes that share a table agree. A later change
+ * of the system's zone data changes no limit: read the text again and call
+ * tollbar_table_set_policy.
  *
- * In any interval t a token bucket admits at most burst + rate * t. If limit / gcd(limit, period in nanoseconds) is
- * above 7, the clock is rounded, and a request may pass less than a nanosecond early. An interval may then see a part
- * of a permit more than that, and always less than one permit: up to 0.97, at rates above 1.5 million a second.
+ * In any interval t a token bucket admits at most burst + rate * t. If limit / gcd(limit, period in
+ * nanoseconds) is above 7, the clock is rounded, and a request may pass less than a nanosecond
+ * early. An interval may then see a part of a permit more than that, and always less than one
+ * permit: up to 0.97, at rates above 1.5 million a second.
  *
  * The most that a policy admits in any window of one period:
  *
@@ -513,10 +520,11 @@ int32_t tollbar_policy_init_in(void *memory,
 
 /* Calls without _at read a clock.
  *
- * Limiters and tables count nanoseconds of UTC since 2025-03-13 00:00:00 (TOLLBAR_TIME_ZERO), so windows begin at
- * full minutes, hours and days of UTC. tollbar_limiter_now and tollbar_table_now return that time. A process asks the
- * system for the date once. From then on the time never steps. If the system's date is before 2025-03-13, or more
- * than 40 years after it, windows are aligned to the machine's start instead.
+ * Limiters and tables count nanoseconds of UTC since 2025-03-13 00:00:00 (TOLLBAR_TIME_ZERO), so
+ * windows begin at full minutes, hours and days of UTC. tollbar_limiter_now and tollbar_table_now
+ * return that time. A process asks the system for the date once. From then on the time never steps.
+ * If the system's date is before 2025-03-13, or more than 40 years after it, windows are aligned to
+ * the machine's start instead.
  *
  * Cells count from the machine's start, in every process of the machine (tollbar_clock_now). */
 
@@ -649,14 +657,15 @@ const char *tollbar_strreason(uint32_t reason);
  *         reply(429, "Retry-After: %llu",
  *               (unsigned long long)((decision.retry_after_ns + 999999999) / 1000000000));
  *
- * Credit is an option for threads that check one limiter all the time, and so wait for its cache line:
+ * Credit is an option for threads that check one limiter all the time, and so wait for its cache
+ * line:
  *
  *     tollbar_limiter_options options = TOLLBAR_LIMITER_OPTIONS_INIT;
  *     options.credit = TOLLBAR_CREDIT_ON;
  *
- * A thread that is admitted is then charged for more permits than its request costs. It keeps the rest as credit on a
- * cache line of its own, and spends it on its next requests without reading the clock, if they ask for no full
- * decision. Threads have nothing to set up or to end.
+ * A thread that is admitted is then charged for more permits than its request costs. It keeps the
+ * rest as credit on a cache line of its own, and spends it on its next requests without reading the
+ * clock, if they ask for no full decision. Threads have nothing to set up or to end.
  *
  *   - The bound stays burst + rate * t in every interval t, whatever the threads do.
  *   - Credit costs part of the burst. The credit of all threads together is at most C, an eighth of the burst and at
@@ -858,9 +867,9 @@ int32_t tollbar_limiter_get_policy(const tollbar_limiter *limiter, tollbar_polic
  * -------------------------------------------------------------------------------------------- */
 
 /* A table has a state for each of millions of keys, in one block of memory that never grows. A key is bytes: an address, a
- * user, a token. The first charge of a key takes a slot. The key keeps the slot until its debt is paid. Then another
- * key may take it. Threads and processes use a table at once, without locks. A process that is killed blocks no
- * other.
+ * user, a token. The first charge of a key takes a slot. The key keeps the slot until its debt is
+ * paid. Then another key may take it. Threads and processes use a table at once, without locks. A
+ * process that is killed blocks no other.
  *
  *     const char *text = "5/min burst 3";
  *     tollbar_policy_spec policy = TOLLBAR_POLICY_SPEC_INIT;
@@ -874,17 +883,20 @@ int32_t tollbar_limiter_get_policy(const tollbar_limiter *limiter, tollbar_polic
  *     if (tollbar_table_check(logins, 0, address, address_length, 1, NULL) != TOLLBAR_ALLOWED)
  *         return try_later();
  *
- * A table may have several policies. The policy is part of a key's identity, so one address has a separate state under
- * each policy. docs/internals/table-inside.md describes the layout and proves the protocol.
+ * A table may have several policies. The policy is part of a key's identity, so one address has a
+ * separate state under each policy. docs/internals/table-inside.md describes the layout and proves
+ * the protocol.
  *
- * Hot keys is an option for a few keys that several threads check at once, such as large tenants among many small ones:
+ * Hot keys is an option for a few keys that several threads check at once, such as large tenants
+ * among many small ones:
  *
  *     options.hot_keys = 1000;
  *
- * Each check of such a key writes its slot, so the slot's cache line moves from core to core. With `hot_keys` each
- * thread takes some permits of the keys that it checks most often in advance, as its credit. The thread's next checks
- * of these keys read the clock and are decided on a cache line of its own. A single thread gains too if there is room
- * for most of its keys. Keys that are checked seldom gain nothing.
+ * Each check of such a key writes its slot, so the slot's cache line moves from core to core. With
+ * `hot_keys` each thread takes some permits of the keys that it checks most often in advance, as
+ * its credit. The thread's next checks of these keys read the clock and are decided on a cache line
+ * of its own. A single thread gains too if there is room for most of its keys. Keys that are
+ * checked seldom gain nothing.
  *
  *   - The bound of a key stays burst + rate * t in every interval t, whatever threads and processes do.
  *   - A key's credit is at most a sixteenth of its remaining permits, and at most 1,024. Near the limit, and with a
@@ -1238,14 +1250,15 @@ int32_t tollbar_table_now(const tollbar_table *table, uint64_t *now_ns);
  *     receive(upload);
  *     tollbar_in_flight_release(uploads, ticket);
  *
- * A key never has more permits in flight than the limit, however processes and threads interleave. Each call gives
- * its own limit, so the limit may change at any time. If more permits than the new limit are in flight, calls are
- * refused until enough of them are released. Near the limit a call may be refused although a permit is free, if it
- * meets calls of other threads for the same key at each of 24 attempts.
+ * A key never has more permits in flight than the limit, however processes and threads interleave.
+ * Each call gives its own limit, so the limit may change at any time. If more permits than the new
+ * limit are in flight, calls are refused until enough of them are released. Near the limit a call
+ * may be refused although a permit is free, if it meets calls of other threads for the same key at
+ * each of 24 attempts.
  *
- * Cost. If no other thread changes the key's slot, an acquisition is two atomic read-modify-write operations. It
- * takes no lock and allocates nothing. It makes system calls only if it is the first of its process, or if it meets
- * the limit or a full table.
+ * Cost. If no other thread changes the key's slot, an acquisition is two atomic read-modify-write
+ * operations. It takes no lock and allocates nothing. It makes system calls only if it is the first
+ * of its process, or if it meets the limit or a full table.
  *
  * Processes. Each view of a table is an *owner* from its first permit on.
  *
@@ -1258,9 +1271,10 @@ int32_t tollbar_table_now(const tollbar_table *table, uint64_t *now_ns);
  *     in another PID namespace cannot tell whether the other owners live, nor they whether it does:
  *     TOLLBAR_E_PID_NAMESPACE.
  *
- * A *send window* limits the permits of one process, without keys, in 8 bytes of the caller's memory, as the send
- * window of TCP does. The receiver acknowledges permits one by one (tollbar_send_window_release) or all up to a
- * number (tollbar_send_window_acknowledge). Use only one of the two calls for a window.
+ * A *send window* limits the permits of one process, without keys, in 8 bytes of the caller's
+ * memory, as the send window of TCP does. The receiver acknowledges permits one by one
+ * (tollbar_send_window_release) or all up to a number (tollbar_send_window_acknowledge). Use only
+ * one of the two calls for a window.
  *
  *     static tollbar_send_window window;
  *     tollbar_send_window_resize(&window, 4);
@@ -1437,7 +1451,8 @@ int32_t tollbar_send_window_read(const tollbar_send_window *window,
  * -------------------------------------------------------------------------------------------- */
 
 /* A request often has several limits: one for its user and one for its address, one a second and one a day. A program that checks them one
- * after the other has already charged the first when the second refuses. tollbar_take_many charges all of them or none:
+ * after the other has already charged the first when the second refuses. tollbar_take_many charges
+ * all of them or none:
  *
  *     const tollbar_limit limits[] = {
  *         TOLLBAR_LIMIT_OF_KEY(table, PER_SECOND, user, user_length, 1),
@@ -1448,8 +1463,8 @@ int32_t tollbar_send_window_read(const tollbar_send_window *window,
  *     if (tollbar_take_many(limits, 3, NULL, &taken) != TOLLBAR_ALLOWED)
  *         return try_later(names[taken.bound], taken.retry_after_ns);
  *
- * The guarantee: a call charges all of its limits or none, and no limit ever admits more than its bound. The last two
- * points below are the exceptions to "none".
+ * The guarantee: a call charges all of its limits or none, and no limit ever admits more than its
+ * bound. The last two points below are the exceptions to "none".
  *
  *   - The call first peeks at all limits. If one refuses, the call charges none. Each limit that refuses records the
  *     refusal, as a check would: `ban` and `count rejected` count it, and a bucket with `init` begins to fill. Limits
@@ -1469,8 +1484,9 @@ int32_t tollbar_send_window_read(const tollbar_send_window *window,
  *   - limiters with credit, and keys of which a thread has had credit;
  *   - in tables lists, and gcra at a few rates such as 7/s (docs/table.md names them).
  *
- * The limit that is charged last is never charged for a request that another limit refuses. If a request has two such
- * limits, the one that is charged first stays charged when the call loses a race for the second.
+ * The limit that is charged last is never charged for a request that another limit refuses. If a
+ * request has two such limits, the one that is charged first stays charged when the call loses a
+ * race for the second.
  *
  * A limit may also be a permit in flight, such as "10 a second, and at most 4 open at one time":
  *
@@ -1484,15 +1500,16 @@ int32_t tollbar_send_window_read(const tollbar_send_window *window,
  *     receive(upload);
  *     tollbar_in_flight_release(uploads, ticket);
  *
- * The call acquires permits in flight before it charges a rate. If a rate refuses, the call releases the permit and
- * leaves `ticket` as it was. If the in-flight limit refuses (TOLLBAR_REASON_IN_FLIGHT), no rate is charged.
- * `retry_after_ns` is then TOLLBAR_NO_TIME, because nobody knows when a holder releases its permit. A permit in
- * flight adds nothing to `reset_after_ns`. A key that is named twice takes two permits, each with its own ticket.
+ * The call acquires permits in flight before it charges a rate. If a rate refuses, the call
+ * releases the permit and leaves `ticket` as it was. If the in-flight limit refuses
+ * (TOLLBAR_REASON_IN_FLIGHT), no rate is charged. `retry_after_ns` is then TOLLBAR_NO_TIME, because
+ * nobody knows when a holder releases its permit. A permit in flight adds nothing to
+ * `reset_after_ns`. A key that is named twice takes two permits, each with its own ticket.
  *
- * A limiter or a table's key that is named twice is charged once, for both costs together. Two views of one file are
- * one table. If the two requests are of different classes, they pass if they pass one after the other in some order.
- * Every limit counts an admission in its statistics. Only the binding limit (`bound` of tollbar_taken) counts a
- * refusal there.
+ * A limiter or a table's key that is named twice is charged once, for both costs together. Two
+ * views of one file are one table. If the two requests are of different classes, they pass if they
+ * pass one after the other in some order. Every limit counts an admission in its statistics. Only
+ * the binding limit (`bound` of tollbar_taken) counts a refusal there.
  */
 
 /* The most limits of one call. */
@@ -1576,7 +1593,8 @@ int32_t tollbar_take_many_at(const tollbar_limit *limits,
 #define TOLLBAR_LIMIT_OF_KEY(table, policy, key, length, cost)                                       \
     { NULL, (table), (key), (length), (cost), (policy), 0, NULL, NULL, NULL }
 
-/* A limit that is a permit of a key of an in-flight table, of which at most `most` are in flight. `*ticket` gets the permit's ticket. */
+/* A limit that is a permit of a key of an in-flight table, of which at most `most` are in flight.
+ * `*ticket` gets the permit's ticket. */
 #define TOLLBAR_LIMIT_OF_PERMIT(in_flight, key, length, most, ticket)                                \
     { NULL, NULL, (key), (length), 1, 0, (most), (in_flight), (ticket), NULL }
 
@@ -1588,9 +1606,9 @@ int32_t tollbar_take_many_at(const tollbar_limit *limits,
  * -------------------------------------------------------------------------------------------- */
 
 /* tollbar_table_check refuses a request and says when to try again. A job that would rather wait than fail has two calls.
- * tollbar_table_wait sleeps. tollbar_table_reserve returns at once and leaves the waiting to the caller, who may have
- * an event loop: it takes the permits first, for the earliest instant at which they may be used. So reservations
- * depart one after the other, however many there are.
+ * tollbar_table_wait sleeps. tollbar_table_reserve returns at once and leaves the waiting to the
+ * caller, who may have an event loop: it takes the permits first, for the earliest instant at which
+ * they may be used. So reservations depart one after the other, however many there are.
  *
  *     tollbar_reservation mail;
  *     if (tollbar_table_reserve(table, MAILS, tenant, strlen(tenant), 1, patience_ns, &mail) != TOLLBAR_ALLOWED)
@@ -1601,15 +1619,17 @@ int32_t tollbar_take_many_at(const tollbar_limit *limits,
  *
  * tollbar_table_cancel gives back the permits that no later reservation waits behind.
  *
- * Callers of tollbar_table_wait wait in a queue for each key, in the order in which they came. A caller that comes
- * while others wait joins the queue, also if a permit is there. Only the first of a queue holds a reservation, so
- * callers that give up, and a process that is killed, leave no more than one behind. Each process (each tollbar_table
- * object) has its own queues. Between them turns go by their first callers: a later caller of another queue may
- * depart before this one, at most one of each other queue for each caller before this one in its own.
+ * Callers of tollbar_table_wait wait in a queue for each key, in the order in which they came. A
+ * caller that comes while others wait joins the queue, also if a permit is there. Only the first of
+ * a queue holds a reservation, so callers that give up, and a process that is killed, leave no more
+ * than one behind. Each process (each tollbar_table object) has its own queues. Between them turns
+ * go by their first callers: a later caller of another queue may depart before this one, at most
+ * one of each other queue for each caller before this one in its own.
  *
- * Gcra, lists of two, pacer, warm-up, and interval aligned to time 0 book ahead. All other algorithms cannot: there a
- * reserve is denied, and the first of a queue sleeps until a permit could be free and tries again. A caller that
- * checks in a loop may take every such permit; past a reservation it gets none. The same calls exist for a limiter.
+ * Gcra, lists of two, pacer, warm-up, and interval aligned to time 0 book ahead. All other
+ * algorithms cannot: there a reserve is denied, and the first of a queue sleeps until a permit
+ * could be free and tries again. A caller that checks in a loop may take every such permit; past a
+ * reservation it gets none. The same calls exist for a limiter.
  */
 
 /* Booked permits. This is plain data: it may be copied, and sent to another process that has the
@@ -1744,8 +1764,9 @@ int32_t tollbar_table_cancel_at(const tollbar_table *table,
  * -------------------------------------------------------------------------------------------- */
 
 /* The cost of a request is often an estimate: the tokens of a model, the bytes of an answer, a second of computing. A program that charges
- * the highest cost wastes most of the limit. A program that charges after the work learns too late that the limit is
- * used up. With a receipt the caller charges an estimate before the work, and corrects the charge after it:
+ * the highest cost wastes most of the limit. A program that charges after the work learns too late
+ * that the limit is used up. With a receipt the caller charges an estimate before the work, and
+ * corrects the charge after it:
  *
  *     tollbar_receipt receipt;
  *     if (tollbar_table_take(table, TOKENS, user, user_length, 2000, &receipt, NULL) != TOLLBAR_ALLOWED)
@@ -1753,17 +1774,18 @@ int32_t tollbar_table_cancel_at(const tollbar_table *table,
  *     tokens = answer(request);
  *     tollbar_table_settle(table, &receipt, tokens, NULL);
  *
- * If the cost is below the estimate, the unused permits go back to the key, without those that the key has regained
- * by refill since the charge. So in any interval t the permits that requests really use are at most burst + rate * t.
- * tollbar_table_settle_in_full also returns the regained permits, and breaks that bound. If the cost is above the
- * estimate, the difference is charged as a debt, which is one burst at most, and later requests of the key wait until
- * it is paid. An interval may then exceed the bound by the sum of these differences over the receipts that were open
- * at one time.
+ * If the cost is below the estimate, the unused permits go back to the key, without those that the
+ * key has regained by refill since the charge. So in any interval t the permits that requests
+ * really use are at most burst + rate * t. tollbar_table_settle_in_full also returns the regained
+ * permits, and breaks that bound. If the cost is above the estimate, the difference is charged as a
+ * debt, which is one burst at most, and later requests of the key wait until it is paid. An
+ * interval may then exceed the bound by the sum of these differences over the receipts that were
+ * open at one time.
  *
- * Only the first call for a receipt settles it, even if there are copies. A second call returns nothing to the key,
- * and charges a cost above the estimate again. Without such a call the estimate stays charged. The table remembers
- * its last 8,184 receipts. An older receipt counts as settled, and so does one whose policy has changed since the
- * charge.
+ * Only the first call for a receipt settles it, even if there are copies. A second call returns
+ * nothing to the key, and charges a cost above the estimate again. Without such a call the estimate
+ * stays charged. The table remembers its last 8,184 receipts. An older receipt counts as settled,
+ * and so does one whose policy has changed since the charge.
  *
  * Which policies return permits:
  *
@@ -1775,13 +1797,14 @@ int32_t tollbar_table_cancel_at(const tollbar_table *table,
  *     all others; gcra with `borrow` or `ban`;
  *     gcra at a few rates such as 7/s (docs/table.md)   never
  *
- * A key of which a thread has had credit (tollbar_table_options.hot_keys) gets none back either. A receipt of an
- * exempt key charges and returns nothing. If a key is reset or evicted between the charge and the call, the call may
- * lower a debt that the key has made since. So settle before you reset.
+ * A key of which a thread has had credit (tollbar_table_options.hot_keys) gets none back either. A
+ * receipt of an exempt key charges and returns nothing. If a key is reset or evicted between the
+ * charge and the call, the call may lower a debt that the key has made since. So settle before you
+ * reset.
  *
- * The calls return TOLLBAR_E_RECEIPT for a damaged receipt and for a receipt of another table. The check has 32 bits.
- * Two tables of one seed (tollbar_table_copy needs that) accept each other's receipts. Such a receipt counts as too
- * old.
+ * The calls return TOLLBAR_E_RECEIPT for a damaged receipt and for a receipt of another table. The
+ * check has 32 bits. Two tables of one seed (tollbar_table_copy needs that) accept each other's
+ * receipts. Such a receipt counts as too old.
  */
 
 /* The proof of a charge. It is plain data: it may be copied, stored, and settled by another
@@ -1869,9 +1892,9 @@ int32_t tollbar_table_settle_in_full(const tollbar_table *table,
  *     if (!password_is_right(request))
  *         tollbar_table_charge(table, LOGINS, address, length, 1, NULL);
  *
- * A charge does not ask: it may leave the key in debt, and later requests are refused until the debt is paid. Several
- * requests may peek before the first of them charges, so only the debt keeps the average within the limit. How much a
- * charge can take:
+ * A charge does not ask: it may leave the key in debt, and later requests are refused until the
+ * debt is paid. Several requests may peek before the first of them charges, so only the debt keeps
+ * the average within the limit. How much a charge can take:
  *
  *   - Token buckets (gcra, interval) hold a debt of one burst below empty: at most 2 * burst + rate * t is admitted
  *     and charged in any interval t.
@@ -1882,9 +1905,9 @@ int32_t tollbar_table_settle_in_full(const tollbar_table *table,
  *
  * The call returns the rest and does not charge it. The counts of decisions leave out charges.
  *
- * With `ban` in its policy, as in "5/min ban 1h after 3", a key that has been refused 3 times is banned for an hour:
- * its requests are denied with TOLLBAR_REASON_BANNED. `retry_after` is then the exact end of the ban, for a cost of 1.
- * The bucket is empty at that time and refills.
+ * With `ban` in its policy, as in "5/min ban 1h after 3", a key that has been refused 3 times is
+ * banned for an hour: its requests are denied with TOLLBAR_REASON_BANNED. `retry_after` is then the
+ * exact end of the ban, for a cost of 1. The bucket is empty at that time and refills.
  *
  *   - A denied check counts as a refusal, and so does a wait that cannot get its permits in time. A peek,
  *     TOLLBAR_NEVER, and a take_up_to or reserve that takes nothing do not count. To count a refused peek, call the
@@ -1944,19 +1967,22 @@ int32_t tollbar_limiter_charge_at(const tollbar_limiter *limiter,
  *     tollbar_limiter_from_text("100/s reserve standard 20 urgent 0", &limiter, NULL);
  *     result = tollbar_limiter_check_class(limiter, 1, urgent ? "urgent" : "standard", NULL);
  *
- * The library refuses standard requests when 20 or fewer permits are left. Such a refusal has TOLLBAR_REASON_RESERVE,
- * and its `retry_after_ns` is the time until the cost and the reserve are there. A call that names no class has no
- * reserve. The number of a class can stand for its name: "1" for the policy's first one. If the policy has no such
- * class, the call returns TOLLBAR_E_NO_SUCH_CLASS and charges nothing. A limit of tollbar_take_many has its class in
+ * The library refuses standard requests when 20 or fewer permits are left. Such a refusal has
+ * TOLLBAR_REASON_RESERVE, and its `retry_after_ns` is the time until the cost and the reserve are
+ * there. A call that names no class has no reserve. The number of a class can stand for its name:
+ * "1" for the policy's first one. If the policy has no such class, the call returns
+ * TOLLBAR_E_NO_SUCH_CLASS and charges nothing. A limit of tollbar_take_many has its class in
  * `class_name`, and a request of a batch in `class_number`.
  *
- * The reserve is a part of the burst and not of the rate: while higher classes take every permit that is refilled,
- * lower classes get none. A list leaves the reserve in both of its buckets. A refusal because of the reserve counts
- * toward a ban.
+ * The reserve is a part of the burst and not of the rate: while higher classes take every permit
+ * that is refilled, lower classes get none. A list leaves the reserve in both of its buckets. A
+ * refusal because of the reserve counts toward a ban.
  *
- * A program that computes the reserve itself needs no classes: tollbar_limiter_check_leaving(limiter, 1, 20, NULL).
+ * A program that computes the reserve itself needs no classes:
+ * tollbar_limiter_check_leaving(limiter, 1, 20, NULL).
  *
- * Policies that lend (`borrow`, pacer, warm-up), sliding windows, logs and limiters with credit have no reserve.
+ * Policies that lend (`borrow`, pacer, warm-up), sliding windows, logs and limiters with credit
+ * have no reserve.
  * Credit that threads hold for a hot key counts as taken, so the check of such a key may leave more than the reserve. */
 /* tollbar_limiter_check for a request that passes only if at least `reserve` permits are left
  * after it. TOLLBAR_NEVER if the cost and the reserve together are above the burst.
@@ -2055,17 +2081,19 @@ int32_t tollbar_table_check_class_at(const tollbar_table *table,
  *     if (tollbar_hierarchy_take(shop, table, users, "ann", 3, 1, NULL) != TOLLBAR_ALLOWED)
  *         return too_many();                                                               // nothing has been charged
  *
- * A node never exceeds its ceiling, nor that of a node above it. It gets its guaranteed rate whatever others ask for:
- * tollbar_hierarchy_add refuses a node if the guarantees of its siblings and its own exceed the parent's. The nearest
- * classes that ask for more get the permits that a class does not use, and all borrowers of a class get the same rate, or what they ask for if that is less. In a
- * simulation 1,000 tenants get such max-min fair shares within 0.5 %. docs/hierarchy.md has the exact guarantees and
- * the limits.
+ * A node never exceeds its ceiling, nor that of a node above it. It gets its guaranteed rate
+ * whatever others ask for: tollbar_hierarchy_add refuses a node if the guarantees of its siblings
+ * and its own exceed the parent's. The nearest classes that ask for more get the permits that a
+ * class does not use, and all borrowers of a class get the same rate, or what they ask for if that
+ * is less. In a simulation 1,000 tenants get such max-min fair shares within 0.5 %.
+ * docs/hierarchy.md has the exact guarantees and the limits.
  *
- * A call charges the leaf first and the root last, all or none. If it loses a race for a node, it gives the charges
- * below that node back, without what has refilled since. A process that is killed between two charges leaves those
- * that it has made.
+ * A call charges the leaf first and the root last, all or none. If it loses a race for a node, it
+ * gives the charges below that node back, without what has refilled since. A process that is killed
+ * between two charges leaves those that it has made.
  *
- * Each node is a key of the table, so processes share it: make the same hierarchy in each of them. A hierarchy of
+ * Each node is a key of the table, so processes share it: make the same hierarchy in each of them.
+ * A hierarchy of
  * other rates whose classes have the same names finds the same nodes, with their debts. */
 /* The root of a hierarchy. */
 #define TOLLBAR_HIERARCHY_ROOT 0
@@ -2180,10 +2208,11 @@ int32_t tollbar_hierarchy_take_at(const tollbar_hierarchy *hierarchy,
  *     default:                   return drop(packet);
  *     }
  *
- * With one rate (RFC 2697, srTCM) tokens go to the committed bucket and, while that is full, to the excess bucket. A
- * packet is green if the committed bucket has its bytes, yellow if the excess bucket has them. With two rates (RFC
- * 2698, trTCM) each bucket has its own rate: a packet is red if the peak bucket lacks its bytes, yellow if only the
- * committed one does. The colours are those of the RFCs' texts, token by token.
+ * With one rate (RFC 2697, srTCM) tokens go to the committed bucket and, while that is full, to the
+ * excess bucket. A packet is green if the committed bucket has its bytes, yellow if the excess
+ * bucket has them. With two rates (RFC 2698, trTCM) each bucket has its own rate: a packet is red
+ * if the peak bucket lacks its bytes, yellow if only the committed one does. The colours are those
+ * of the RFCs' texts, token by token.
  *
  * One meter may serve any number of states. The calls take no lock: a state changes by one 16-byte compare-and-swap. */
 /* Within the committed rate and burst. Also the colour of a packet that no meter has coloured. */
@@ -2246,7 +2275,8 @@ int32_t tollbar_meter_color_at(const tollbar_meter *meter,
                                uint32_t before,
                                uint64_t now_ns);
 
-/* A meter to start from: its period is a second. Set `committed_bytes`, `committed_burst` and `second_burst`, and for two rates `peak_bytes`. */
+/* A meter to start from: its period is a second. Set `committed_bytes`, `committed_burst` and
+ * `second_burst`, and for two rates `peak_bytes`. */
 #define TOLLBAR_METER_INIT { (uint32_t)sizeof(tollbar_meter), 0, 0, 1000000000, 0, 0, 0 }
 /* --------------------------------------------------------------------------------------------
  * 17. Queues: items that leave at a policy's pace
@@ -2264,19 +2294,21 @@ int32_t tollbar_meter_color_at(const tollbar_meter *meter,
  *     if (tollbar_queue_offer(outbox, message, NULL) != TOLLBAR_ALLOWED)
  *         return try_later();
  *
- * A loop of the caller's can take the items instead. tollbar_queue_take never sleeps, tollbar_queue_next_departure
- * says when it will next return an item, and tollbar_queue_take_within sleeps.
+ * A loop of the caller's can take the items instead. tollbar_queue_take never sleeps,
+ * tollbar_queue_next_departure says when it will next return an item, and tollbar_queue_take_within
+ * sleeps.
  *
- * The policy charges an item when it leaves, not when it is offered. So a worker that was late gets no burst to catch
- * up, unless the policy has one: `slack` of a pacer, `burst` of a token bucket. Two offers that overlap in time may
- * enter in either order.
+ * The policy charges an item when it leaves, not when it is offered. So a worker that was late gets
+ * no burst to catch up, unless the policy has one: `slack` of a pacer, `burst` of a token bucket.
+ * Two offers that overlap in time may enter in either order.
  *
- * No call takes a lock. Only _new and _from_text allocate, and _free frees. Only _run, _offer_within and _take_within
- * sleep. An offer, a take, a cancellation, a close or a stop makes a system call only to wake such a sleeper.
+ * No call takes a lock. Only _new and _from_text allocate, and _free frees. Only _run,
+ * _offer_within and _take_within sleep. An offer, a take, a cancellation, a close or a stop makes a
+ * system call only to wake such a sleeper.
  *
- * Some designs have a spare bucket, which holds the items that overflow a first one. Here this is a larger
- * `capacity`: `ahead` of an item's ticket is the number of items before it, so it says whether the item would have
- * overflowed.
+ * Some designs have a spare bucket, which holds the items that overflow a first one. Here this is a
+ * larger `capacity`: `ahead` of an item's ticket is the number of items before it, so it says
+ * whether the item would have overflowed.
  */
 
 /* A queue. Threads of one process share it. */
@@ -2438,7 +2470,8 @@ int32_t tollbar_queue_stop(const tollbar_queue *queue);
  *   - The zone is that of a calendar (section 1), UTC if not given. It is the zone of the days and times: a policy
  *     that is a calendar names its own.
  *
- * A limiter or a table follows a schedule if one thread of each process sets the policy in force once a second:
+ * A limiter or a table follows a schedule if one thread of each process sets the policy in force
+ * once a second:
  *
  *     tollbar_policy_spec policy = TOLLBAR_POLICY_SPEC_INIT;
  *     uint64_t now = 0;
@@ -2446,20 +2479,22 @@ int32_t tollbar_queue_stop(const tollbar_queue *queue);
  *         && tollbar_schedule_at(text, strlen(text), now, &policy, NULL, NULL) == 0)
  *         tollbar_table_set_policy(table, 0, &policy, TOLLBAR_KEEP_COUNT);
  *
- * tollbar_table_set_policy changes nothing if the policy is in force already, so all processes of a table may do
- * this. They agree, because the policy depends on the text and the instant alone. If a process sets the policy of a
- * moment ago too late, or the system's clock was set, the next call of any process corrects it within a second.
+ * tollbar_table_set_policy changes nothing if the policy is in force already, so all processes of a
+ * table may do this. They agree, because the policy depends on the text and the instant alone. If a
+ * process sets the policy of a moment ago too late, or the system's clock was set, the next call of
+ * any process corrects it within a second.
  *
- * At a switch the permits left stay left, up to the new burst, and a full bucket stays full. In any interval a key is
- * admitted at most the sum of the bounds of the policies that were in force in it, each as often as it came into
- * force.
+ * At a switch the permits left stay left, up to the new burst, and a full bucket stays full. In any
+ * interval a key is admitted at most the sum of the bounds of the policies that were in force in
+ * it, each as often as it came into force.
  *
- * Policies that count in windows of one length, such as 1000/month and 10/month, or 500/forever and 10/forever, keep
- * the permits used instead. A count above the smaller limit becomes that limit. So with "1000/month, sun 10/month" a
- * key may take 990 permits after each Sunday. If a limit must hold over the switches, make it a policy of its own,
- * and charge both with tollbar_take_many.
+ * Policies that count in windows of one length, such as 1000/month and 10/month, or 500/forever and
+ * 10/forever, keep the permits used instead. A count above the smaller limit becomes that limit. So
+ * with "1000/month, sun 10/month" a key may take 990 permits after each Sunday. If a limit must
+ * hold over the switches, make it a policy of its own, and charge both with tollbar_take_many.
  *
- * Each call reads the text, and a zone's name in it from the system's zone data. tollbar_schedule_print replaces the
+ * Each call reads the text, and a zone's name in it from the system's zone data.
+ * tollbar_schedule_print replaces the
  * name by its rule. */
 /* A buffer of this size takes any schedule's text. */
 #define TOLLBAR_SCHEDULE_TEXT_MAX 7776
@@ -2497,7 +2532,8 @@ int32_t tollbar_schedule_print(const char *text,
 #ifdef TOLLBAR_EXPERIMENTAL
 
 /* How many requests should a server have at one time? With too few it is idle, with too many they wait in its queue, and the best number changes
- * when the server's capacity does. An adaptive limit learns this number from the latencies of the requests:
+ * when the server's capacity does. An adaptive limit learns this number from the latencies of the
+ * requests:
  *
  *     tollbar_adaptive_options options = TOLLBAR_ADAPTIVE_OPTIONS_INIT;
  *     static tollbar_adaptive server;
@@ -2513,16 +2549,17 @@ int32_t tollbar_schedule_print(const char *text,
  *     answer = ask(server_address);
  *     tollbar_adaptive_release(&server, ticket, answer ? TOLLBAR_OUTCOME_ANSWERED : TOLLBAR_OUTCOME_DROPPED, now() - begin);
  *
- * TOLLBAR_ADAPTIVE_OPTIONS_INIT has windows of 100 ms. All releases of a window are one sample. Gradient2's long-term
- * latency is a mean over about 600 samples. So if each release is a sample (`window_ns` 0) and there are thousands a
- * second, this mean follows an overload within a second, and Gradient2 raises the limit instead of lowering it.
+ * TOLLBAR_ADAPTIVE_OPTIONS_INIT has windows of 100 ms. All releases of a window are one sample.
+ * Gradient2's long-term latency is a mean over about 600 samples. So if each release is a sample
+ * (`window_ns` 0) and there are thousands a second, this mean follows an overload within a second,
+ * and Gradient2 raises the limit instead of lowering it.
  *
- * The calls take no lock and never wait. The limit stays between `least` and `most`. The library never lowers it only
- * to measure the latency of an idle server.
+ * The calls take no lock and never wait. The limit stays between `least` and `most`. The library
+ * never lowers it only to measure the latency of an idle server.
  *
- * tollbar_adaptive_acquire counts permits in the limit's own 128 bytes, so the permits of a killed process stay in
- * flight there. If processes share a limit, put it into shared memory and let an in-flight table count:
- * tollbar_adaptive_acquire_key and tollbar_adaptive_release_key.
+ * tollbar_adaptive_acquire counts permits in the limit's own 128 bytes, so the permits of a killed
+ * process stay in flight there. If processes share a limit, put it into shared memory and let an
+ * in-flight table count: tollbar_adaptive_acquire_key and tollbar_adaptive_release_key.
  */
 
 /* Netflix's Gradient2. A sample raises the limit by 0.8. If its latency is above 1.5 times the
@@ -2671,15 +2708,17 @@ int32_t tollbar_adaptive_read(const tollbar_adaptive *limit,
  *     tollbar_clock_now(TOLLBAR_CLOCK_MONOTONIC, &now);
  *     tollbar_pacing_respond_at(pace, &ticket, answer.status, answer.header, answer.header_length, unix_ns, now);
  *
- * 429, 503 with Retry-After, and 403 with no permit left count as throttled: the rate falls. Other answers raise it.
- * After Retry-After, or an answer that says that no permit is left, no caller sends to the host until that time, or
- * for `pause_most_ns` if that is less. The library delays requests. It repeats none.
+ * 429, 503 with Retry-After, and 403 with no permit left count as throttled: the rate falls. Other
+ * answers raise it. After Retry-After, or an answer that says that no permit is left, no caller
+ * sends to the host until that time, or for `pause_most_ns` if that is less. The library delays
+ * requests. It repeats none.
  *
- * A host's rate begins at the ceiling. It stays between `least` and `most`, whatever the host says. Rates are in
- * millionths of a request per second.
+ * A host's rate begins at the ceiling. It stays between `least` and `most`, whatever the host says.
+ * Rates are in millionths of a request per second.
  *
- * Threads: one call at a time. Callers in several threads hold a mutex of their own around each call, and release it
- * before they sleep. Processes cannot share a pace. Only tollbar_pacing_new allocates.
+ * Threads: one call at a time. Callers in several threads hold a mutex of their own around each
+ * call, and release it before they sleep. Processes cannot share a pace. Only tollbar_pacing_new
+ * allocates.
  */
 
 /* The rate is cut to 0.7, rises to its former value, stays near it, and then rises faster and
@@ -2819,10 +2858,10 @@ int32_t tollbar_pacing_read_at(tollbar_pacing *pacing,
  *
  *     tollbar_table_clear_override(table, CALLS, "acme", 4);       // the contract has ended
  *
- * Requests for "acme" still name the policy CALLS, and count under it. The override decides them: checks, peeks,
- * batches, several limits, reservations, receipts, charges and hot keys. Overrides are part of the table: all
- * processes that share it have them, its file and tollbar_table_copy keep them, and tollbar_table_set_policy leaves
- * them alone.
+ * Requests for "acme" still name the policy CALLS, and count under it. The override decides them:
+ * checks, peeks, batches, several limits, reservations, receipts, charges and hot keys. Overrides
+ * are part of the table: all processes that share it have them, its file and tollbar_table_copy
+ * keep them, and tollbar_table_set_policy leaves them alone.
  *
  *   - Up to `overrides` keys of a table may have one (tollbar_table_options; 32 bytes each). Equal overrides share
  *     one of the table's 255 versions of policies. So many keys may have one of a few contracts, and some 250
@@ -2965,8 +3004,8 @@ int32_t tollbar_prefix_of_client(const char *peer,
  * -------------------------------------------------------------------------------------------- */
 
 /* Where each node of a cluster limits on its own, the requests of a key must reach one node. Every caller that knows the same nodes chooses
- * the same node for a key, without asking anybody. If a node leaves, only its own keys move, and they spread over the
- * others by their weights.
+ * the same node for a key, without asking anybody. If a node leaves, only its own keys move, and
+ * they spread over the others by their weights.
  *
  *     static const tollbar_node nodes[] = {{"10.0.0.1", 8, 1, 0}, {"10.0.0.2", 8, 2, 0}};       // the second gets two thirds of the keys
  *     size_t node = 0;
@@ -3025,10 +3064,11 @@ int32_t tollbar_route(const tollbar_node *nodes,
  *     RateLimit-Policy: "per-minute";q=100;w=60       100 permits in 60 seconds
  *     RateLimit: "per-minute";r=19;t=1                19 permits are left now, and more in a second
  *
- * Times are whole seconds, rounded up, so a client that waits so long does not come too early. `t` is at most
- * Retry-After. A period that is not a whole number of seconds is rounded up to one, and the permits are scaled to the
- * same rate, rounded down. Drafts 00 to 07 and the X-RateLimit- fields have room for one limit, the one that binds:
- * if limits refuse, the one of them with the longest wait, and otherwise the one with the fewest permits left.
+ * Times are whole seconds, rounded up, so a client that waits so long does not come too early. `t`
+ * is at most Retry-After. A period that is not a whole number of seconds is rounded up to one, and
+ * the permits are scaled to the same rate, rounded down. Drafts 00 to 07 and the X-RateLimit-
+ * fields have room for one limit, the one that binds: if limits refuse, the one of them with the
+ * longest wait, and otherwise the one with the fewest permits left.
  */
 
 /* Retry-After, of a refused request: seconds, rounded up. */
@@ -3208,8 +3248,9 @@ int32_t tollbar_limiter_more_after_at(const tollbar_limiter *limiter,
  *     tollbar_table_inserts_total, _evictions_total, _refused_keys_total, _inherited_keys_total, _untracked_keys_total, _resets_total,
  *     _retries_total
  *
- * No key is ever a label. The call takes no permits. It reads counters that each decision writes with or without
- * metrics, so metrics add nothing to the cost of a decision. examples/metrics has alerts and a dashboard.
+ * No key is ever a label. The call takes no permits. It reads counters that each decision writes
+ * with or without metrics, so metrics add nothing to the cost of a decision. examples/metrics has
+ * alerts and a dashboard.
  */
 
 /* Prometheus' text format 0.0.4, of the media type `text/plain; version=0.0.4`. */
@@ -3278,8 +3319,8 @@ int32_t tollbar_metrics(const tollbar_metrics_source *sources,
  *         for (size_t n = 0; n < count; n++)
  *             printf("%8llu %.*s\n", (unsigned long long)top[n].count, (int)top[n].length, (const char *)top[n].key);
  *
- * The bytes of a key are the client's. Escape them before they go to a terminal, a page or a log. `tollbar top FILE`
- * shows them, redrawn each second, for a table in a file.
+ * The bytes of a key are the client's. Escape them before they go to a terminal, a page or a log.
+ * `tollbar top FILE` shows them, redrawn each second, for a table in a file.
  */
 
 /* The bytes of a refused key that a table keeps. */
@@ -3408,8 +3449,8 @@ int32_t tollbar_cell_reset(tollbar_cell *cell);
  * -------------------------------------------------------------------------------------------- */
 
 /* Each deciding call adds one to the count of the verdict that it returns, whatever its cost. So does each request of a batch. A
- * _take_up_to call counts as allowed if it took any permits, otherwise as denied. A table counts under the policy
- * that the caller named. A table also counts these decisions:
+ * _take_up_to call counts as allowed if it took any permits, otherwise as denied. A table counts
+ * under the policy that the caller named. A table also counts these decisions:
  *
  * - a request without a key: under the returned verdict, unless the table reports it as an error
  *   (TOLLBAR_MISSING_REPORT);
@@ -3417,13 +3458,14 @@ int32_t tollbar_cell_reset(tollbar_cell *cell);
  * - a new key that a full table refuses: denied. The statistics' `refused` counts it as well.
  *
  * Peeks and errors do not count. A caller that refuses a request because of a peek reports it by
- * tollbar_table_count_verdict. Limiters (tollbar_limiter_state) count by the same rules. A cell is one word and has
- * no room for counts.
+ * tollbar_table_count_verdict. Limiters (tollbar_limiter_state) count by the same rules. A cell is
+ * one word and has no room for counts.
  *
- * Each thread counts on cache lines that no other thread writes, so a count costs one plain instruction. The sum over
- * all lines is exact whenever no call is in progress. A table has 512 lines, one for each pair of a thread and a
- * policy, and reuses the lines of dead processes. A thread that finds no line counts by a locked addition. A thread
- * looks for a line in its first decision under a policy, and again after a fork. It then asks the system which
+ * Each thread counts on cache lines that no other thread writes, so a count costs one plain
+ * instruction. The sum over all lines is exact whenever no call is in progress. A table has 512
+ * lines, one for each pair of a thread and a policy, and reuses the lines of dead processes. A
+ * thread that finds no line counts by a locked addition. A thread looks for a line in its first
+ * decision under a policy, and again after a fork. It then asks the system which
  * processes live. */
 
 /* Decisions by verdict. */

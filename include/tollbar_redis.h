@@ -3,9 +3,9 @@
  * SPDX-License-Identifier: MIT OR Apache-2.0
  * Written by `cargo xtask header` from crates/tollbar-redis-c/src; changes belong there.
  *
- * The calls are those of libtollbar-redis. Policies, decisions, results and the conventions [C1] to [C8] are
- * tollbar.h's, and results have their names and texts there (tollbar_errname, tollbar_strerror): a program links both
- * libraries (`pkg-config --libs tollbar-redis`).
+ * The calls are those of libtollbar-redis. Policies, decisions, results and the conventions [C1] to
+ * [C8] are tollbar.h's, and results have their names and texts there (tollbar_errname,
+ * tollbar_strerror): a program links both libraries (`pkg-config --libs tollbar-redis`).
  */
 
 #ifndef TOLLBAR_REDIS_H
@@ -33,8 +33,9 @@ uint32_t tollbar_redis_version(void);
  * -------------------------------------------------------------------------------------------- */
 
 /* Machines that share a limit keep it in a store (Redis, Valkey). No decision waits for the store. A machine takes some
- * permits at a time from the store, a lease, and spends them by itself for a short time. The store charges a lease
- * when it grants it. One client on each machine asks the store, from an event loop or from a thread of its own.
+ * permits at a time from the store, a lease, and spends them by itself for a short time. The store
+ * charges a lease when it grants it. One client on each machine asks the store, from an event loop
+ * or from a thread of its own.
  *
  *     const char *name = "logins", *url = "redis://127.0.0.1";
  *     tollbar_lease_options options = TOLLBAR_LEASE_OPTIONS_INIT(4);
@@ -55,8 +56,9 @@ uint32_t tollbar_redis_version(void);
  *     tollbar_lease_client_close(client, 1000);  (for at most 1,000 ms)
  *     tollbar_lease_close(lease);
  *
- * While the store answers, all machines together admit at most burst + rate * t in every window of length t.
- * docs/distributed.md has the proof, its assumptions, and the behaviour when the store or the network fails.
+ * While the store answers, all machines together admit at most burst + rate * t in every window of
+ * length t. docs/distributed.md has the proof, its assumptions, and the behaviour when the store or
+ * the network fails.
  */
 
 /* While the store does not answer, a node admits its share of the limit. The client charges those

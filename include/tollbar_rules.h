@@ -3,9 +3,10 @@
  * SPDX-License-Identifier: MIT OR Apache-2.0
  * Written by `cargo xtask header` from crates/tollbar-rules-c/src; changes belong there.
  *
- * The calls are those of libtollbar-rules (`pkg-config --libs tollbar-rules`), which needs no other library of
- * tollbar. Results and their conventions [C1] to [C8] are tollbar.h's, but tollbar_rules_open and the reloads take up
- * to 128 KiB of stack for a file that nests its values as deep as a file may. docs/rules.md describes the file.
+ * The calls are those of libtollbar-rules (`pkg-config --libs tollbar-rules`), which needs no other
+ * library of tollbar. Results and their conventions [C1] to [C8] are tollbar.h's, but
+ * tollbar_rules_open and the reloads take up to 128 KiB of stack for a file that nests its values
+ * as deep as a file may. docs/rules.md describes the file.
  *
  *     char error[4096];
  *     tollbar_rules *rules;

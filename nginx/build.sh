@@ -1,12 +1,13 @@
 #!/bin/bash
 # Builds the nginx modules, each a .so: build.sh OUT [NGINX-SOURCE]. `make nginx` calls it.
 #
-# Without a source tree they are built for the nginx that is installed, with Debian's nginx-dev, whose conf_flags say how
-# that nginx was configured. A module loads only into the version of nginx that it was built for, so another nginx in PATH is an
-# error. TOLLBAR_NGINX_DEV stands for the directory of nginx-dev.
+# Without a source tree they are built for the nginx that is installed, with Debian's nginx-dev,
+# whose conf_flags say how that nginx was configured. A module loads only into the version of nginx
+# that it was built for, so another nginx in PATH is an error. TOLLBAR_NGINX_DEV stands for the
+# directory of nginx-dev.
 #
-# nginx's configure writes into the directory it is run in. It is run in one of links to the source tree, so that
-# nothing there is written to, be it the system's or somebody's own.
+# nginx's configure writes into the directory it is run in. It is run in one of links to the source
+# tree, so that nothing there is written to, be it the system's or somebody's own.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 out=$(mkdir -p "$1" && cd "$1" && pwd)

@@ -1,6 +1,6 @@
 #!/bin/sh
-# crates.sh: the Rust crates as crates.io gets them, into build/packages/crates, each built as it is unpacked. More
-# bytes than packaging/limits.sh allows are an error.
+# crates.sh: the Rust crates as crates.io gets them, into build/packages/crates, each built as it is
+# unpacked. More bytes than packaging/limits.sh allows are an error.
 set -eu
 cd "$(dirname "$0")/.."
 tools/setup.sh crates

@@ -1,5 +1,6 @@
 #!/bin/sh
-# The time that packages carry, in seconds: of the last commit, or SOURCE_DATE_EPOCH. Two builds of one commit so have the same bytes.
+# The time that packages carry, in seconds: of the last commit, or SOURCE_DATE_EPOCH. Two builds of
+# one commit so have the same bytes.
 set -eu
 cd "$(dirname "$0")/.."
 [ -z "${SOURCE_DATE_EPOCH:-}" ] || { echo "$SOURCE_DATE_EPOCH" && exit; }

@@ -1,6 +1,7 @@
 #!/bin/sh
-# debian.sh [--built] [SUITE]: the Debian packages, into build/packages/debian/SUITE, for this machine's Debian and its nginx, or for those
-# of SUITE in a clean system (packaging/root.sh). lintian's errors end it.
+# debian.sh [--built] [SUITE]: the Debian packages, into build/packages/debian/SUITE, for this
+# machine's Debian and its nginx, or for those of SUITE in a clean system (packaging/root.sh).
+# lintian's errors end it.
 #
 #   --built     the libraries and the command are those that make has built, and no Rust is needed: for SUITE always
 #   REBUILD=N   a number for the version's end: a package that is built again for a newer nginx takes the place of the older one

@@ -1,7 +1,9 @@
 #!/bin/sh
-# go.sh: the Go module as it is published, into build/packages/go: the sources, with the headers and the libraries' objects for amd64 and
-# arm64 beside them, so that `go get` needs a C compiler and nothing else, and no flags; and vendoring keeps it all. build/packages/go is a
-# module proxy (GOPROXY=file://...), and build/packages/go/module is what a tag bindings/go/vVERSION holds in place of bindings/go.
+# go.sh: the Go module as it is published, into build/packages/go: the sources, with the headers and
+# the libraries' objects for amd64 and arm64 beside them, so that `go get` needs a C compiler and
+# nothing else, and no flags; and vendoring keeps it all. build/packages/go is a module proxy
+# (GOPROXY=file://...), and build/packages/go/module is what a tag bindings/go/vVERSION holds in
+# place of bindings/go.
 set -eu
 cd "$(dirname "$0")/.."
 . packaging/archive.sh

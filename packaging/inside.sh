@@ -1,6 +1,7 @@
 #!/bin/sh
-# inside.sh [--keep] ROOT COMMAND [ARGUMENT...]: runs a command in the system in the directory ROOT, in namespaces of its own: what it
-# writes is gone afterwards (unless --keep), and what it starts ends with it. Needs root. The command finds
+# inside.sh [--keep] ROOT COMMAND [ARGUMENT...]: runs a command in the system in the directory ROOT,
+# in namespaces of its own: what it writes is gone afterwards (unless --keep), and what it starts
+# ends with it. Needs root. The command finds
 #
 #   /packages   build/packages, to read
 #   /out        the directory that OUT names, to write, if it is set

@@ -1,5 +1,6 @@
 #!/bin/sh
-# packages.sh [PART...]: what a release has, into build/packages; `make packages` calls it. Parts, all of them without arguments:
+# packages.sh [PART...]: what a release has, into build/packages; `make packages` calls it. Parts,
+# all of them without arguments:
 #
 #   tarball   C libraries for x86_64 and aarch64, and the source with its crates
 #   debian    for each of SUITES, by default this machine's and the other of bookworm and trixie

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""parts.py FILE.crate: prints, for each part of a crate's package, by how many bytes the package shrinks without that part. Compression shares words
-among the parts, so the figures do not add up to the whole."""
+"""parts.py FILE.crate: prints, for each part of a crate's package, by how many bytes the package
+shrinks without that part. Compression shares words among the parts, so the figures do not add up to
+the whole."""
 
 import io
 import re

@@ -1,7 +1,9 @@
 #!/bin/sh
-# python.sh [sdist|WHEEL...]: the Python packages, into build/packages/python. A wheel is ARCHITECTURE-LIBC: x86_64-manylinux,
-# x86_64-musllinux, aarch64-manylinux, aarch64-musllinux; without arguments all of them and the sdist. Each wheel is of the stable ABI and
-# fits CPython 3.11 and later. auditwheel gives it the tag of the oldest system that it runs on, and fails for one that PyPI would refuse.
+# python.sh [sdist|WHEEL...]: the Python packages, into build/packages/python. A wheel is
+# ARCHITECTURE-LIBC: x86_64-manylinux, x86_64-musllinux, aarch64-manylinux, aarch64-musllinux;
+# without arguments all of them and the sdist. Each wheel is of the stable ABI and fits CPython 3.11
+# and later. auditwheel gives it the tag of the oldest system that it runs on, and fails for one
+# that PyPI would refuse.
 set -eu
 cd "$(dirname "$0")/.."
 . packaging/archive.sh
@@ -39,7 +41,8 @@ wheel() {
     tree=$work/$1-$2
     rm -rf "$tree"
     mkdir -p "$tree/made" "$tree/repaired"
-    # Of a copy, in which nothing is left from another build. Where it is does not show: the compiler would write it into what it makes.
+    # Of a copy, in which nothing is left from another build. Where it is does not show: the
+    # compiler would write it into what it makes.
     copy "$tree/package"
     flags="-ffile-prefix-map=$tree/package=. -g0"
     cross= archives=$top/build
@@ -54,8 +57,8 @@ wheel() {
     if [ "$2" = musllinux ]; then
         tools/setup.sh "musl${cross:+-$1}"
         compiler=$tree/musl-gcc
-        # Debian's musl-gcc is for its own architecture. The other one's differs by the name and the place: installed beside this one it
-        # would confuse auditwheel.
+        # Debian's musl-gcc is for its own architecture. The other one's differs by the name and the
+        # place: installed beside this one it would confuse auditwheel.
         prefix=
         [ -z "$cross" ] || prefix=$work/musl-$1
         [ -z "$prefix" ] || unpack_musl "$1" "$prefix"
@@ -71,7 +74,8 @@ wheel() {
         python3 -m pip --quiet wheel --no-build-isolation --no-deps --wheel-dir "$tree/made" .
     )
     if [ "$2" = musllinux ]; then
-        # musl-gcc links with a script of Debian's name for the library. On a system whose libc musl is, it has another one.
+        # musl-gcc links with a script of Debian's name for the library. On a system whose libc musl
+        # is, it has another one.
         python3 -m wheel unpack --dest "$tree" "$tree"/made/*.whl >/dev/null
         for module in "$tree/tollbar-$version"/tollbar/*.so; do
             patchelf --replace-needed libc.so "libc.musl-$1.so.1" "$module"

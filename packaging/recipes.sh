@@ -1,6 +1,7 @@
 #!/bin/sh
-# recipes.sh: recipes for Conan, vcpkg and Meson, into build/packages/recipes, which fetch the source archive of the release. URL stands for
-# the place of the archive, by default that of the release.
+# recipes.sh: recipes for Conan, vcpkg and Meson, into build/packages/recipes, which fetch the
+# source archive of the release. URL stands for the place of the archive, by default that of the
+# release.
 set -eu
 cd "$(dirname "$0")/.."
 . packaging/archive.sh

@@ -1,6 +1,6 @@
 #!/bin/sh
-# reproducible.sh [PART...]: builds the packages again, of the same commit, in a clone at another path, and compares them byte by byte with
-# those in build/packages. Counts each file.
+# reproducible.sh [PART...]: builds the packages again, of the same commit, in a clone at another
+# path, and compares them byte by byte with those in build/packages. Counts each file.
 set -u
 cd "$(dirname "$0")/.."
 top=$PWD

@@ -1,6 +1,6 @@
 #!/bin/sh
-# root.sh SUITE build|test: a clean Debian of that release in build/roots/SUITE-KIND, made once by debootstrap from the mirror of this
-# machine's apt. Needs root. Prints the directory.
+# root.sh SUITE build|test: a clean Debian of that release in build/roots/SUITE-KIND, made once by
+# debootstrap from the mirror of this machine's apt. Needs root. Prints the directory.
 #
 #   test    what a user has before he installs tollbar: Debian with a C compiler, Python's venv and curl. No Rust, no nginx.
 #   build   what builds the Debian packages from the library's archives, for that release's nginx. No Rust.

@@ -1,4 +1,5 @@
-"""sbom.py METADATA LOCK TIME: prints which crates libtollbar and libtollbar-redis are made of, as CycloneDX 1.5."""
+"""sbom.py METADATA LOCK TIME: prints which crates libtollbar and libtollbar-redis are made of, as
+CycloneDX 1.5."""
 
 import datetime
 import json
@@ -16,7 +17,8 @@ nodes = {node["id"]: node for node in metadata["resolve"]["nodes"]}
 
 
 def needed(node: dict) -> list[str]:
-    """What a crate is compiled from: not what its tests are, and not what only the model checker's build has."""
+    """What a crate is compiled from: not what its tests are, and not what only the model checker's
+    build has."""
     return [
         dep["pkg"]
         for dep in node["deps"]

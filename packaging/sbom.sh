@@ -1,6 +1,7 @@
 #!/bin/sh
-# sbom.sh: what the packages contain, into build/packages: tollbar-VERSION.cdx.json names every crate in the libraries, with its version,
-# license and sum (CycloneDX 1.5), and SHA256SUMS has the sum of every file.
+# sbom.sh: what the packages contain, into build/packages: tollbar-VERSION.cdx.json names every
+# crate in the libraries, with its version, license and sum (CycloneDX 1.5), and SHA256SUMS has the
+# sum of every file.
 set -eu
 cd "$(dirname "$0")/.."
 . packaging/archive.sh

@@ -1,6 +1,6 @@
 #!/bin/sh
-# short.sh: the part of `make packages` and `make packages-test` that `make test` runs, in less than a minute when the library and the clean
-# system are there. Counts its checks.
+# short.sh: the part of `make packages` and `make packages-test` that `make test` runs, in less than
+# a minute when the library and the clean system are there. Counts its checks.
 set -u
 cd "$(dirname "$0")/.."
 . ffi-tests/c/sh/check.sh

@@ -1,8 +1,8 @@
 #!/bin/sh
-# source.sh DIRECTORY [vendored]: lays out what the C libraries, the command, the nginx modules and the LuaJIT module
-# are built from, and nothing else: no tests, no benches, and manifests without what only these use. With `vendored`
-# the crates that it depends on are beside it, so that it builds without a network. Source packages of all kinds are
-# made of it.
+# source.sh DIRECTORY [vendored]: lays out what the C libraries, the command, the nginx modules and
+# the LuaJIT module are built from, and nothing else: no tests, no benches, and manifests without
+# what only these use. With `vendored` the crates that it depends on are beside it, so that it
+# builds without a network. Source packages of all kinds are made of it.
 set -eu
 to=$1 vendored=${2:-}
 top=$(cd "$(dirname "$0")/.." && pwd)
@@ -25,7 +25,8 @@ copy src crates/*/src crates/tollbar-cli/page crates/*/Cargo.toml \
     tools/install.sh tools/lib.sh tools/lib-rules.sh tools/cli.sh tools/rust.sh nginx/build.sh nginx/common nginx/http nginx/limit_req nginx/stream bindings/lua/tollbar.lua bindings/lua/tollbar
 rm -rf "$to/packaging/debian" "$to/packaging/tests" "$to/crates/tollbar-tower"
 
-# The libraries' manifests, without what tests and benches need: cargo would ask for it all the same.
+# The libraries' manifests, without what tests and benches need: cargo would ask for it all the
+# same.
 awk '/^members = \[/ { print "members = [\".\", \"crates/tollbar-redis\", \"crates/tollbar-c\", \"crates/tollbar-redis-c\", \"crates/tollbar-rules\", \"crates/tollbar-rules-c\", \"crates/tollbar-cli\"]"; skip = 1 }
     !skip && !/^default-members|^# What `cargo build`|^(loom|proptest|num-[a-z]+) = / { print }
     skip && /^\]/ { skip = 0 }' Cargo.toml >"$to/.manifest"
@@ -44,8 +45,8 @@ rm "$to/.metadata"
 if [ -n "$vendored" ]; then
     mkdir .cargo
     cargo vendor --quiet --locked ${OFFLINE:+--offline} vendor >/dev/null
-    # The lock file names crates for Windows, which is none of the systems that this is for. So their files are left
-    # out.
+    # The lock file names crates for Windows, which is none of the systems that this is for. So
+    # their files are left out.
     for crate in vendor/windows-*; do
         find "$crate" -type f ! -name Cargo.toml ! -name .cargo-checksum.json -delete
         mkdir -p "$crate/src" && : >"$crate/src/lib.rs"

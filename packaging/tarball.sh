@@ -1,7 +1,8 @@
 #!/bin/sh
-# tarball.sh [source|ARCHITECTURE...]: what C and C++ programs are built with, into build/packages: for each of x86_64 and aarch64 (or those
-# named) headers, static and shared libraries, and the files for pkg-config and CMake, which needs no Rust and works wherever it is
-# unpacked; and the source with all that it depends on, which builds without a network.
+# tarball.sh [source|ARCHITECTURE...]: what C and C++ programs are built with, into build/packages:
+# for each of x86_64 and aarch64 (or those named) headers, static and shared libraries, and the
+# files for pkg-config and CMake, which needs no Rust and works wherever it is unpacked; and the
+# source with all that it depends on, which builds without a network.
 set -eu
 cd "$(dirname "$0")/.."
 . packaging/archive.sh
@@ -22,7 +23,8 @@ binary() {
     tree=$work/tollbar-$version-linux-$1
     libraries=$work/libraries-$1
     rm -rf "$tree" "$libraries"
-    # Without the command and libtollbar-rules, which may have been built, too: they need a newer C library.
+    # Without the command and libtollbar-rules, which may have been built, too: they need a newer C
+    # library.
     mkdir "$libraries"
     for library in libtollbar libtollbar-redis; do
         ln -s "$PWD/$build/$library.a" "$PWD/$build/$library.so" "$libraries"

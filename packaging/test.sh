@@ -1,6 +1,7 @@
 #!/bin/sh
-# test.sh [--short] [SUITE...]: installs what `make packages` has made in clean systems that have no Rust and no checkout, and takes the time
-# from the package to the first refusal. As root. --short: what needs no network but Debian's, in one system.
+# test.sh [--short] [SUITE...]: installs what `make packages` has made in clean systems that have no
+# Rust and no checkout, and takes the time from the package to the first refusal. As root. --short:
+# what needs no network but Debian's, in one system.
 set -u
 cd "$(dirname "$0")/.."
 short=
@@ -12,7 +13,8 @@ GO_ROOT=$(go env GOROOT 2>/dev/null) || GO_ROOT=
 export GO_ROOT
 trap 'rm -f "$log"' EXIT
 
-# Less than a minute from the package to the first refusal, by the processors' time: a busy machine's clock says nothing of the package.
+# Less than a minute from the package to the first refusal, by the processors' time: a busy
+# machine's clock says nothing of the package.
 in_time() {
     seconds=$(tail -n 1 "$log" | sed -n 's/^\([0-9]*\) s of processors .*/\1/p')
     [ -n "$seconds" ] && [ "$seconds" -lt 60 ]

@@ -1,7 +1,8 @@
 #!/bin/sh
-# `make arm64`: the library for 64-bit ARM, built on another machine into build/arm64, and what its tests can show there under an
-# emulator: that the ways which only such processors take compile, and decide alike. How these order what they read and write an
-# emulator does not imitate: for that there are the models.
+# `make arm64`: the library for 64-bit ARM, built on another machine into build/arm64, and what its
+# tests can show there under an emulator: that the ways which only such processors take compile, and
+# decide alike. How these order what they read and write an emulator does not imitate: for that
+# there are the models.
 set -u
 cd "$(dirname "$0")/.."
 tools/setup.sh arm64 || exit 1
@@ -19,14 +20,16 @@ mkdir -p "$work"
 . "$here/sh/artefacts.sh"
 log=$work/log
 
-# What the emulator is no test of. It takes MADV_WIPEONFORK and does nothing; shows a /proc/self/maps of its own making and says nothing of
-# the pages; and what a program starts must be this machine's own. Of these everything else is tested.
+# What the emulator is no test of. It takes MADV_WIPEONFORK and does nothing; shows a
+# /proc/self/maps of its own making and says nothing of the pages; and what a program starts must be
+# this machine's own. Of these everything else is tested.
 no_wipe='a_child_has_no_credit'
 no_maps='huge_pages_are_advised_within_the_region_only a_file_s_status_equals_that_of_std'
 no_exec='an_unreadable_file_is_refused without_room_nothing_is_made programs_share_a_file kills_on_a_file_in_memory kills_on_a_file_on_a_disk'
 skips=$(for name in $no_wipe $no_maps $no_exec; do printf -- '--skip %s ' "$name"; done)
 
-# What is arithmetic and takes long there is left out, and so is the flood's test, which measures its own memory: there the emulator's.
+# What is arithmetic and takes long there is left out, and so is the flood's test, which measures
+# its own memory: there the emulator's.
 programs="table_files table_storm waiting"
 modules="table table_fuzz table_hot_keys table_policies table_single table_stress table_transfer wide stress striped traps expiry buckets windows"
 
@@ -87,7 +90,8 @@ done
 
 # Compiled for speed, with the assertions of a debug build.
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=$gnu-gcc CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER=$run CARGO_PROFILE_TEST_OPT_LEVEL=2
-# Chooses each of the modules at the begin of a test's name: `windows::`, and not `oracle_windows::`.
+# Chooses each of the modules at the begin of a test's name: `windows::`, and not
+# `oracle_windows::`.
 tests_of_modules() {
     # shellcheck disable=SC2046,SC2086
     cargo test --package tollbar --no-fail-fast --target $triple --target-dir "$build/cargo" --test algorithm --test limiter --test table -- \

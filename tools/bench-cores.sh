@@ -1,7 +1,8 @@
 #!/bin/sh
-# tollbar beside governor, a mutex and a bare CAS, with one thread to as many as there are processors: builds build/bench-cores,
-# runs it, and writes what it measured to build/bench-cores.json. Some minutes, on a quiet machine.
-# The program is static: it runs on any x86-64 Linux host, without Rust. `--build`: builds it and does not run it.
+# tollbar beside governor, a mutex and a bare CAS, with one thread to as many as there are
+# processors: builds build/bench-cores, runs it, and writes what it measured to
+# build/bench-cores.json. Some minutes, on a quiet machine. The program is static: it runs on any
+# x86-64 Linux host, without Rust. `--build`: builds it and does not run it.
 set -eu
 cd "$(dirname "$0")/.."
 tools/setup.sh lib
@@ -10,7 +11,8 @@ case $(uname -m) in x86_64) ;; *) echo "bench-cores.sh: found $(uname -m); expec
 [ -f "$(cc -print-file-name=libc.a)" ] || { echo "bench-cores.sh: found no libc.a; expected: libc6-dev, or on Fedora glibc-static" >&2 && exit 1; }
 BUILT_BY=$(rustc --version)
 export BUILT_BY
-# A target of its own, or the flag would reach the build scripts and the macros, which the compiler loads.
+# A target of its own, or the flag would reach the build scripts and the macros, which the compiler
+# loads.
 target=$(rustc -vV | sed -n 's/^host: //p')
 env -u CARGO_ENCODED_RUSTFLAGS RUSTFLAGS='-C target-feature=+crt-static' cargo build --quiet --release --package tollbar-peers \
     --target "$target" --target-dir target/cores

@@ -1,14 +1,16 @@
 #!/bin/sh
-# tollbar beside all of its peers, in one run of some minutes: builds the programs of the peers in other languages into
-# build/peers, runs them with the crates, and writes docs/benchmarks.md and its charts. `--to DIRECTORY`: writes them there.
-# `--smoke`: small sizes in a second or two and half a minute of nginx, written to build/peers/docs, to see that all of it works.
+# tollbar beside all of its peers, in one run of some minutes: builds the programs of the peers in
+# other languages into build/peers, runs them with the crates, and writes docs/benchmarks.md and its
+# charts. `--to DIRECTORY`: writes them there. `--smoke`: small sizes in a second or two and half a
+# minute of nginx, written to build/peers/docs, to see that all of it works.
 set -eu
 cd "$(dirname "$0")/.."
 built=$PWD/build/peers
 here=benches/peers
 PATH=$PATH:/usr/local/go/bin
 
-# A directory of its own: the library would be built there with other flags than for benches, under one name.
+# A directory of its own: the library would be built there with other flags than for benches, under
+# one name.
 run() { cargo run --quiet --release --package tollbar-peers --target-dir target/peers -- "$@"; }
 
 go_peers() { (cd "$here/go" && GOWORK=off GOFLAGS=-mod=readonly go build -o "$built/go-peers" .); }

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Checks the documents beside the files: every relative link leads to a file and a heading, and every name in docs/internals/verification.md and
-docs/change-it-safely.md that looks like a test or a function stands in a source. The first page of each face fits one screen, begins with how to
+"""Checks the documents beside the files: every relative link leads to a file and a heading, and
+every name in docs/internals/verification.md and docs/change-it-safely.md that looks like a test or
+a function stands in a source. The first page of each face fits one screen, begins with how to
 install it, and has a program. Ends with `N passed, N failed`."""
 
 import re
@@ -22,7 +23,8 @@ def prose(path: Path) -> str:
 
 
 def headings(path: Path) -> set[str]:
-    """The anchors as GitHub makes them: lower case, without punctuation, a repeated one with a number."""
+    """The anchors as GitHub makes them: lower case, without punctuation, a repeated one with a
+    number."""
     found: dict[str, int] = {}
     for heading in re.findall(r"(?m)^#{1,6} (.*)$", prose(path)):
         anchor = re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-")
@@ -62,7 +64,8 @@ for name in ("internals/verification.md", "change-it-safely.md"):
         missing = [part for part in symbol.split("::") if part not in words]
         check(document, symbol, f"no source has {missing[0]}; expected: the name that the test or function has" if missing else None)
 
-# The first page of each face: what installs it, and the language of its program. The face's tests run it, or compile it if it needs a Redis.
+# The first page of each face: what installs it, and the language of its program. The face's tests
+# run it, or compile it if it needs a Redis.
 faces = {
     "src/README.md": ("cargo add tollbar", "rust"),
     "crates/tollbar-tower/README.md": ("cargo add tollbar", "rust"),

@@ -1,6 +1,6 @@
 #!/bin/sh
-# install.sh DESTDIR PREFIX LIBDIR INCLUDEDIR BUILD VERSION ABI: `make install` and `cmake --install` call it.
-# It installs under DESTDIR, which may be empty:
+# install.sh DESTDIR PREFIX LIBDIR INCLUDEDIR BUILD VERSION ABI: `make install` and
+# `cmake --install` call it. It installs under DESTDIR, which may be empty:
 #   the C and C++ headers; libtollbar and libtollbar-redis, shared and static, with their files for pkg-config and CMake;
 #   the LuaJIT module;
 #   libtollbar-rules and tollbar-rules.pc, if BUILD has them;
@@ -70,8 +70,8 @@ fill_in packaging/tollbar-redis.pc.in "$destdir$libdir/pkgconfig/tollbar-redis.p
 fill_in packaging/cmake/tollbarConfig.cmake.in "$package/tollbarConfig.cmake"
 fill_in packaging/cmake/tollbarConfigVersion.cmake.in "$package/tollbarConfigVersion.cmake"
 
-# The dynamic linker finds a new library by its cache, which ldconfig writes. Under DESTDIR a package's own script
-# does that.
+# The dynamic linker finds a new library by its cache, which ldconfig writes. Under DESTDIR a
+# package's own script does that.
 if [ -z "$destdir" ] && [ "$shared" = ".so.$abi" ] && PATH=$PATH:/sbin:/usr/sbin command -v ldconfig >/dev/null; then
     PATH=$PATH:/sbin:/usr/sbin
     [ "$(id -u)" != 0 ] || ldconfig

@@ -1,6 +1,7 @@
 #!/bin/sh
-# The instructions of the hot calls, counted under valgrind and compared with those in benches/instructions.txt. With --record
-# the file is written anew, and the table of costs in include/tollbar.h with it.
+# The instructions of the hot calls, counted under valgrind and compared with those in
+# benches/instructions.txt. With --record the file is written anew, and the table of costs in
+# include/tollbar.h with it.
 set -eu
 cd "$(dirname "$0")/.."
 command -v valgrind >/dev/null 2>&1 || tools/setup.sh bench

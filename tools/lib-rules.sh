@@ -1,6 +1,7 @@
 #!/bin/sh
-# Builds libtollbar-rules.so (soname .$2) into $1. It has Rust's standard library in it, and needs libc and libgcc_s; all names but those
-# in abi/tollbar-rules.symbols are local, so it may stand beside libtollbar, of whose core it has a copy of its own.
+# Builds libtollbar-rules.so (soname .$2) into $1. It has Rust's standard library in it, and needs
+# libc and libgcc_s; all names but those in abi/tollbar-rules.symbols are local, so it may stand
+# beside libtollbar, of whose core it has a copy of its own.
 set -eu
 . "$(dirname "$0")/rust.sh"
 out=$1 abi=$2
@@ -10,7 +11,8 @@ if [ "$(printf '%s\n' "$least" "$rust_version" | sort -V | head -n 1)" != "$leas
     exit 1
 fi
 mkdir -p "$out"
-# The profile of the C libraries would take minutes for the parsers and gain nothing that a caller notices.
+# The profile of the C libraries would take minutes for the parsers and gain nothing that a caller
+# notices.
 cargo rustc --quiet --package tollbar-rules-c --profile command --lib --crate-type staticlib
 names=abi/tollbar-rules.symbols
 { echo '{ global:'; sed 's/$/;/' "$names"; echo 'local: *; };'; } >"$out/tollbar-rules.map"

@@ -1,22 +1,24 @@
 #!/bin/sh
-# Builds the C artefacts, freestanding, into $1. For libtollbar and for libtollbar-redis: the shared library (soname .$2), the
-# same with its symbols (-named.so), and the archive. Both are linked from one object in which everything but the names in
-# abi/*.symbols is local, so each may stand beside any other library, and the two beside each other
-# (docs/internals/decisions/0029-two-libraries.md).
+# Builds the C artefacts, freestanding, into $1. For libtollbar and for libtollbar-redis: the shared
+# library (soname .$2), the same with its symbols (-named.so), and the archive. Both are linked from
+# one object in which everything but the names in abi/*.symbols is local, so each may stand beside
+# any other library, and the two beside each other (docs/internals/decisions/0029-two-libraries.md).
 #
 # Why not cargo's own: its .so carries unwinding tables that nothing here uses, and calls within the
 # library through the global offset table; together that is a third of the size.
 #
-# The packages themselves are Rust libraries only: docs/internals/decisions/0026-rust-library-only.md. The static library is the only type that
-# rustc is asked for: with rlib beside it rustc exports more of the crates below and inlines less of them.
+# The packages themselves are Rust libraries only:
+# docs/internals/decisions/0026-rust-library-only.md. The static library is the only type that rustc
+# is asked for: with rlib beside it rustc exports more of the crates below and inlines less of them.
 #
-# On macOS the names are libtollbar.dylib and libtollbar.a. Rust's part is compiled for it in ffi-tests/macos.sh, which links the .dylib, too; the
-# archive wants Apple's own linker, and .github/workflows/test.yml has one.
+# On macOS the names are libtollbar.dylib and libtollbar.a. Rust's part is compiled for it in
+# ffi-tests/macos.sh, which links the .dylib, too; the archive wants Apple's own linker, and
+# .github/workflows/test.yml has one.
 #
 # cargo's files are in $1/cargo, or where CARGO_TARGET_DIR says.
 #
-# For another machine: TARGET as rustc names it, and the prefix of its tools, CROSS (`make lib B=build/arm64
-# TARGET=aarch64-unknown-linux-gnu CROSS=aarch64-linux-gnu-`).
+# For another machine: TARGET as rustc names it, and the prefix of its tools, CROSS
+# (`make lib B=build/arm64 TARGET=aarch64-unknown-linux-gnu CROSS=aarch64-linux-gnu-`).
 set -eu
 . "$(dirname "$0")/rust.sh"
 out=$1 abi=$2
@@ -69,7 +71,8 @@ link_on_macos() {
     "${CC:-cc}" -dynamiclib -Wl,-dead_strip,-exported_symbols_list,"$names" -install_name "@rpath/lib$1.$abi.dylib" \
         $(sed 's/^/-Wl,-u,/' "$names") -o "$out/lib$1-named.dylib" "$2"
     "${STRIP:-strip}" -x -o "$out/lib$1.dylib" "$out/lib$1-named.dylib"
-    # The archive: one object in which everything but those names is local. -r makes local what is not exported.
+    # The archive: one object in which everything but those names is local. -r makes local what is
+    # not exported.
     # shellcheck disable=SC2046
     "${LD:-ld}" -r -exported_symbols_list "$names" $(sed 's/^/-u /' "$names") -o "$object" "$2"
     "${STRIP:-strip}" -S "$object"

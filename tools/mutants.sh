@@ -1,10 +1,12 @@
 #!/bin/sh
-# Changes the sources one place at a time with cargo-mutants and runs the tests of that layer, in a copy of the tree in build/mutants.
-# build/mutants/survivors lists the changes that no test noticed, one a line: file:line:column: change. build/mutants/counts has the sums.
+# Changes the sources one place at a time with cargo-mutants and runs the tests of that layer, in a
+# copy of the tree in build/mutants. build/mutants/survivors lists the changes that no test noticed,
+# one a line: file:line:column: change. build/mutants/counts has the sums.
 #   MUTANTS=src/units.rs tools/mutants.sh      files, by names or patterns of cargo-mutants
 #   SHARD=3/8 tools/mutants.sh                 one eighth of each layer, the fourth: shards count from 0
-# A change takes some 4 seconds, because all tests of a layer are one program that ends at the first failure. The slow tests are run with those
-# changes that survive the quick ones. The script succeeds whatever survives: the list is what is asked for.
+# A change takes some 4 seconds, because all tests of a layer are one program that ends at the first
+# failure. The slow tests are run with those changes that survive the quick ones. The script
+# succeeds whatever survives: the list is what is asked for.
 set -u
 cd "$(dirname "$0")/.."
 tools/setup.sh mutants || exit 1
@@ -20,8 +22,9 @@ mkdir -p "$work/out"
 : >"$work/survivors"
 : >"$work/counts"
 
-# CRATE MODULE...: makes the tree in which the crate has these files of its tests/ among its unit tests. A change is compiled once for all of them, and
-# incrementally: 2 s in place of a minute for a program each. Files of a program with a folder use what lies beside it by `crate::`.
+# CRATE MODULE...: makes the tree in which the crate has these files of its tests/ among its unit
+# tests. A change is compiled once for all of them, and incrementally: 2 s in place of a minute for
+# a program each. Files of a program with a folder use what lies beside it by `crate::`.
 combine() {
     crate=$tree/crates/$1 crate_name=$(echo "$1" | tr - _)
     [ "$1" != tollbar ] || crate=$tree
@@ -31,7 +34,8 @@ combine() {
     mkdir -p "$tree/crates"
     cp -r Cargo.lock README.md src tests ffi-tests examples "$tree"
     cp -r crates/tollbar-redis "$tree/crates"
-    # The library alone, optimized for a short time until the tests end: compiling is most of it, and the oracle's big numbers are compiled once.
+    # The library alone, optimized for a short time until the tests end: compiling is most of it,
+    # and the oracle's big numbers are compiled once.
     sed -e '/^members = \[/,/^\]/c members = [".", "crates/tollbar-redis"]' -e '/^default-members/d' -e '/^\[profile\./,/^$/d' Cargo.toml >"$tree/Cargo.toml"
     sed -i '/^\[\[bench\]\]/,/^$/d' "$tree/Cargo.toml"
     cat >>"$tree/Cargo.toml" <<'PROFILE'
@@ -77,8 +81,9 @@ STOP
     } >>"$crate/src/lib.rs"
 }
 
-# OUT ARGUMENTS...: changes the tree's files one by one, as cargo-mutants is told by the arguments, and runs the tests that $tests leave. $options
-# are cargo's. It runs them first without a change, and takes what needs three times as long for noticed.
+# OUT ARGUMENTS...: changes the tree's files one by one, as cargo-mutants is told by the arguments,
+# and runs the tests that $tests leave. $options are cargo's. It runs them first without a change,
+# and takes what needs three times as long for noticed.
 mutate() {
     out=$work/out/$1
     shift
@@ -96,7 +101,8 @@ quick() {
     mutate "$1-quick" ${SHARD:+--shard "$SHARD" --sharding round-robin} $files
 }
 
-# LAYER: tries again what survived the quick tests. Whether there is anything must be known before the tree is made.
+# LAYER: tries again what survived the quick tests. Whether there is anything must be known before
+# the tree is made.
 slow() {
     layer=$1
     set --
@@ -118,7 +124,8 @@ count() {
         tee -a "$work/counts"
 }
 
-# LAYER PATTERNS: whether MUTANTS chooses any of the layer's files; they are in $files, as cargo-mutants wants them.
+# LAYER PATTERNS: whether MUTANTS chooses any of the layer's files; they are in $files, as
+# cargo-mutants wants them.
 chosen() {
     layer=$1
     shift
@@ -140,7 +147,8 @@ for pattern in ${MUTANTS:-}; do
     *) echo "MUTANTS: $pattern is in none of src/algorithm, src/units.rs, src/policy, src/decision.rs, src/table, crates/tollbar-redis/src/lease" >&2 && exit 2 ;;
     esac
 done
-# A test that is to panic would end the process. Tests on the real clock may fail on a loaded machine.
+# A test that is to panic would end the process. Tests on the real clock may fail on a loaded
+# machine.
 never='--skip overflow_is_checked --skip on_the_real_clock --skip table::memory::region'
 programs='units rules policy windows invariants expiry traps state_word rates order waiting buckets reasons pacing oracle_buckets oracle_windows end_of_time'
 # shellcheck disable=SC2086

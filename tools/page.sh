@@ -1,6 +1,7 @@
 #!/bin/sh
-# Makes crates/tollbar-cli/page/vendor again: Observable Plot and the parts of d3 that it uses, in one file. Needs npm and its registry;
-# building the command does not. The versions are pinned here, and the licences come along.
+# Makes crates/tollbar-cli/page/vendor again: Observable Plot and the parts of d3 that it uses, in
+# one file. Needs npm and its registry; building the command does not. The versions are pinned here,
+# and the licences come along.
 set -eu
 cd "$(dirname "$0")/.."
 page=$PWD/crates/tollbar-cli/page

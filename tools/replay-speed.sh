@@ -1,6 +1,7 @@
 #!/bin/sh
-# How many lines a second of one core `tollbar replay` reads, by the command in build: a log in Common Log Format of a million lines and 5,000 clients, out of the
-# cache of files. The best of five, in processor time.
+# How many lines a second of one core `tollbar replay` reads, by the command in build: a log in
+# Common Log Format of a million lines and 5,000 clients, out of the cache of files. The best of
+# five, in processor time.
 set -eu
 cd "$(dirname "$0")/.."
 tollbar=$PWD/build/tollbar

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Installs what a target needs and is missing: setup.sh lib | dependent | go | nginx | bench | ffi | peers | valkey | arm64 | mutants | roots | debian | docs | packages | soak | test. As root on
+# Installs what a target needs and is missing: setup.sh lib | dependent | go | nginx | bench | ffi |
+# peers | valkey | arm64 | mutants | roots | debian | docs | packages | soak | test. As root on
 # Debian with apt-get; otherwise it says exactly what to install, and fails.
 set -eu
 packages=
@@ -15,7 +16,8 @@ wants make make
 wants ld binutils
 # The nginx modules are built with what nginx-dev has.
 wants_nginx() { wants_file /usr/share/nginx/src/conf_flags nginx-dev; }
-# They are tested with the rest. Debian has nginx itself in a directory that is not on every user's PATH.
+# They are tested with the rest. Debian has nginx itself in a directory that is not on every user's
+# PATH.
 wants_nginx_tests() {
     wants_nginx
     PATH=$PATH:/usr/sbin:/sbin wants nginx nginx-light
@@ -27,7 +29,8 @@ wants_nginx_tests() {
     python3 -c 'import pytest' 2>/dev/null || /usr/bin/python3 -c 'import pytest' 2>/dev/null || packages="$packages python3-pytest"
 }
 
-# from_backports PACKAGE...: what Debian has for those who want newer ones than its own. Nothing where there is no apt-get.
+# from_backports PACKAGE...: what Debian has for those who want newer ones than its own. Nothing
+# where there is no apt-get.
 from_backports() {
     [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1 || return 0
     . /etc/os-release
@@ -39,8 +42,8 @@ from_backports() {
     DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends -t "$VERSION_CODENAME-backports" "$@" >/dev/null
 }
 
-# Go from 1.21 on fetches by itself the version that the package asks for. Debian's own may be older; what it has for those who
-# want newer ones need not be.
+# Go from 1.21 on fetches by itself the version that the package asks for. Debian's own may be
+# older; what it has for those who want newer ones need not be.
 wants_go() {
     least=$(sed -n 's/^go //p' "$(dirname "$0")/../bindings/go/go.mod")
     has_go 1.21 && return
@@ -56,8 +59,8 @@ has_go() {
 # Where Go's own installer puts it, which is not on every PATH.
 PATH=$PATH:/usr/local/go/bin
 
-# Debian's Lua module wants OpenResty's LuaJIT, which takes the place of the plain one: named here, so that apt-get does not
-# take away the one without installing the other.
+# Debian's Lua module wants OpenResty's LuaJIT, which takes the place of the plain one: named here,
+# so that apt-get does not take away the one without installing the other.
 wants_luajit() { command -v luajit >/dev/null 2>&1 || command -v luajit2 >/dev/null 2>&1 || packages="$packages luajit2"; }
 wants_lua() {
     wants_luajit
@@ -109,7 +112,8 @@ wants_debian() {
     wants fakeroot fakeroot
 }
 
-# apt-get download, for an architecture of Debian's other than this machine's: its package lists. It installs none of its packages.
+# apt-get download, for an architecture of Debian's other than this machine's: its package lists. It
+# installs none of its packages.
 wants_lists() {
     dpkg --print-foreign-architectures 2>/dev/null | grep -qx "$1" && apt-cache show "musl-dev:$1" >/dev/null 2>&1 && return
     if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null 2>&1; then
@@ -238,7 +242,8 @@ if [ "${1:-test}" = test ]; then
         cargo $part --version >/dev/null 2>&1 || rustup component add "$(echo $part | sed 's/fmt/rustfmt/')"
     done
 fi
-# TARGET: what rustc compiles for it against. A rustc that is not rustup's may have it from elsewhere.
+# TARGET: what rustc compiles for it against. A rustc that is not rustup's may have it from
+# elsewhere.
 wants_target() {
     [ -d "$(rustc --print target-libdir --target "$1")" ] || rustup target add "$1" && return
     echo "missing: Rust's libraries for $1 (rustup target add $1)" >&2

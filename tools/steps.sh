@@ -1,5 +1,6 @@
 # shellcheck shell=sh
-# The runner of `make test`: runs steps, some beside each other, and counts what they print. Sourced by a script of this form:
+# The runner of `make test`: runs steps, some beside each other, and counts what they print. Sourced
+# by a script of this form:
 #
 #     self=the script         # a path that holds from everywhere
 #     logs=DIRECTORY          # for the log of each step, NAME.log
@@ -9,23 +10,25 @@
 #     step_NAME() { ... }     # for each step
 #     run_steps FIRST LANE...
 #
-# Each argument of run_steps is a list of steps. Those of FIRST run one after the other. Then the lanes run beside each other, and
-# the steps of one lane one after the other. A lane that has come to its end takes steps from the end of the last lane's list, so that
-# all lanes end at about the same time: steps of that list must not disturb each other.
+# Each argument of run_steps is a list of steps. Those of FIRST run one after the other. Then the
+# lanes run beside each other, and the steps of one lane one after the other. A lane that has come
+# to its end takes steps from the end of the last lane's list, so that all lanes end at about the
+# same time: steps of that list must not disturb each other.
 #
-# A step prints one line when it ends, and the end of its log if it failed. At the end come the failures once more, and the sum of
-# all that was counted. A step fails by its status, by a test that it counts as failed, if it counts no test at all, and if its lane
-# ends without it.
+# A step prints one line when it ends, and the end of its log if it failed. At the end come the
+# failures once more, and the sum of all that was counted. A step fails by its status, by a test
+# that it counts as failed, if it counts no test at all, and if its lane ends without it.
 #
-# A lane is the script itself, called with `--lane STEPS STEPS-THAT-IT-MAY-TAKE`, in a session of its own, so that an interrupt can be sent to all
-# processes that the lane has started.
+# A lane is the script itself, called with `--lane STEPS STEPS-THAT-IT-MAY-TAKE`, in a session of
+# its own, so that an interrupt can be sent to all processes that the lane has started.
 
 # The words by which the steps' runners mark the line that names a failed test.
 failure='FAIL|panicked at|^not ok|^error|ERROR:|[Aa]ssertion'
 # How long the lanes' processes have to end after an interrupt.
 seconds_to_end=20
 
-# ARGUMENTS of the script. Ends the run if ONLY names a step that does not exist, and if another run has the logs.
+# ARGUMENTS of the script. Ends the run if ONLY names a step that does not exist, and if another run
+# has the logs.
 begin_steps() {
     results=$logs/results
     as_lane=
@@ -86,8 +89,9 @@ chosen() {
     done
 }
 
-# STEPS OTHERS: begins a lane of those steps that are chosen, which may take the others. Without env its programs would ignore an
-# interrupt, as a shell's children in the background do. They do not inherit the lock, which a program that stays would keep.
+# STEPS OTHERS: begins a lane of those steps that are chosen, which may take the others. Without env
+# its programs would ignore an interrupt, as a shell's children in the background do. They do not
+# inherit the lock, which a program that stays would keep.
 start_lane() {
     setsid env --default-signal=INT,QUIT "$self" --lane "$(chosen "$1")" "$(chosen "$2")" 9>&- &
     running="$running $!"
@@ -98,8 +102,8 @@ wait_for_lanes() {
     running=
 }
 
-# SIGNAL STATUS: ends the run. The lanes' processes are interrupted, so that tests end what they have started, and are killed if
-# they do not end in time, or at the next interrupt.
+# SIGNAL STATUS: ends the run. The lanes' processes are interrupted, so that tests end what they
+# have started, and are killed if they do not end in time, or at the next interrupt.
 end_lanes() {
     trap 'signal_lanes KILL; exit 130' INT TERM HUP
     echo "interrupted by SIG$1: ending what runs" >&2
@@ -113,7 +117,8 @@ end_lanes() {
     exit "$2"
 }
 
-# SIGNAL: to all processes of all lanes. Fails if there are none. setsid makes a lane's process number that of its group.
+# SIGNAL: to all processes of all lanes. Fails if there are none. setsid makes a lane's process
+# number that of its group.
 signal_lanes() {
     lives=1
     for lane_process in $running; do
@@ -128,7 +133,8 @@ sum_of() {
         -e 's/^\([0-9]*\) passed, \([0-9]*\) failed$/\1 \2/p' "$1" | awk '{ p += $1; f += $2 } END { print p + 0, f + 0 }'
 }
 
-# NAME: runs the step and leaves its sum in $results/NAME. The log ends with the processor time of the step.
+# NAME: runs the step and leaves its sum in $results/NAME. The log ends with the processor time of
+# the step.
 run_step() {
     name=$1
     log=$logs/$name.log

@@ -1,17 +1,18 @@
 #!/bin/sh
-# `make test`: everything (tools/steps.sh runs and counts the steps). `make test ONLY="lint rust"` runs those steps.
-# `make check`: what a contributor runs every few minutes. It sets TOLLBAR_QUICK, by which loom tries one preemption a thread and the C tests
-# run once, and chooses lint, header, rust, c and loom. The long forms are in tools/soak.sh.
+# `make test`: everything (tools/steps.sh runs and counts the steps). `make test ONLY="lint rust"`
+# runs those steps. `make check`: what a contributor runs every few minutes. It sets TOLLBAR_QUICK,
+# by which loom tries one preemption a thread and the C tests run once, and chooses lint, header,
+# rust, c and loom. The long forms are in tools/soak.sh.
 set -u
 cd "$(dirname "$0")/.."
 self=$PWD/tools/test.sh
 logs=build/test-logs
 # Where a fault is cheapest to find.
 first="lint header"
-# Three lanes on two processors: the nginx tests wait half of their time. Steps that install the Python package into build/python are in
-# one lane, and so are c and overflow, whose tests have the same names in /dev/shm.
-# A lane that ends early takes steps of the last lane. The loom models are late there because they run on both
-# processors, also when they are all that still runs.
+# Three lanes on two processors: the nginx tests wait half of their time. Steps that install the
+# Python package into build/python are in one lane, and so are c and overflow, whose tests have the
+# same names in /dev/shm. A lane that ends early takes steps of the last lane. The loom models are
+# late there because they run on both processors, also when they are all that still runs.
 waits="nginx go lua service ffi packages"
 links="python together addresses c overflow redis bench counts command rules"
 works="rust cpp dependent runner readme examples tsan loom"
@@ -21,11 +22,14 @@ begin_steps "$@"
 is_lane || tools/setup.sh test || exit 1
 
 . tools/rust.sh
-# What later compilations could take from this one costs a fifth of it. Where nobody has compiled by hand, none will come.
+# What later compilations could take from this one costs a fifth of it. Where nobody has compiled by
+# hand, none will come.
 [ -d target/debug/incremental ] || export CARGO_INCREMENTAL=0
-# TARGET...: made by one lane, while another that wants it waits: two makes of one library would write the same files.
+# TARGET...: made by one lane, while another that wants it waits: two makes of one library would
+# write the same files.
 made() { mkdir -p build && flock build/made make --silent "$@"; }
-# The benches beside peers and a Redis, and criterion's, have a hundred crates of their own: `make soak ONLY=benches`, and a job of test.yml.
+# The benches beside peers and a Redis, and criterion's, have a hundred crates of their own:
+# `make soak ONLY=benches`, and a job of test.yml.
 beside_peers="--exclude tollbar-peers --exclude tollbar-leases --exclude tollbar-trends"
 # shellcheck disable=SC2086
 step_lint() {
@@ -37,7 +41,8 @@ step_lint() {
         echo "1 passed, 0 failed" &&
         RUSTDOCFLAGS="-D warnings" cargo doc --quiet --no-deps --lib && echo "1 passed, 0 failed"
 }
-# The packages of the steps rust and redis. Both name all of them, so that they choose one set of features, and each crate is compiled once.
+# The packages of the steps rust and redis. Both name all of them, so that they choose one set of
+# features, and each crate is compiled once.
 rust_packages="--package tollbar --package tollbar-c --package tollbar-redis --package tollbar-rules --package tollbar-tower --package tollbar-cli --no-fail-fast"
 # CRATE...: `--test NAME` for each of their test programs.
 tests_of() {
@@ -54,15 +59,18 @@ step_rust() {
     # shellcheck disable=SC2046,SC2086
     cargo test $rust_packages --lib --bins $(tests_of tollbar tollbar-c tollbar-rules tollbar-tower tollbar-cli)
     one=$?
-    # Without tollbar-c: rustdoc would take the C code in its comments for Rust. Without the command, which has no documentation's programs.
+    # Without tollbar-c: rustdoc would take the C code in its comments for Rust. Without the
+    # command, which has no documentation's programs.
     # shellcheck disable=SC2046
     cargo test $(echo "$rust_packages" | sed 's/--package tollbar-c //; s/--package tollbar-cli //') --doc && [ $one -eq 0 ]
 }
-# The C library with overflow checks, and the C tests against it: arithmetic that wraps ends the test. (The Rust tests are built
-# with these checks anyway: `overflow_is_checked` in tests/algorithm/end_of_time.rs.)
+# The C library with overflow checks, and the C tests against it: arithmetic that wraps ends the
+# test. (The Rust tests are built with these checks anyway: `overflow_is_checked` in
+# tests/algorithm/end_of_time.rs.)
 step_overflow() {
     CARGO_PROFILE_CAPI_OVERFLOW_CHECKS=true make --silent lib B=build/overflow || return 1
-    # All overflows end in one function: the linker merges them, since the library's panic handler tells no message.
+    # All overflows end in one function: the linker merges them, since the library's panic handler
+    # tells no message.
     nm build/overflow/libtollbar-named.so | grep -q panic_const && echo "1 passed, 0 failed" || return 1
     ffi-tests/c/run.sh build/overflow archives
 }
@@ -82,8 +90,8 @@ step_tsan() { tests/tsan.sh; }
 step_runner() { ffi-tests/steps.sh && ffi-tests/setup.sh; }
 # What others get who name this crate among their dependencies.
 step_dependent() { ffi-tests/dependent.sh; }
-# What a user of actix, tonic and reqwest would copy, in a workspace of its own: each program is started and asked. pingora compiles for more
-# than a minute: make soak ONLY=pingora.
+# What a user of actix, tonic and reqwest would copy, in a workspace of its own: each program is
+# started and asked. pingora compiles for more than a minute: make soak ONLY=pingora.
 step_examples() {
     cargo fmt --manifest-path examples/rust/Cargo.toml --all --check && echo "1 passed, 0 failed" &&
         cargo test --locked --manifest-path examples/rust/Cargo.toml --target-dir build/examples-rust --workspace --exclude tollbar-example-pingora --no-fail-fast
@@ -94,8 +102,9 @@ step_header() {
         cargo xtask lists --check && echo "1 passed, 0 failed" &&
         cargo xtask cdef --check && echo "1 passed, 0 failed"
 }
-# That each case of tollbar's own benches works, in a short form; figures are for `make bench`. Those of C++, Go, Python and Lua are in these
-# languages' steps, and those beside peers in `make soak ONLY=benches`.
+# That each case of tollbar's own benches works, in a short form; figures are for `make bench`.
+# Those of C++, Go, Python and Lua are in these languages' steps, and those beside peers in
+# `make soak ONLY=benches`.
 step_bench() {
     made lib || return 1
     # The short form needs no figures, and so no link-time optimization.

@@ -1,4 +1,5 @@
-"""Checks that a benchmarks.md is complete: every peer, every target, and charts that a browser can read. check.py DIRECTORY"""
+"""Checks that a benchmarks.md is complete: every peer, every target, and charts that a browser can
+read. check.py DIRECTORY"""
 
 import sys
 import xml.etree.ElementTree

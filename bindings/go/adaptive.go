@@ -14,27 +14,30 @@ type Outcome uint32
 const (
 	// Answered: the request was answered. Its latency counts.
 	Answered Outcome = iota
-	// Dropped: the server refused the request, or it timed out. AIMD lowers the limit. Gradient2 takes no sample.
+	// Dropped: the server refused the request, or it timed out. AIMD lowers the limit. Gradient2
+	// takes no sample.
 	Dropped
 	// Ignored: the request says nothing about the server.
 	Ignored
 )
 
-// AdaptiveOptions say how an [Adaptive] limit learns. The zero value is Gradient2 from 20, within 1 to 1000, with
-// windows of 100 ms.
+// AdaptiveOptions say how an [Adaptive] limit learns. The zero value is Gradient2 from 20, within 1
+// to 1000, with windows of 100 ms.
 type AdaptiveOptions struct {
-	// Timeout, if it is not 0, makes the algorithm AIMD: a dropped request or a latency above Timeout lowers the limit
-	// by a tenth. Any other sample raises it by 1, if at least half of the limit is in flight.
+	// Timeout, if it is not 0, makes the algorithm AIMD: a dropped request or a latency above
+	// Timeout lowers the limit by a tenth. Any other sample raises it by 1, if at least half of the
+	// limit is in flight.
 	Timeout time.Duration
-	// Initial, Least and Most are the limit before the first sample, the floor and the ceiling; 0 is 20, 1 and 1000.
+	// Initial, Least and Most are the limit before the first sample, the floor and the ceiling; 0
+	// is 20, 1 and 1000.
 	Initial, Least, Most uint32
-	// Window is the length of a window, whose releases are one sample. 0 is 100 ms. With a negative Window each release
-	// is a sample.
+	// Window is the length of a window, whose releases are one sample. 0 is 100 ms. With a negative
+	// Window each release is a sample.
 	Window time.Duration
 }
 
-// Adaptive limits how many requests a server has at one time. It learns the limit from the latency of the requests.
-// It is experimental: a minor version may change it.
+// Adaptive limits how many requests a server has at one time. It learns the limit from the latency
+// of the requests. It is experimental: a minor version may change it.
 //
 //	ticket, ok := server.Acquire()
 //	if !ok {
@@ -50,7 +53,8 @@ type Adaptive struct {
 	words adaptiveWords
 }
 
-// AdaptiveTicket is a permit of an [Adaptive] limit. Release it once. The zero AdaptiveTicket is none.
+// AdaptiveTicket is a permit of an [Adaptive] limit. Release it once. The zero AdaptiveTicket is
+// none.
 type AdaptiveTicket struct {
 	limit *Adaptive
 	bits  uint64
@@ -88,14 +92,14 @@ func (a *Adaptive) Acquire() (ticket AdaptiveTicket, ok bool) {
 	return AdaptiveTicket{a, bits}, code == 0
 }
 
-// Release releases the permit, and the limit learns from the request's outcome and latency. False, and nothing
-// changes, if no permit is in flight.
+// Release releases the permit, and the limit learns from the request's outcome and latency. False,
+// and nothing changes, if no permit is in flight.
 func (t AdaptiveTicket) Release(outcome Outcome, latency time.Duration) bool {
 	return t.limit != nil && adaptiveRelease(&t.limit.words, t.bits, outcome, max(latency, 0)) == 0
 }
 
-// AcquireKey takes a permit of a key of the table, which counts the permits of all its processes. Its errors are
-// those of [InFlight.Acquire].
+// AcquireKey takes a permit of a key of the table, which counts the permits of all its processes.
+// Its errors are those of [InFlight.Acquire].
 func (a *Adaptive) AcquireKey(table *InFlight, key string) (ticket AdaptiveKeyTicket, ok bool, err error) {
 	c := table.guard.Enter()
 	if c == nil {
@@ -110,8 +114,8 @@ func (a *Adaptive) AcquireKey(table *InFlight, key string) (ticket AdaptiveKeyTi
 	return AdaptiveKeyTicket{a, key, Ticket{table, bits}}, code == 0, nil
 }
 
-// Release releases the permit, and the limit learns from the request as in [AdaptiveTicket.Release]. It returns the
-// result of [Ticket.Release].
+// Release releases the permit, and the limit learns from the request as in
+// [AdaptiveTicket.Release]. It returns the result of [Ticket.Release].
 func (t AdaptiveKeyTicket) Release(outcome Outcome, latency time.Duration) bool {
 	table := t.ticket.table
 	if table == nil {

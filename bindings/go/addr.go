@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// ParseAddr reads an address as servers, proxies and logs write it: "192.0.2.1", "2001:db8::1", and both with a port
-// ("192.0.2.1:80", "[2001:db8::1]:80"), in brackets, with a zone ("fe80::1%eth0") and with blanks around it. The
-// result has no port and no zone, and of an IPv4-mapped address it is the IPv4 address. The error is [ErrAddress] for
-// every other text.
+// ParseAddr reads an address as servers, proxies and logs write it: "192.0.2.1", "2001:db8::1", and
+// both with a port ("192.0.2.1:80", "[2001:db8::1]:80"), in brackets, with a zone ("fe80::1%eth0")
+// and with blanks around it. The result has no port and no zone, and of an IPv4-mapped address it
+// is the IPv4 address. The error is [ErrAddress] for every other text.
 func ParseAddr(text string) (netip.Addr, error) {
 	text = strings.Trim(text, " \t\n\f\r")
 	address, port := text, ""
@@ -53,7 +53,8 @@ type Proxies struct {
 	sockets bool
 }
 
-// ParseProxies reads networks: "10.0.0.0/8", one address, or "unix:" for connections by a Unix socket. The error is
+// ParseProxies reads networks: "10.0.0.0/8", one address, or "unix:" for connections by a Unix
+// socket. The error is
 // [ErrAddress] for another text and for a network with bits beyond its prefix.
 func ParseProxies(networks ...string) (Proxies, error) {
 	var p Proxies
@@ -84,13 +85,14 @@ func (e *ProxiesError) Error() string {
 // Unwrap returns [ErrAddress].
 func (e *ProxiesError) Unwrap() error { return ErrAddress }
 
-// Client returns the address of a client. It is that of the connection, peer, or, if the peer is a trusted proxy, the
-// right-most address in X-Forwarded-For that no trusted proxy has. A client can write anything at the left of the
-// header, and each proxy adds at the right the address that it saw. A text that is no address ends the walk: then the
-// last trusted proxy is the client.
+// Client returns the address of a client. It is that of the connection, peer, or, if the peer is a
+// trusted proxy, the right-most address in X-Forwarded-For that no trusted proxy has. A client can
+// write anything at the left of the header, and each proxy adds at the right the address that it
+// saw. A text that is no address ends the walk: then the last trusted proxy is the client.
 //
-// peer is a text as [ParseAddr] reads it; an empty one, "unix:..." and "@..." are a Unix socket. forwarded has the
-// header's values in their order. The error is [ErrAddress] if the client has no address.
+// peer is a text as [ParseAddr] reads it; an empty one, "unix:..." and "@..." are a Unix socket.
+// forwarded has the header's values in their order. The error is [ErrAddress] if the client has no
+// address.
 func (p Proxies) Client(peer string, forwarded []string) (netip.Addr, error) {
 	var client netip.Addr
 	trusted := p.sockets

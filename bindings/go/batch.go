@@ -9,9 +9,9 @@ import (
 	"unsafe"
 )
 
-// Batch holds requests that a table decides on with one call into C. The zero value is empty. The batch copies keys
-// into one block of memory, which it keeps after [Batch.Clear], so a batch that is used again allocates nothing. One
-// goroutine at a time may use it.
+// Batch holds requests that a table decides on with one call into C. The zero value is empty. The
+// batch copies keys into one block of memory, which it keeps after [Batch.Clear], so a batch that
+// is used again allocates nothing. One goroutine at a time may use it.
 type Batch struct {
 	keys     []byte
 	items    []batchItem
@@ -40,15 +40,15 @@ func (b *Batch) AddN(policy uint32, key string, n uint64) {
 	b.items = append(b.items, batchItem{end: uint64(len(b.keys)), cost: n, policy: policy})
 }
 
-// AddClassN adds a request of a class of the policy, which has the number class: 1 for the policy's first one. A
-// class that the policy does not have is refused with a verdict below 0.
+// AddClassN adds a request of a class of the policy, which has the number class: 1 for the policy's
+// first one. A class that the policy does not have is refused with a verdict below 0.
 func (b *Batch) AddClassN(policy uint32, key string, n uint64, class uint32) {
 	b.AddN(policy, key, n)
 	b.items[len(b.items)-1].class = class
 }
 
-// AddAll adds a request for one permit of each key under policy 0. It takes about half of the time of as many calls
-// of Add.
+// AddAll adds a request for one permit of each key under policy 0. It takes about half of the time
+// of as many calls of Add.
 func (b *Batch) AddAll(keys []string) { b.AddAllN(0, keys, 1) }
 
 // AddAllN adds a request for n permits of each key under the policy of that number.
@@ -57,8 +57,8 @@ func (b *Batch) AddAllN(policy uint32, keys []string, n uint64) {
 	for _, key := range keys {
 		more += len(key)
 	}
-	// The batch grows once for all keys, and copies keys of the usual length by two moves that may overlap: for ten
-	// bytes, append and a call of memmove take longer than all other work.
+	// The batch grows once for all keys, and copies keys of the usual length by two moves that may
+	// overlap: for ten bytes, append and a call of memmove take longer than all other work.
 	b.keys = slices.Grow(b.keys, more)
 	b.items = slices.Grow(b.items, len(keys))
 	at, bytes := len(b.keys), b.keys[:len(b.keys)+more]
@@ -80,16 +80,17 @@ func (b *Batch) AddAllN(policy uint32, keys []string, n uint64) {
 	b.keys, b.items = bytes, b.items[:len(b.items)+len(keys)]
 }
 
-// Verdicts returns the verdicts of the last [Table.CheckMany], in the order of its requests. They are valid until the
-// next call on the batch.
+// Verdicts returns the verdicts of the last [Table.CheckMany], in the order of its requests. They
+// are valid until the next call on the batch.
 func (b *Batch) Verdicts() []Verdict { return b.verdicts }
 
-// Allowed reports whether the i-th request may pass. It is false for a request that has not been decided.
+// Allowed reports whether the i-th request may pass. It is false for a request that has not been
+// decided.
 func (b *Batch) Allowed(i int) bool { return i < len(b.verdicts) && b.verdicts[i] == Allowed }
 
-// CheckMany decides on the batch's requests in turn with one reading of the clock. [Batch.Verdicts] has the verdicts.
-// A verdict is a negative [Code] if only that request is wrong (a policy that the table does not have). After an
-// error of the whole batch all verdicts are [Denied].
+// CheckMany decides on the batch's requests in turn with one reading of the clock. [Batch.Verdicts]
+// has the verdicts. A verdict is a negative [Code] if only that request is wrong (a policy that the
+// table does not have). After an error of the whole batch all verdicts are [Denied].
 func (t *Table) CheckMany(b *Batch) error { return t.checkMany(false, 0, b) }
 
 // CheckManyAt is [Table.CheckMany] at the caller's time, in nanoseconds.

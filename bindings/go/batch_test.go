@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// AddAll gives the same batch as Add for each key, of any lengths, in an empty batch, a used one and one with room.
+// AddAll gives the same batch as Add for each key, of any lengths, in an empty batch, a used one
+// and one with room.
 func TestAddAllIsAddOfEach(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	var each, all Batch

@@ -1,6 +1,6 @@
 #!/bin/sh
-# What a decision costs from Go: the best of several runs each, in nanoseconds, and against an empty call into C of the
-# same run. bench.sh [COUNT]
+# What a decision costs from Go: the best of several runs each, in nanoseconds, and against an empty
+# call into C of the same run. bench.sh [COUNT]
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -23,7 +23,8 @@ elif [ -n "${TOLLBAR_OFFLINE:-}" ]; then
 else
     exit 1
 fi
-# Round by round, so that each has its share of the moments in which the machine is busy with something else.
+# Round by round, so that each has its share of the moments in which the machine is busy with
+# something else.
 round=0
 while [ $round -lt "${1:-40}" ]; do
     round=$((round + 1))

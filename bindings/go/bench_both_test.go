@@ -7,7 +7,8 @@ import (
 	"github.com/tollbar/tollbar/bindings/go"
 )
 
-// bench.sh runs these benchmarks in all builds, with cgo, in Go alone and through purego, and compares their times.
+// bench.sh runs these benchmarks in all builds, with cgo, in Go alone and through purego, and
+// compares their times.
 
 func benchmarkKeys(b *testing.B, policy string, ask func(keys tollbar.Keys, key string)) {
 	table := memory(b, tollbar.TableOptions{Capacity: 10_000}, policy)

@@ -2,8 +2,9 @@
 
 package tollbar
 
-// A function whose name begins with c calls the C function of the rest of its name: cLimiterFree calls
-// tollbar_limiter_free. The files call_cgo*.go define these functions for cgo, and call_purego*.go define them for
+// A function whose name begins with c calls the C function of the rest of its name: cLimiterFree
+// calls tollbar_limiter_free. The files call_cgo*.go define these functions for cgo, and
+// call_purego*.go define them for
 // -tags tollbar_purego. No other file knows which of the two it calls.
 
 import (
@@ -19,8 +20,9 @@ func describeCode(c Code) string { return cStrerror(int32(c)) }
 // Version is the version of the linked C library, such as "0.1.0".
 func Version() string { return cVersion() }
 
-// Now reads a clock. [ClockWall] counts nanoseconds since 1970, the others since the machine's start, alike in every
-// process. Limiters and tables count from another zero: [Limiter.Now], [Table.Now].
+// Now reads a clock. [ClockWall] counts nanoseconds since 1970, the others since the machine's
+// start, alike in every process. Limiters and tables count from another zero: [Limiter.Now],
+// [Table.Now].
 func Now(clock Clock) (uint64, error) {
 	var now uint64
 	if code := cClockNow(uint32(clock), &now); code != 0 {
@@ -48,7 +50,8 @@ func decided(code int32, d *tollbar_decision) (Decision, error) {
 	}, nil
 }
 
-// nanoseconds converts a patience for C. A negative one becomes 0, and Forever becomes a wait without end.
+// nanoseconds converts a patience for C. A negative one becomes 0, and Forever becomes a wait
+// without end.
 func nanoseconds(d time.Duration) uint64 {
 	if d == Forever {
 		return math.MaxUint64
@@ -190,8 +193,8 @@ func printPolicy(p *Policy) (string, error) {
 // handle is a limiter in C.
 type handle = uintptr
 
-// freed frees the C memory when the limiter is unreachable, so no call can be under way then, and calls need no count
-// of their own. Counting would double the cost of a decision.
+// freed frees the C memory when the limiter is unreachable, so no call can be under way then, and
+// calls need no count of their own. Counting would double the cost of a decision.
 func (l *Limiter) freed() { runtime.AddCleanup(l, freeLimiter, l.handle) }
 
 func newLimiter(policy string, options LimiterOptions) (handle, Policy, error) {
@@ -279,7 +282,8 @@ func (l *Limiter) peekAt(now, n uint64) (Decision, error) {
 	return decided(code, &d)
 }
 
-// many decides on count requests. costs may be nil. With at it uses the time now instead of the clock.
+// many decides on count requests. costs may be nil. With at it uses the time now instead of the
+// clock.
 func (l *Limiter) many(at bool, now uint64, costs []uint64, verdicts []Verdict) Code {
 	if len(verdicts) == 0 {
 		return 0
@@ -426,7 +430,8 @@ func prefix(address []byte, ipv4Bits, ipv6Bits uint32) (key [20]byte, length int
 	return key, length, Code(c)
 }
 
-// reasonOf returns the system's reason for a call that failed with code, or 0 if that error has none.
+// reasonOf returns the system's reason for a call that failed with code, or 0 if that error has
+// none.
 func reasonOf(code Code, errno syscall.Errno) syscall.Errno {
 	if code > systemFirst || code < systemLast {
 		return 0

@@ -1,12 +1,11 @@
-/* C functions between Go and tollbar.h.
- *
- * Go passes handles as numbers and bytes as uint8_t *. From these types cgo knows at compile time that it passes no
- * Go pointer to a Go pointer, and leaves out its check at run time, which costs more than the decision. */
+/* C functions between Go and tollbar.h. * Go passes handles as numbers and bytes as uint8_t *. From
+ * these types cgo knows at compile time that it passes no Go pointer to a Go pointer, and leaves
+ * out its check at run time, which costs more than the decision. */
 #ifndef TOLLBAR_GO_BRIDGE_H
 #define TOLLBAR_GO_BRIDGE_H
 
-/* A build that lacks something stops here, with a message. The check looks for the library's archive beside the repository's header, since
- * the compiler does not know the linker's paths. */
+/* A build that lacks something stops here, with a message. The check looks for the library's
+ * archive beside the repository's header, since the compiler does not know the linker's paths. */
 #if !__has_include("tollbar.h") && defined(TOLLBAR_GO_INSTALLED)
 #error "tollbar: pkg-config names a directory without tollbar.h; expected: the tollbar that `make install` has installed"
 #elif !__has_include("tollbar.h")
@@ -116,7 +115,8 @@ static inline int32_t go_limiter_check_class(uintptr_t limiter, int at, uint64_t
 
 /* ---- tables ---- */
 
-/* The specs lie in one array, and tollbar.h takes an array of pointers. With a path of NULL the table is in this process's own memory. */
+/* The specs lie in one array, and tollbar.h takes an array of pointers. With a path of NULL the
+ * table is in this process's own memory. */
 static inline int32_t go_table_open(const char *path, const tollbar_table_options *options,
                                     const tollbar_policy_spec *specs, size_t count, uintptr_t *out) {
     const tollbar_policy_spec *policies[128];
@@ -230,7 +230,8 @@ static inline int32_t go_table_unexempt(uintptr_t table, uint32_t policy, const 
     return go_answer(tollbar_table_unexempt(GO_TABLE(table), policy, key, length));
 }
 
-/* A request of a batch, whose key ends at `end` of the batch's bytes and begins where the one before ended. */
+/* A request of a batch, whose key ends at `end` of the batch's bytes and begins where the one
+ * before ended. */
 typedef struct go_item {
     uint64_t end;
     uint64_t cost;
@@ -240,8 +241,8 @@ typedef struct go_item {
 
 enum { GO_CHUNK = 128 };
 
-/* All keys come in one block of memory, so that no Go memory points to Go memory. This function makes the pointers, one chunk at a time,
- * and reads the clock once for all. */
+/* All keys come in one block of memory, so that no Go memory points to Go memory. This function
+ * makes the pointers, one chunk at a time, and reads the clock once for all. */
 static inline int32_t go_table_many(uintptr_t table, int at, uint64_t now, const uint8_t *keys, const go_item *items,
                                     size_t count, int32_t *results) {
     tollbar_request requests[GO_CHUNK];
@@ -272,7 +273,8 @@ static inline int32_t go_table_many(uintptr_t table, int at, uint64_t now, const
     return 0;
 }
 
-/* The same batch `rounds` times, as a C program makes it, with requests that point to the keys. A benchmark compares go_table_many with it. */
+/* The same batch `rounds` times, as a C program makes it, with requests that point to the keys. A
+ * benchmark compares go_table_many with it. */
 static inline int32_t go_table_many_in_c(uintptr_t table, const uint8_t *keys, const go_item *items, size_t count, int32_t *results,
                                          size_t rounds) {
     tollbar_request requests[GO_CHUNK];
@@ -289,7 +291,8 @@ static inline int32_t go_table_many_in_c(uintptr_t table, const uint8_t *keys, c
     return code;
 }
 
-/* One limit of several. A table's key ends at `end` of the call's bytes and begins where the one before ended. */
+/* One limit of several. A table's key ends at `end` of the call's bytes and begins where the one
+ * before ended. */
 typedef struct go_limit {
     uintptr_t limiter;
     uintptr_t table;
@@ -390,7 +393,8 @@ static inline int32_t go_table_copy(uintptr_t table, uintptr_t from, uint64_t no
 
 #define GO_IN_FLIGHT(handle) ((const tollbar_in_flight *)(handle))
 
-/* A path of NULL: a table in this process's own memory. A capacity of 0: whatever table is in the file. */
+/* A path of NULL: a table in this process's own memory. A capacity of 0: whatever table is in the
+ * file. */
 static inline int32_t go_in_flight_open(const char *path, const tollbar_in_flight_options *options, uintptr_t *out) {
     tollbar_in_flight *table = NULL;
     int32_t code = path == NULL ? tollbar_in_flight_new(options, &table)
@@ -470,7 +474,8 @@ typedef struct {
     size_t name, partition;
 } go_http_limit;
 
-/* The fields `what`, with `number` the time since 1970; for `what` 0 the problem, with `number` its status. */
+/* The fields `what`, with `number` the time since 1970; for `what` 0 the problem, with `number` its
+ * status. */
 static inline int32_t go_http_write(const go_http_limit *from, const uint8_t *text, size_t count, uint32_t what, uint64_t number,
                                     uint8_t *buffer, size_t capacity, size_t *length) {
     tollbar_http_limit limits[TOLLBAR_LIMITS_MOST];
@@ -490,7 +495,8 @@ static inline int32_t go_http_read(const uint8_t *text, size_t length, uint64_t 
 
 /* ---- metrics ---- */
 
-/* A limiter or a table, and the length of its name. The other handle is 0. The names follow each other in `text`. */
+/* A limiter or a table, and the length of its name. The other handle is 0. The names follow each
+ * other in `text`. */
 typedef struct {
     uintptr_t limiter, table;
     size_t name;

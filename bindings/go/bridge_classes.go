@@ -2,7 +2,8 @@
 
 package tollbar
 
-// The calls into C for classes. Callers hold a table's guard, so Close cannot free the table meanwhile.
+// The calls into C for classes. Callers hold a table's guard, so Close cannot free the table
+// meanwhile.
 
 import "runtime"
 

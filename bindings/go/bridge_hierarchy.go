@@ -2,7 +2,8 @@
 
 package tollbar
 
-// The calls into C that have to do with hierarchies. Callers hold the guards of the hierarchy and of the table.
+// The calls into C that have to do with hierarchies. Callers hold the guards of the hierarchy and
+// of the table.
 
 import (
 	"time"

@@ -2,8 +2,8 @@
 
 package tollbar
 
-// The calls into C that have to do with permits in flight. Callers hold the table's guard, so that Close cannot take
-// it away.
+// The calls into C that have to do with permits in flight. Callers hold the table's guard, so that
+// Close cannot take it away.
 
 import "unsafe"
 

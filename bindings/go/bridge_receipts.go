@@ -2,11 +2,13 @@
 
 package tollbar
 
-// The calls into C for receipts. Callers hold the table's guard, so Close cannot free the table meanwhile.
+// The calls into C for receipts. Callers hold the table's guard, so Close cannot free the table
+// meanwhile.
 
 import "unsafe"
 
-// A Receipt has the bytes of the C struct. That struct has a larger alignment, so the bytes are copied.
+// A Receipt has the bytes of the C struct. That struct has a larger alignment, so the bytes are
+// copied.
 func receiptOf(raw *tollbar_receipt) Receipt { return *(*Receipt)(unsafe.Pointer(raw)) }
 
 func (r *Receipt) raw() (raw tollbar_receipt) {

@@ -2,7 +2,8 @@
 
 package tollbar
 
-// The calls into C for tables. Callers hold the table's guard, so Close cannot free the table meanwhile.
+// The calls into C for tables. Callers hold the table's guard, so Close cannot free the table
+// meanwhile.
 
 import (
 	"runtime"
@@ -215,7 +216,8 @@ func tableMany(table uintptr, at bool, now uint64, b *Batch) Code {
 	return Code(cTableMany(table, at, now, b.keys, b.items, b.verdicts))
 }
 
-// manyInC decides rounds times on one batch of at most 128 requests, in one call. A benchmark compares
+// manyInC decides rounds times on one batch of at most 128 requests, in one call. A benchmark
+// compares
 // [Table.CheckMany] with it.
 func manyInC(t *Table, b *Batch, rounds int) Code {
 	b.verdicts = make([]Verdict, len(b.items))
@@ -223,8 +225,8 @@ func manyInC(t *Table, b *Batch, rounds int) Code {
 	return Code(cTableManyInC(t.handle, b.keys, b.items, b.verdicts, rounds))
 }
 
-// limitItem is a limit, which C reads as go_limit. Its key ends at offset end of the call's bytes and begins where
-// the one before ended.
+// limitItem is a limit, which C reads as go_limit. Its key ends at offset end of the call's bytes
+// and begins where the one before ended.
 type limitItem struct {
 	limiter, table uintptr
 	end, cost      uint64

@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// The C library reads the system's clocks. A bubble of testing/synctest has a clock of its own, so a call from a
-// bubble passes the bubble's time to C. Only programs that `go test` has built check for a bubble.
+// The C library reads the system's clocks. A bubble of testing/synctest has a clock of its own, so
+// a call from a bubble passes the bubble's time to C. Only programs that `go test` has built check
+// for a bubble.
 
 // bubbleBegin is the time at which every bubble's clock begins.
 var bubbleBegin = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -19,8 +20,8 @@ const bubbleMost = 20 * 365 * 24 * time.Hour
 
 var isTest = isTestProgram(os.Args)
 
-// isTestProgram reports whether `go test` has built the program that has these arguments. It returns false for
-// benchmarks, which would measure the check for a bubble, too.
+// isTestProgram reports whether `go test` has built the program that has these arguments. It
+// returns false for benchmarks, which would measure the check for a bubble, too.
 func isTestProgram(arguments []string) bool {
 	found := false
 	for n, argument := range arguments {
@@ -33,8 +34,8 @@ func isTestProgram(arguments []string) bool {
 	return found
 }
 
-// bubbleTime returns the nanoseconds since the clock of the calling goroutine's bubble began. It returns false if the
-// goroutine is in no bubble.
+// bubbleTime returns the nanoseconds since the clock of the calling goroutine's bubble began. It
+// returns false if the goroutine is in no bubble.
 func bubbleTime() (uint64, bool) {
 	if !isTest {
 		return 0, false
@@ -43,8 +44,8 @@ func bubbleTime() (uint64, bool) {
 	return uint64(max(passed, 0)), passed >= 0 && passed < bubbleMost
 }
 
-// timeOf returns the time to pass to C. If at is true, the caller has given the time now. Otherwise, in a bubble, it is
-// the bubble's time. It returns false if C is to read its own clock.
+// timeOf returns the time to pass to C. If at is true, the caller has given the time now.
+// Otherwise, in a bubble, it is the bubble's time. It returns false if C is to read its own clock.
 func timeOf(at bool, now uint64) (bool, uint64) {
 	if bubble, ok := bubbleTime(); ok && !at {
 		return true, bubble

@@ -11,7 +11,8 @@ import (
 	"github.com/tollbar/tollbar/bindings/go"
 )
 
-// A6: in a bubble of testing/synctest limiters and tables go by the bubble's time. They refused everything.
+// A6: in a bubble of testing/synctest limiters and tables go by the bubble's time. They refused
+// everything.
 func TestLimitsInABubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limiter, err := tollbar.NewLimiter("1/min")

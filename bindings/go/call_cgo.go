@@ -2,9 +2,9 @@
 
 package tollbar
 
-// How the bridge files call the library with cgo; call_purego.go has the other way. No C function calls back into Go
-// or keeps a pointer. The cgo directives say both of the calls that decide, so the memory behind their pointers may
-// stay on the goroutine's stack.
+// How the bridge files call the library with cgo; call_purego.go has the other way. No C function
+// calls back into Go or keeps a pointer. The cgo directives say both of the calls that decide, so
+// the memory behind their pointers may stay on the goroutine's stack.
 
 /*
 #include <errno.h>

@@ -2,8 +2,8 @@
 
 package tollbar
 
-// The calls of call_cgo.go that pass their arguments to one C function as they are. call_purego_list.go has the same
-// functions.
+// The calls of call_cgo.go that pass their arguments to one C function as they are.
+// call_purego_list.go has the same functions.
 
 /*
 #include "bridge.h"

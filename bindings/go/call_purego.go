@@ -2,8 +2,9 @@
 
 package tollbar
 
-// How the bridge files call the library without cgo: in libtollbar, which the program loads at its first call;
-// call_cgo.go has the other way. Package library has the calls, and the rules for addresses in them.
+// How the bridge files call the library without cgo: in libtollbar, which the program loads at its
+// first call; call_cgo.go has the other way. Package library has the calls, and the rules for
+// addresses in them.
 
 import (
 	"strings"
@@ -35,7 +36,8 @@ func answer(code int32) int32 {
 
 // ---- the library itself, and policies ----
 
-// cStrerror has the library's texts without the library, which may not be there yet: package-level errors have them.
+// cStrerror has the library's texts without the library, which may not be there yet: package-level
+// errors have them.
 func cStrerror(code int32) string {
 	if code == library.Missing {
 		if err := libraryError(); err != nil {

@@ -11,7 +11,8 @@ import (
 	"github.com/tollbar/tollbar/bindings/go/internal/library"
 )
 
-// The calls of call_purego.go whose arguments Go puts together. With cgo, C does that in functions of bridge.h.
+// The calls of call_purego.go whose arguments Go puts together. With cgo, C does that in functions
+// of bridge.h.
 
 // cNothing is a call that does next to nothing in C.
 func cNothing(uintptr) int32 { return library.Call0(tollbar_version) }

@@ -8,8 +8,8 @@ import (
 	"github.com/tollbar/tollbar/bindings/go/internal/library"
 )
 
-// The calls of call_purego.go that pass their arguments to one C function as they are. call_cgo_list.go has the same
-// functions.
+// The calls of call_purego.go that pass their arguments to one C function as they are.
+// call_cgo_list.go has the same functions.
 
 func cLimiterFree(limiter uintptr) {
 	library.Call1(tollbar_limiter_free, limiter)

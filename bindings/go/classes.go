@@ -4,10 +4,10 @@ package tollbar
 
 import "strings"
 
-// CheckClass takes n permits now for a request of a class of the policy, and returns the full decision. The request
-// passes only if the class's reserve is left after it; a refusal for the reserve has [ReasonReserve]. class is the
-// name, or the number in decimal, which is "1" for the first class. The error is [ErrNoSuchClass], [ErrClosed] or
-// nil.
+// CheckClass takes n permits now for a request of a class of the policy, and returns the full
+// decision. The request passes only if the class's reserve is left after it; a refusal for the
+// reserve has [ReasonReserve]. class is the name, or the number in decimal, which is "1" for the
+// first class. The error is [ErrNoSuchClass], [ErrClosed] or nil.
 func (l *Limiter) CheckClass(class string, n uint64) (Decision, error) {
 	if l.closed.Load() {
 		return Decision{Verdict: Denied, Reason: ReasonFault}, ErrClosed
@@ -23,8 +23,8 @@ func (l *Limiter) CheckClassAt(class string, now, n uint64) (Decision, error) {
 	return l.checkClass(true, now, class, n)
 }
 
-// CheckClass is [Limiter.CheckClass] for a key. A key with an override has the override's classes. With an error the
-// verdict is [Denied].
+// CheckClass is [Limiter.CheckClass] for a key. A key with an override has the override's classes.
+// With an error the verdict is [Denied].
 func (k Keys) CheckClass(key, class string, n uint64) (Decision, error) {
 	return k.checkClass(key, false, 0, class, n)
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/tollbar/tollbar/bindings/go/internal/local"
 )
 
-// Random requests with several limits, of limiters and keys, some named twice: the common answer and each limit's are
-// C's.
+// Random requests with several limits, of limiters and keys, some named twice: the common answer
+// and each limit's are C's.
 func TestCoreTakesManyAsC(t *testing.T) {
 	random := rand.New(rand.NewPCG(31, 32))
 	texts := []string{"10/s", "3/s burst 5", "5/s burst 4 ban 2s after 2", "10/s burst 6 init 0", "6/s algo fixed-window", "9/s algo weighted-window", "7/s algo interval", "50/forever"}

@@ -16,7 +16,8 @@ import (
 	"github.com/tollbar/tollbar/bindings/go/internal/core"
 )
 
-// The Go core (internal/core), which a program without the library uses, beside the C library, on the same requests.
+// The Go core (internal/core), which a program without the library uses, beside the C library, on
+// the same requests.
 
 // both is a limiter in C and one in Go, under one policy.
 type both struct {
@@ -63,7 +64,8 @@ func decision(a core.Answer) tollbar.Decision {
 	}
 }
 
-// step makes one random call on both sides and compares the results, and then what a peek shows of the states.
+// step makes one random call on both sides and compares the results, and then what a peek shows of
+// the states.
 func (b *both) step(t *testing.T, random *rand.Rand, now uint64) {
 	t.Helper()
 	n := uint64(1)
@@ -181,8 +183,8 @@ func TestCoreDecidesAsC(t *testing.T) {
 	}
 }
 
-// Bookings that are cancelled in all orders, of policies that book ahead and of few that do not: departures, gaps and
-// what comes back are C's.
+// Bookings that are cancelled in all orders, of policies that book ahead and of few that do not:
+// departures, gaps and what comes back are C's.
 func TestCoreTakesBookingsBackAsC(t *testing.T) {
 	random := rand.New(rand.NewPCG(61, 62))
 	filled, whole, cancelled := 0, 0, 0
@@ -275,8 +277,8 @@ func texts(random *rand.Rand, number int, each func(text string)) {
 	}
 }
 
-// The Go reader reads each text as the C library does: it returns the same policy, or the same error at the same
-// column. For a policy that Go cannot step it returns ErrNeedsLibrary.
+// The Go reader reads each text as the C library does: it returns the same policy, or the same
+// error at the same column. For a policy that Go cannot step it returns ErrNeedsLibrary.
 func TestCoreReadsPoliciesAsC(t *testing.T) {
 	read, refused, left := 0, 0, 0
 	texts(rand.New(rand.NewPCG(5, 6)), 60_000, func(text string) {

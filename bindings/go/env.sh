@@ -1,7 +1,8 @@
 # To be sourced by those who run Go here, with $here and $root set.
 #
-# Go knows neither the library, its header nor the golden vectors as files that its results depend on. It does know its flags, so what they
-# contain is put there: a linker's note, and a macro that nobody reads.
+# Go knows neither the library, its header nor the golden vectors as files that its results depend
+# on. It does know its flags, so what they contain is put there: a linker's note, and a macro that
+# nobody reads.
 for library in tollbar tollbar-redis; do
     [ -f "$root/build/lib$library.a" ] || {
         echo "build/lib$library.a is missing: make lib" >&2

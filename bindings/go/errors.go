@@ -16,16 +16,17 @@ var ErrClosed = errors.New("tollbar: closed")
 // -tags tollbar_purego it is the error of all calls if the library cannot be loaded; its text has the reason.
 var ErrNeedsLibrary = library.ErrNeeded
 
-// Code is the C library's number of a result. It is an error: errors.Is finds the Err constants of this package in
-// the errors of its calls.
+// Code is the C library's number of a result. It is an error: errors.Is finds the Err constants of
+// this package in the errors of its calls.
 type Code int32
 
 // Results of waiting and reserving.
 const (
-	// ErrDenied: the request is refused now, or its permits would come too late. Nothing has been charged.
-	ErrDenied Code = 1
-	// ErrNever: the request can never pass, because its cost is more than the policy can have at once. Nothing has been
+	// ErrDenied: the request is refused now, or its permits would come too late. Nothing has been
 	// charged.
+	ErrDenied Code = 1
+	// ErrNever: the request can never pass, because its cost is more than the policy can have at
+	// once. Nothing has been charged.
 	ErrNever Code = 2
 )
 
@@ -37,15 +38,19 @@ const (
 	ErrNull Code = -1
 	// ErrMisaligned: a pointer is not aligned for what it should point to.
 	ErrMisaligned Code = -2
-	// ErrStructSize: the size of a struct is smaller than any version of the struct, or absurdly large.
+	// ErrStructSize: the size of a struct is smaller than any version of the struct, or absurdly
+	// large.
 	ErrStructSize Code = -3
 	// ErrReserved: a field or flag that this version does not know is not zero.
 	ErrReserved Code = -4
-	// ErrOutOfRange: a number that stands for a choice (algorithm, clock, mode, anchor, unit) is out of range.
+	// ErrOutOfRange: a number that stands for a choice (algorithm, clock, mode, anchor, unit) is
+	// out of range.
 	ErrOutOfRange Code = -5
-	// ErrLimits: a call has no limits or too many, or a limit that does not name exactly one limiter or one table.
+	// ErrLimits: a call has no limits or too many, or a limit that does not name exactly one
+	// limiter or one table.
 	ErrLimits Code = -6
-	// ErrQueueClosed: the queue was closed. A call that takes returns it once the queue is empty, too.
+	// ErrQueueClosed: the queue was closed. A call that takes returns it once the queue is empty,
+	// too.
 	ErrQueueClosed Code = -7
 )
 
@@ -71,36 +76,39 @@ const (
 	ErrInitAboveBurst Code = -24
 	// ErrOptionMismatch: the algorithm does not have this option.
 	ErrOptionMismatch Code = -25
-	// ErrSegments: the number of segments is not from 1 to 1024, or a segment would not be a whole number of
-	// nanoseconds.
+	// ErrSegments: the number of segments is not from 1 to 1024, or a segment would not be a whole
+	// number of nanoseconds.
 	ErrSegments Code = -26
 	// ErrWarmUp: a warm-up has no time, or a cold factor that is not 1 to 1000.
 	ErrWarmUp Code = -27
-	// ErrLogTooLarge: a sliding log has more than 2^24 entries, or in a table more than its key's word can count in
-	// the period.
+	// ErrLogTooLarge: a sliding log has more than 2^24 entries, or in a table more than its key's
+	// word can count in the period.
 	ErrLogTooLarge Code = -28
-	// ErrNotOneWord: the algorithm needs more than one state word: use a limiter, not a cell; a [cell.Cell] has token
-	// buckets only.
+	// ErrNotOneWord: the algorithm needs more than one state word: use a limiter, not a cell; a
+	// [cell.Cell] has token buckets only.
 	ErrNotOneWord Code = -29
-	// ErrBan: a ban has no time, or a time that a state word cannot hold; or `after` is above 1000, or given without
-	// `ban`.
+	// ErrBan: a ban has no time, or a time that a state word cannot hold; or `after` is above
+	// 1000, or given without `ban`.
 	ErrBan Code = -30
-	// ErrList: the policies of a list do not fit one state word together. Two of gcra without init, borrow and ban do,
-	// unless one is much faster than the other.
+	// ErrList: the policies of a list do not fit one state word together. Two of gcra without
+	// init, borrow and ban do, unless one is much faster than the other.
 	ErrList Code = -31
-	// ErrQuota: a quota has another period than TOLLBAR_FOREVER, or the text gives `forever` to another algorithm.
+	// ErrQuota: a quota has another period than TOLLBAR_FOREVER, or the text gives `forever` to
+	// another algorithm.
 	ErrQuota Code = -32
-	// ErrClasses: a policy has more than four classes, two of one name, a name that is not a letter followed by
-	// letters, digits, `-` and `_`, or a reserve that is not below the burst. Or the policy lends, or threads of the
-	// limiter would have credit.
+	// ErrClasses: a policy has more than four classes, two of one name, a name that is not a
+	// letter followed by letters, digits, `-` and `_`, or a reserve that is not below the burst.
+	// Or the policy lends, or threads of the limiter would have credit.
 	ErrClasses Code = -33
 	// ErrNoSuchClass: the policy has no class of that name or number.
 	ErrNoSuchClass Code = -34
-	// ErrKnots: knots of a curve that fall, or do not rise to 100 % of the limit; or bands of a level-refill that are
-	// more than 4, whose levels do not rise from 0, or whose rates are not 1 % to 100 %.
+	// ErrKnots: knots of a curve that fall, or do not rise to 100 % of the limit; or bands of a
+	// level-refill that are more than 4, whose levels do not rise from 0, or whose rates are not 1
+	// % to 100 %.
 	ErrKnots Code = -35
-	// ErrCalendar: a calendar's period is not TOLLBAR_DAY, _WEEK, _MONTH or _YEAR, its first day is not one of that
-	// period, its zone is none; or the text gives `month` or `year` to another algorithm.
+	// ErrCalendar: a calendar's period is not TOLLBAR_DAY, _WEEK, _MONTH or _YEAR, its first day
+	// is not one of that period, its zone is none; or the text gives `month` or `year` to another
+	// algorithm.
 	ErrCalendar Code = -36
 	// ErrWallClock: a calendar with a clock other than TOLLBAR_CLOCK_WALL.
 	ErrWallClock Code = -37
@@ -112,22 +120,23 @@ const (
 	ErrNoMemory Code = -40
 	// ErrBufferTooSmall: the buffer is too small.
 	ErrBufferTooSmall Code = -41
-	// ErrPolicyChanges: the limiter has been changed to 4,096 different policies, as many as it keeps. Change it to
-	// one of those, or make another limiter.
+	// ErrPolicyChanges: the limiter has been changed to 4,096 different policies, as many as it
+	// keeps. Change it to one of those, or make another limiter.
 	ErrPolicyChanges Code = -42
 )
 
 // Errors of hierarchies.
 const (
-	// ErrClassNumber: the hierarchy has no class of that number, or the class has children and takes no requests.
+	// ErrClassNumber: the hierarchy has no class of that number, or the class has children and
+	// takes no requests.
 	ErrClassNumber Code = -44
 	// ErrClassRate: a rate is not LIMIT/PERIOD, from 1 in 9 minutes to 1,000,000 a second.
 	ErrClassRate Code = -45
-	// ErrGuarantee: the guaranteed rate is above the ceiling, or the guaranteed rates of a class's children are
-	// together above its own.
+	// ErrGuarantee: the guaranteed rate is above the ceiling, or the guaranteed rates of a class's
+	// children are together above its own.
 	ErrGuarantee Code = -46
-	// ErrClassTree: the class would be below seven others or below a class with keys, or its name is empty or that of
-	// another child of its parent.
+	// ErrClassTree: the class would be below seven others or below a class with keys, or its name
+	// is empty or that of another child of its parent.
 	ErrClassTree Code = -47
 )
 
@@ -141,9 +150,9 @@ const (
 	ErrNoSuchPolicy Code = -52
 	// ErrMixedPolicies: a sliding window or a sliding log must be its table's only policy.
 	ErrMixedPolicies Code = -53
-	// ErrPolicyVersions: all 255 versions of the table's policies are in use: each policy has one, and so has each
-	// override that differs from the others. Give several keys the same override, end some, or let
-	// tollbar_table_repair free those that killed processes left unfinished.
+	// ErrPolicyVersions: all 255 versions of the table's policies are in use: each policy has one,
+	// and so has each override that differs from the others. Give several keys the same override,
+	// end some, or let tollbar_table_repair free those that killed processes left unfinished.
 	ErrPolicyVersions Code = -54
 	// ErrExemptionsFull: the set of exempt keys is full.
 	ErrExemptionsFull Code = -55
@@ -153,7 +162,8 @@ const (
 	ErrUnsupported Code = -57
 	// ErrAddress: the argument is not a network address.
 	ErrAddress Code = -58
-	// ErrReceipt: the receipt is not one of this table, or the estimate is more than a receipt can hold.
+	// ErrReceipt: the receipt is not one of this table, or the estimate is more than a receipt can
+	// hold.
 	ErrReceipt Code = -59
 	// ErrNotATable: the file or memory is not a table.
 	ErrNotATable Code = -60
@@ -169,17 +179,18 @@ const (
 	ErrOtherPolicies Code = -65
 	// ErrOtherOptions: the file has a table with other options.
 	ErrOtherOptions Code = -66
-	// ErrBootID: nothing that this process can read tells whether the file's content is of this boot of the machine:
-	// /proc/sys/kernel/random/boot_id cannot be read, and the file is not in tmpfs (/dev/shm, /run).
+	// ErrBootID: nothing that this process can read tells whether the file's content is of this
+	// boot of the machine: /proc/sys/kernel/random/boot_id cannot be read, and the file is not in
+	// tmpfs (/dev/shm, /run).
 	ErrBootID Code = -67
-	// ErrSlotsInvalid: slots of the table name an unknown version of a policy, or two slots hold one key:
-	// [Table.Repair].
+	// ErrSlotsInvalid: slots of the table name an unknown version of a policy, or two slots hold
+	// one key: [Table.Repair].
 	ErrSlotsInvalid Code = -68
-	// ErrOverridesFull: as many keys have a policy of their own as the table's options allow, or the options ask for
-	// more than 524,288.
+	// ErrOverridesFull: as many keys have a policy of their own as the table's options allow, or
+	// the options ask for more than 524,288.
 	ErrOverridesFull Code = -69
-	// ErrOwner: the file belongs to another user than the caller and root, or other users may write or replace it
-	// (TableOptions.TrustAnyone takes it).
+	// ErrOwner: the file belongs to another user than the caller and root, or other users may
+	// write or replace it (TableOptions.TrustAnyone takes it).
 	ErrOwner Code = -78
 	// ErrUnsealed: the memory behind the descriptor is not sealed against shrinking.
 	ErrUnsealed Code = -79
@@ -207,13 +218,15 @@ const (
 
 // Errors of leases, which libtollbar-redis makes.
 const (
-	// ErrLeaseAlgorithm: only a single gcra can be leased, without `borrow`, `ban`, `init` and `reserve`.
+	// ErrLeaseAlgorithm: only a single gcra can be leased, without `borrow`, `ban`, `init` and
+	// `reserve`.
 	ErrLeaseAlgorithm Code = -80
 	// ErrLeaseNodes: the number of machines is not 1 to 65,535.
 	ErrLeaseNodes Code = -81
 	// ErrLeaseLife: the life of a lease is not 1 ms to 10 min.
 	ErrLeaseLife Code = -82
-	// ErrLeaseBurst: the number of machines, their overdraft and the life of a lease leave nothing of the burst.
+	// ErrLeaseBurst: the number of machines, their overdraft and the life of a lease leave nothing
+	// of the burst.
 	ErrLeaseBurst Code = -83
 	// ErrLeaseTooLarge: burst and period are too large for the store to count exactly.
 	ErrLeaseTooLarge Code = -84
@@ -221,8 +234,8 @@ const (
 	ErrLeaseName Code = -85
 	// ErrNotALease: the memory holds no node of this version.
 	ErrNotALease Code = -86
-	// ErrURL: the store's URL does not follow the grammar, or asks for a feature that the client lacks (TLS, Sentinel,
-	// Cluster).
+	// ErrURL: the store's URL does not follow the grammar, or asks for a feature that the client
+	// lacks (TLS, Sentinel, Cluster).
 	ErrURL Code = -87
 	// ErrRunning: a thread drives this client.
 	ErrRunning Code = -88
@@ -234,18 +247,19 @@ const (
 const (
 	// ErrTicket: not a ticket that this view of the table can release.
 	ErrTicket Code = -100
-	// ErrInFlightFull: no slot of the in-flight table is free for the key: its capacity is too small.
+	// ErrInFlightFull: no slot of the in-flight table is free for the key: its capacity is too
+	// small.
 	ErrInFlightFull Code = -101
 	// ErrOwnersFull: the in-flight table has 1,024 owners.
 	ErrOwnersFull Code = -102
-	// ErrPIDNamespace: processes of another PID namespace use the in-flight table, or the system does not say in which
-	// one this process is.
+	// ErrPIDNamespace: processes of another PID namespace use the in-flight table, or the system
+	// does not say in which one this process is.
 	ErrPIDNamespace Code = -103
-	// ErrTimeNamespace: the system does not say in which time namespace this process is, or the process that made the
-	// table was.
+	// ErrTimeNamespace: the system does not say in which time namespace this process is, or the
+	// process that made the table was.
 	ErrTimeNamespace Code = -104
-	// ErrOtherBoot: the in-flight table's file is in use by processes whose system gives another boot id: in a
-	// container that has one of its own, or on another machine.
+	// ErrOtherBoot: the in-flight table's file is in use by processes whose system gives another
+	// boot id: in a container that has one of its own, or on another machine.
 	ErrOtherBoot Code = -105
 )
 
@@ -272,9 +286,9 @@ type PolicyError struct {
 	Text string
 	// Code is one of the errors of policies; errors.Is finds it.
 	Code Code
-	// Column is the column, from 1, at which the wrong part of the text begins: a word, a number, or an option with its
-	// value. If the text ends too early, it is the column after its last byte. 0 if the text can be read, but a limiter
-	// or a table refuses the policy.
+	// Column is the column, from 1, at which the wrong part of the text begins: a word, a number,
+	// or an option with its value. If the text ends too early, it is the column after its last
+	// byte. 0 if the text can be read, but a limiter or a table refuses the policy.
 	Column int
 	// Expected is the text that was expected there, or the reason of the refusal.
 	Expected string
@@ -310,8 +324,8 @@ type TableError struct {
 	Path string
 	// Code is one of the errors of tables; errors.Is finds it.
 	Code Code
-	// Errno is the system's error, or 0. errors.Is finds it, and the error of package fs that it stands for
-	// (fs.ErrPermission).
+	// Errno is the system's error, or 0. errors.Is finds it, and the error of package fs that it
+	// stands for (fs.ErrPermission).
 	Errno syscall.Errno
 }
 
@@ -341,8 +355,8 @@ type LeaseError struct {
 	Name string
 	// Code is one of the errors of leases, or [ErrCapacity]; errors.Is finds it.
 	Code Code
-	// Column is the column, from 1, at which the wrong part of the store's URL begins. 0 for other errors. The error
-	// does not have the URL itself, which may contain a password.
+	// Column is the column, from 1, at which the wrong part of the store's URL begins. 0 for other
+	// errors. The error does not have the URL itself, which may contain a password.
 	Column int
 }
 

@@ -45,7 +45,8 @@ func TestAFileIsSharedByItsOpeners(t *testing.T) {
 	}
 }
 
-// The test program starts itself several times, and each process takes as many permits of one key as it can.
+// The test program starts itself several times, and each process takes as many permits of one key
+// as it can.
 func TestProcessesShareATable(t *testing.T) {
 	const asked = "TOLLBAR_TEST_TABLE"
 	take := func(path string) int {

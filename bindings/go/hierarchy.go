@@ -16,9 +16,9 @@ const HierarchyPolicy = "1000000000/s burst 1099511627776"
 // HierarchyRoot is the class that [NewHierarchy] makes.
 const HierarchyRoot = 0
 
-// Hierarchy is a tree of classes, for example tenants and their users. Each class has a guaranteed rate and a
-// ceiling, and borrows what is idle. The classes' nodes are keys of a table, so processes share them. tollbar.h
-// ("Hierarchies") has the rules.
+// Hierarchy is a tree of classes, for example tenants and their users. Each class has a guaranteed
+// rate and a ceiling, and borrows what is idle. The classes' nodes are keys of a table, so
+// processes share them. tollbar.h ("Hierarchies") has the rules.
 //
 //	nodes, err := tollbar.NewTable(tollbar.TableOptions{Capacity: 10000}, tollbar.HierarchyPolicy)
 //	shop, err := tollbar.NewHierarchy("1000/s", 100*time.Millisecond, 8, 0)
@@ -33,9 +33,11 @@ type Hierarchy struct {
 
 // Child says how a class is added below another one.
 type Child struct {
-	// Name is the name by which processes find the same nodes. No other child of the class's parent has it.
+	// Name is the name by which processes find the same nodes. No other child of the class's parent
+	// has it.
 	Name string
-	// Guaranteed is the rate that the class gets whatever others ask for, such as "100/s". "" is none.
+	// Guaranteed is the rate that the class gets whatever others ask for, such as "100/s". "" is
+	// none.
 	Guaranteed string
 	// Ceiling is the rate that the class never exceeds. "" is that of its parent.
 	Ceiling string
@@ -55,14 +57,14 @@ type Share struct {
 	RetryAfter time.Duration
 	// Interval is the time that one permit costs the leaf at present.
 	Interval time.Duration
-	// Bound is the class that decided: the one with the longest wait if the request was refused, else the one with the
-	// fewest permits left.
+	// Bound is the class that decided: the one with the longest wait if the request was refused,
+	// else the one with the fewest permits left.
 	Bound uint32
 }
 
-// NewHierarchy makes a hierarchy of up to classes classes, whose root admits rate. Its nodes are keys under the
-// policy of that number, which is [HierarchyPolicy]. burst is 1 ms to 10 s and at least twenty permits of rate. The
-// error is a [Code].
+// NewHierarchy makes a hierarchy of up to classes classes, whose root admits rate. Its nodes are
+// keys under the policy of that number, which is [HierarchyPolicy]. burst is 1 ms to 10 s and at
+// least twenty permits of rate. The error is a [Code].
 func NewHierarchy(rate string, burst time.Duration, classes, policy uint32) (*Hierarchy, error) {
 	if strings.IndexByte(rate, 0) >= 0 {
 		return nil, ErrClassRate
@@ -76,8 +78,8 @@ func NewHierarchy(rate string, burst time.Duration, classes, policy uint32) (*Hi
 	return h, nil
 }
 
-// Close waits for the calls under way and frees the hierarchy. Later calls get [ErrClosed]. The table keeps its
-// nodes. Close always returns nil.
+// Close waits for the calls under way and frees the hierarchy. Later calls get [ErrClosed]. The
+// table keeps its nodes. Close always returns nil.
 func (h *Hierarchy) Close() error {
 	if h.guard.Close() {
 		h.cleanup.Stop()
@@ -86,7 +88,8 @@ func (h *Hierarchy) Close() error {
 	return nil
 }
 
-// Add adds a child of the class parent, and returns its number. No other call may use the hierarchy at the same time.
+// Add adds a child of the class parent, and returns its number. No other call may use the hierarchy
+// at the same time.
 func (h *Hierarchy) Add(parent uint32, class Child) (uint32, error) {
 	if strings.IndexByte(class.Name, 0) >= 0 {
 		return 0, ErrClassTree
@@ -107,13 +110,14 @@ func (h *Hierarchy) Add(parent uint32, class Child) (uint32, error) {
 	return number, nil
 }
 
-// Take takes n permits for a leaf class, or for a key of it, from the leaf and from all classes above it, or from
-// none. An empty key is a node of its own.
+// Take takes n permits for a leaf class, or for a key of it, from the leaf and from all classes
+// above it, or from none. An empty key is a node of its own.
 func (h *Hierarchy) Take(nodes *Table, leaf uint32, key string, n uint64) (Share, error) {
 	return h.take(nodes, leaf, key, n, false, 0)
 }
 
-// TakeAt is [Hierarchy.Take] at the caller's time, in nanoseconds on the scale of the table's clock.
+// TakeAt is [Hierarchy.Take] at the caller's time, in nanoseconds on the scale of the table's
+// clock.
 func (h *Hierarchy) TakeAt(nodes *Table, leaf uint32, key string, now, n uint64) (Share, error) {
 	return h.take(nodes, leaf, key, n, true, now)
 }

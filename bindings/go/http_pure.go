@@ -43,14 +43,16 @@ func appendHTTP(to []byte, what uint32, number uint64, limits []HTTPLimit) ([]by
 	return core.AppendFields(to, what, number, room[:len(limits)]), 0
 }
 
-// prefix is the key of a network prefix: the family, the length in bits, and the address's first bits.
+// prefix is the key of a network prefix: the family, the length in bits, and the address's first
+// bits.
 func prefix(address []byte, ipv4Bits, ipv6Bits uint32) (key [20]byte, length int, code Code) {
 	addr, ok := netip.AddrFromSlice(address)
 	if !ok {
 		return key, 0, ErrAddress
 	}
 	family, bits := byte(6), ipv6Bits
-	// A translator (NAT64) puts IPv4 addresses behind 64:ff9b::/96. Without this all of them would be one /64.
+	// A translator (NAT64) puts IPv4 addresses behind 64:ff9b::/96. Without this all of them would
+	// be one /64.
 	if addr = addr.Unmap(); addr.Is6() && [12]byte(address[:12]) == [12]byte{0, 0x64, 0xff, 0x9b} {
 		addr = netip.AddrFrom4([4]byte(address[12:]))
 	}

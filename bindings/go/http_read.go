@@ -4,7 +4,8 @@ package tollbar
 
 import "time"
 
-// HTTPSeen holds the limits that a server's header fields describe. A time is [Forever] if no field gives it.
+// HTTPSeen holds the limits that a server's header fields describe. A time is [Forever] if no field
+// gives it.
 type HTTPSeen struct {
 	// Limit is permits per Window.
 	Limit, Remaining       uint64
@@ -16,6 +17,7 @@ type HTTPSeen struct {
 	RetryAfter time.Duration
 }
 
-// ReadHTTPFields reads a server's limits from header lines, in every dialect that [AppendHTTPFields] writes. It skips
-// other fields and ignores malformed ones. now is the time of the answer; dates and epochs are counted from it.
+// ReadHTTPFields reads a server's limits from header lines, in every dialect that
+// [AppendHTTPFields] writes. It skips other fields and ignores malformed ones. now is the time of
+// the answer; dates and epochs are counted from it.
 func ReadHTTPFields(lines []byte, now time.Time) HTTPSeen { return readHTTP(lines, since1970(now)) }

@@ -1,6 +1,7 @@
-// Package tollbar limits rates in nanoseconds, exact and lock-free. With cgo it calls the C library libtollbar, and so
-// it does without cgo in a program that imports tollpurego and is built with -tags tollbar_purego. Without both it
-// decides in Go as the library does, in limiters and in tables of this process; what only the library can do returns
+// Package tollbar limits rates in nanoseconds, exact and lock-free. With cgo it calls the C library
+// libtollbar, and so it does without cgo in a program that imports tollpurego and is built with
+// -tags tollbar_purego. Without both it decides in Go as the library does, in limiters and in
+// tables of this process; what only the library can do returns
 // [ErrNeedsLibrary].
 //
 //	limiter, err := tollbar.NewLimiter("100/s burst 20")
@@ -11,16 +12,17 @@
 //		return errTooManyRequests
 //	}
 //
-// A [Limiter] has one state under any policy. A [Table] has a state for each of millions of keys, in memory that
-// processes may share. Sub-package cell is a token bucket in pure Go, tollhttp is middleware for net/http, and rate
-// has the API of golang.org/x/time/rate.
+// A [Limiter] has one state under any policy. A [Table] has a state for each of millions of keys,
+// in memory that processes may share. Sub-package cell is a token bucket in pure Go, tollhttp is
+// middleware for net/http, and rate has the API of golang.org/x/time/rate.
 //
-// A call into C costs some tens of nanoseconds, more than the decision itself. [Limiter.CheckMany] and
+// A call into C costs some tens of nanoseconds, more than the decision itself. [Limiter.CheckMany]
+// and
 // [Table.CheckMany] spread that over many requests, and cell makes no call into C. [TakeMany] is one request with
 // several limits: it charges all of them, or none.
 //
-// Any number of goroutines may make any call at once, Close included. A call after Close returns [ErrClosed], or
-// false if it returns a bool.
+// Any number of goroutines may make any call at once, Close included. A call after Close returns
+// [ErrClosed], or false if it returns a bool.
 package tollbar
 
 import (
@@ -53,18 +55,21 @@ const (
 	Never = cell.Never
 )
 
-// Clock is the clock of calls without a time. Limiters and tables count it in UTC since 2025-03-13 ([Limiter.Now]).
+// Clock is the clock of calls without a time. Limiters and tables count it in UTC since 2025-03-13
+// ([Limiter.Now]).
 type Clock uint32
 
 const (
-	// ClockCounter is the processor's counter on the monotonic clock's scale, or ClockMonotonic if the processor or the
-	// kernel does not trust the counter.
+	// ClockCounter is the processor's counter on the monotonic clock's scale, or ClockMonotonic if
+	// the processor or the kernel does not trust the counter.
 	ClockCounter Clock = iota
 	// ClockMonotonic is the system's CLOCK_MONOTONIC.
 	ClockMonotonic
-	// ClockCoarse is the system's CLOCK_MONOTONIC_COARSE: cheap, in steps of the kernel's tick (1 to 10 ms).
+	// ClockCoarse is the system's CLOCK_MONOTONIC_COARSE: cheap, in steps of the kernel's tick (1
+	// to 10 ms).
 	ClockCoarse
-	// ClockWall is the system's CLOCK_REALTIME, in Unix nanoseconds: it steps when the system's clock is set.
+	// ClockWall is the system's CLOCK_REALTIME, in Unix nanoseconds: it steps when the system's
+	// clock is set.
 	ClockWall
 )
 
@@ -90,27 +95,30 @@ type LimiterState struct {
 	RetryAfter time.Duration
 	// ResetAfter is the time until the state is as good as fresh.
 	ResetAfter time.Duration
-	// BackwardSteps counts requests whose time was earlier than that of a request admitted before them.
+	// BackwardSteps counts requests whose time was earlier than that of a request admitted before
+	// them.
 	BackwardSteps uint64
-	// Allowed, Denied and Never count the decisions of all threads by verdict. Peeks and errors do not count, and Reset
-	// keeps the counts.
+	// Allowed, Denied and Never count the decisions of all threads by verdict. Peeks and errors do
+	// not count, and Reset keeps the counts.
 	Allowed, Denied, Never uint64
 }
 
-// NewLimiter makes a limiter for a policy such as "100/s burst 20" (see [ParsePolicy]), with [ClockCounter]. The
-// error is a [*PolicyError].
+// NewLimiter makes a limiter for a policy such as "100/s burst 20" (see [ParsePolicy]), with
+// [ClockCounter]. The error is a [*PolicyError].
 func NewLimiter(policy string) (*Limiter, error) { return NewLimiterWith(policy, LimiterOptions{}) }
 
 // LimiterOptions are the options of a limiter. The zero value has the defaults.
 type LimiterOptions struct {
 	// Clock of the calls without a time.
 	Clock Clock
-	// Credit lets threads take permits in advance. A thread spends them without the cache line that all threads share,
-	// and without reading the clock unless the call returns a full decision. It is for a limit that many threads check
-	// all the time. The bound stays the policy's, but up to an eighth of the burst may be refused early. Only gcra has
-	// credit; another policy is refused with [ErrOptionMismatch].
+	// Credit lets threads take permits in advance. A thread spends them without the cache line that
+	// all threads share, and without reading the clock unless the call returns a full decision. It
+	// is for a limit that many threads check all the time. The bound stays the policy's, but up to
+	// an eighth of the burst may be refused early. Only gcra has credit; another policy is refused
+	// with [ErrOptionMismatch].
 	Credit bool
-	// Waiters is the most goroutines that wait for the limiter at one time ([Limiter.WaitN]). 0 means 1,024.
+	// Waiters is the most goroutines that wait for the limiter at one time ([Limiter.WaitN]). 0
+	// means 1,024.
 	Waiters uint32
 }
 
@@ -127,8 +135,8 @@ func NewLimiterWith(policy string, options LimiterOptions) (*Limiter, error) {
 	return l, nil
 }
 
-// Close ends the limiter: calls under way finish, and later calls get [ErrClosed]. The garbage collector frees its
-// memory. A limiter need not be closed. Close returns nil.
+// Close ends the limiter: calls under way finish, and later calls get [ErrClosed]. The garbage
+// collector frees its memory. A limiter need not be closed. Close returns nil.
 func (l *Limiter) Close() error {
 	l.closed.Store(true)
 	return nil
@@ -137,10 +145,10 @@ func (l *Limiter) Close() error {
 // Policy returns the limiter's policy.
 func (l *Limiter) Policy() Policy { return *l.policy.Load() }
 
-// SetPolicy changes the policy while other goroutines use the limiter. keep says what the limiter keeps of its state.
-// Calls that run at the same time neither wait nor fail, and bookings keep their departures. A limiter can be changed
-// to 4,096 different policies, and a limiter with Credit to none. After an error, a [*PolicyError], the policy is
-// unchanged.
+// SetPolicy changes the policy while other goroutines use the limiter. keep says what the limiter
+// keeps of its state. Calls that run at the same time neither wait nor fail, and bookings keep
+// their departures. A limiter can be changed to 4,096 different policies, and a limiter with Credit
+// to none. After an error, a [*PolicyError], the policy is unchanged.
 func (l *Limiter) SetPolicy(policy string, keep Keep) error {
 	if l.closed.Load() {
 		return ErrClosed
@@ -160,11 +168,12 @@ func (l *Limiter) Allow() bool { return !l.closed.Load() && l.allow(1) }
 // AllowN takes n permits now, or none. An n of 0 charges nothing and is allowed until Close.
 func (l *Limiter) AllowN(n uint64) bool { return !l.closed.Load() && l.allow(n) }
 
-// AllowAt is [Limiter.AllowN] at the caller's time, in nanoseconds. Use either times of one clock of your own for all
-// calls, or times of the limiter's clock ([Limiter.Now]).
+// AllowAt is [Limiter.AllowN] at the caller's time, in nanoseconds. Use either times of one clock
+// of your own for all calls, or times of the limiter's clock ([Limiter.Now]).
 func (l *Limiter) AllowAt(now, n uint64) bool { return !l.closed.Load() && l.allowAt(now, n) }
 
-// Check takes n permits now and returns the full decision. An n of 0 charges nothing. The error is [ErrClosed] or nil.
+// Check takes n permits now and returns the full decision. An n of 0 charges nothing. The error is
+// [ErrClosed] or nil.
 func (l *Limiter) Check(n uint64) (Decision, error) {
 	if l.closed.Load() {
 		return Decision{Verdict: Denied, Reason: ReasonFault}, ErrClosed
@@ -196,9 +205,9 @@ func (l *Limiter) PeekAt(now, n uint64) (Decision, error) {
 	return l.peekAt(now, n)
 }
 
-// CheckMany decides on len(verdicts) requests with one call into C and one reading of the clock. costs may be nil,
-// for a cost of 1 each; otherwise there are as many as verdicts, or it panics. With an error nothing has been charged
-// and all verdicts are [Denied].
+// CheckMany decides on len(verdicts) requests with one call into C and one reading of the clock.
+// costs may be nil, for a cost of 1 each; otherwise there are as many as verdicts, or it panics.
+// With an error nothing has been charged and all verdicts are [Denied].
 func (l *Limiter) CheckMany(costs []uint64, verdicts []Verdict) error {
 	return l.checkMany(false, 0, costs, verdicts)
 }
@@ -246,10 +255,10 @@ func (l *Limiter) TakeUpToAt(now, most uint64) (uint64, error) {
 	return taken, nil
 }
 
-// Charge charges n permits without a decision, after the work, when the cost or the failure is known. Later requests
-// are refused until the debt is paid. It returns the rest that the state has no room for: a token bucket holds a debt
-// of one burst, and windows and logs hold none. Under a policy with Ban a charge that leaves no permit counts as a
-// refusal.
+// Charge charges n permits without a decision, after the work, when the cost or the failure is
+// known. Later requests are refused until the debt is paid. It returns the rest that the state has
+// no room for: a token bucket holds a debt of one burst, and windows and logs hold none. Under a
+// policy with Ban a charge that leaves no permit counts as a refusal.
 func (l *Limiter) Charge(n uint64) (rest uint64, err error) {
 	if l.closed.Load() {
 		return 0, ErrClosed
@@ -273,8 +282,8 @@ func (l *Limiter) ChargeAt(now, n uint64) (rest uint64, err error) {
 	return rest, nil
 }
 
-// Reserve takes n permits ahead of time. Without an error the caller must act after the reservation's Wait, not
-// earlier. The error is
+// Reserve takes n permits ahead of time. Without an error the caller must act after the
+// reservation's Wait, not earlier. The error is
 // [ErrDenied] if that would be longer than patience ([Forever] is any time) or if the algorithm cannot book ahead, as
 //
 //	a window or a log, and
@@ -290,7 +299,8 @@ func (l *Limiter) Reserve(n uint64, patience time.Duration) (Reservation, error)
 	return booked, asError(code)
 }
 
-// Now returns the time that calls without a time use: nanoseconds of UTC since 2025-03-13, or since 1970 on
+// Now returns the time that calls without a time use: nanoseconds of UTC since 2025-03-13, or since
+// 1970 on
 // [ClockWall].
 func (l *Limiter) Now() (uint64, error) {
 	if l.closed.Load() {
@@ -337,7 +347,8 @@ func asError(code Code) error {
 	return code
 }
 
-// needsLibraryCode stands for libraryError() where a call returns a code. The library has no such code.
+// needsLibraryCode stands for libraryError() where a call returns a code. The library has no such
+// code.
 const needsLibraryCode Code = library.Missing
 
 // duration converts nanoseconds. It returns Forever for times above the range of a time.Duration.

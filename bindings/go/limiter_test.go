@@ -74,7 +74,8 @@ func TestAnswersInFull(t *testing.T) {
 	}
 }
 
-// A limiter with credit admits the burst less what threads may have in advance; a burst below 32 has no credit.
+// A limiter with credit admits the burst less what threads may have in advance; a burst below 32
+// has no credit.
 func TestCredit(t *testing.T) {
 	for _, one := range []struct {
 		policy      string

@@ -15,7 +15,8 @@ import (
 	"github.com/tollbar/tollbar/bindings/go/internal/local"
 )
 
-// Tables in Go alone (internal/local), which a program without the library uses, beside the C library.
+// Tables in Go alone (internal/local), which a program without the library uses, beside the C
+// library.
 
 // localTable is a table in Go.
 func localTable(t testing.TB, options local.Options, texts ...string) *local.Table {
@@ -54,8 +55,8 @@ var twinPolicies = []string{
 	"5/s algo fixed-window anchor first", "9/s burst 2 borrow init 1",
 }
 
-// twins are two tables of the same policies, with room for all keys: requests for one are made in C, and the same
-// requests for the other in Go.
+// twins are two tables of the same policies, with room for all keys: requests for one are made in
+// C, and the same requests for the other in Go.
 type twins struct {
 	c *tollbar.Table
 	g *local.Table
@@ -120,7 +121,8 @@ func (w *twins) step(t *testing.T, random *rand.Rand, number uint32, key string,
 		if name = "Reset"; random.IntN(4) != 0 {
 			return
 		}
-		// C resets no key that finds no other slot; the slots of keys that were reset wait for their time.
+		// C resets no key that finds no other slot; the slots of keys that were reset wait for
+		// their time.
 		var began bool
 		if began, err = keys.ResetAt(key, now); began {
 			of.Reset(now)
@@ -181,7 +183,8 @@ func (w *twins) giveBack(t *testing.T, random *rand.Rand, now uint64) {
 	w.back += g
 }
 
-// A million random requests for keys that both tables hold: each decision, reservation and return is C's.
+// A million random requests for keys that both tables hold: each decision, reservation and return
+// is C's.
 func TestLocalTablesDecideAsC(t *testing.T) {
 	operations := 1_000_000
 	if testing.Short() {

@@ -30,8 +30,8 @@ func virtualSize(t *testing.T) int {
 
 // The C memory of an unreachable limiter or table is freed.
 //
-// The test program starts itself with one malloc arena instead of 64 MB for each thread, and with large blocks
-// returned to the system at once.
+// The test program starts itself with one malloc arena instead of 64 MB for each thread, and with
+// large blocks returned to the system at once.
 func TestDroppedMemoryComesBack(t *testing.T) {
 	const asked = "TOLLBAR_TEST_MEMORY"
 	if os.Getenv(asked) == "" {

@@ -18,8 +18,9 @@ type MetricsFormat uint32
 const (
 	// Prometheus is Prometheus' text format, of the media type "text/plain; version=0.0.4".
 	Prometheus MetricsFormat = 0
-	// OpenMetrics is OpenMetrics 1.0, of the media type "application/openmetrics-text; version=1.0.0; charset=utf-8".
-	// The text ends with the line "# EOF", after which the format allows no further metrics.
+	// OpenMetrics is OpenMetrics 1.0, of the media type "application/openmetrics-text;
+	// version=1.0.0; charset=utf-8". The text ends with the line "# EOF", after which the format
+	// allows no further metrics.
 	OpenMetrics MetricsFormat = 1
 )
 
@@ -30,16 +31,17 @@ type Source struct {
 	table   *Table
 }
 
-// Metrics is the limiter as a source of [AppendMetrics]. name is the value of the label "limit" of its series. The
-// sources of a call must have different names.
+// Metrics is the limiter as a source of [AppendMetrics]. name is the value of the label "limit" of
+// its series. The sources of a call must have different names.
 func (l *Limiter) Metrics(name string) Source { return Source{name: name, limiter: l} }
 
-// Metrics is the table as a source of [AppendMetrics], with the decisions of all processes that share it. name is the
-// value of the label "limit" of its series. The sources of a call must have different names.
+// Metrics is the table as a source of [AppendMetrics], with the decisions of all processes that
+// share it. name is the value of the label "limit" of its series. The sources of a call must have
+// different names.
 func (t *Table) Metrics(name string) Source { return Source{name: name, table: t} }
 
-// AppendMetrics appends counts and sizes as text: decisions by policy and verdict, keys, evictions, clock steps. No
-// key is a label. The error is
+// AppendMetrics appends counts and sizes as text: decisions by policy and verdict, keys, evictions,
+// clock steps. No key is a label. The error is
 // [ErrOutOfRange] for more than [MetricsMost] sources or a name that is not UTF-8, [ErrLimits] for a zero Source, and
 // [ErrClosed] for a closed one.
 func AppendMetrics(to []byte, format MetricsFormat, sources ...Source) ([]byte, error) {

@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// PacingOptions say how a [Pacing] learns its rates. Rates are requests per second. The zero value is the cubic curve
-// of the AWS SDKs' adaptive retry mode, from 0.5 to 10^6 requests per second.
+// PacingOptions say how a [Pacing] learns its rates. Rates are requests per second. The zero value
+// is the cubic curve of the AWS SDKs' adaptive retry mode, from 0.5 to 10^6 requests per second.
 type PacingOptions struct {
-	// Increase, if it is not 0, makes the algorithm AIMD: a throttled answer cuts the rate to 0.9, and other answers
-	// raise it by Increase in each second.
+	// Increase, if it is not 0, makes the algorithm AIMD: a throttled answer cuts the rate to 0.9,
+	// and other answers raise it by Increase in each second.
 	Increase float64
 	// Least and Most are the floor and the ceiling of each host's rate; 0 is 0.5 and 10^6.
 	Least, Most float64
@@ -28,13 +28,14 @@ type PacingOptions struct {
 	Hosts int
 }
 
-// Pacing finds the rate at which a client may send to each of its hosts. A host that answers with 429 gets fewer
-// requests, and after Retry-After none until that time. It delays requests and repeats none. It is experimental: a
-// minor version may change it.
+// Pacing finds the rate at which a client may send to each of its hosts. A host that answers with
+// 429 gets fewer requests, and after Retry-After none until that time. It delays requests and
+// repeats none. It is experimental: a minor version may change it.
 //
 // Any number of goroutines may use it at once. tollhttp.Transport uses it for an http.Client.
 type Pacing struct {
-	// mutex is held during each call into C, because the library's pacing is for one thread at a time.
+	// mutex is held during each call into C, because the library's pacing is for one thread at a
+	// time.
 	mutex  sync.Mutex
 	handle uintptr
 	// The times of the library are nanoseconds since began.
@@ -56,7 +57,8 @@ type PacingState struct {
 	Paused time.Duration
 }
 
-// NewPacing makes a pacing without hosts. Its errors are [ErrOutOfRange] unless 0 < Least <= Most <= 10^9, and
+// NewPacing makes a pacing without hosts. Its errors are [ErrOutOfRange] unless 0 < Least <= Most
+// <= 10^9, and
 // [ErrCapacity] unless Hosts is within 0 and 4096.
 func NewPacing(options PacingOptions) (*Pacing, error) {
 	handle, code := pacingNew(&options)
@@ -68,11 +70,11 @@ func NewPacing(options PacingOptions) (*Pacing, error) {
 	return p, nil
 }
 
-// Acquire takes the host's next turn and sleeps until the request may be sent. If ctx ends first, it gives the turn
-// back and returns ctx's error.
+// Acquire takes the host's next turn and sleeps until the request may be sent. If ctx ends first,
+// it gives the turn back and returns ctx's error.
 //
-// The host is any text that names what has one limit, such as "https://api.example.com". After the answer, pass the
-// ticket to Respond. A request without an answer needs no call.
+// The host is any text that names what has one limit, such as "https://api.example.com". After the
+// answer, pass the ticket to Respond. A request without an answer needs no call.
 func (p *Pacing) Acquire(ctx context.Context, host string) (PacingTicket, error) {
 	ticket := p.Turn(host)
 	for {
@@ -141,7 +143,8 @@ func isAboutLimits(name string) bool {
 	return lower == "retry-after" || strings.HasPrefix(lower, "ratelimit") || strings.HasPrefix(lower, "x-ratelimit-") || strings.HasPrefix(lower, "x-rate-limit-")
 }
 
-// millionths is a rate in the library's unit. A rate below 0 or above all rates is one that the library refuses.
+// millionths is a rate in the library's unit. A rate below 0 or above all rates is one that the
+// library refuses.
 func millionths(rate float64) uint64 {
 	switch scaled := math.Round(rate * 1e6); {
 	case scaled >= math.MaxInt64:

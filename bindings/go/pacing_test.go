@@ -62,7 +62,8 @@ func TestPacingSpacesRequests(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// Two at once, and four more 20 ms after each other. No upper bound: a busy machine may wake a goroutine late.
+	// Two at once, and four more 20 ms after each other. No upper bound: a busy machine may wake a
+	// goroutine late.
 	if took := time.Since(begin); took < 80*time.Millisecond {
 		t.Error(took)
 	}

@@ -81,23 +81,26 @@ const (
 	ModeInterpolated
 )
 
-// Policy is a policy such as "100/s burst 20". The zero value of a field means that the text does not have the
-// option. [ParsePolicy] always sets the first three fields and Burst.
+// Policy is a policy such as "100/s burst 20". The zero value of a field means that the text does
+// not have the option. [ParsePolicy] always sets the first three fields and Burst.
 type Policy struct {
 	Algorithm Algorithm
 	// Limit is permits per Period; 0 denies all.
 	Limit uint64
 	// Period, from 1 ns on. [Forever] for a Quota. [Day], [Week], [Month] or [Year] for a Calendar.
 	Period time.Duration
-	// Burst is the most permits at once, from 1 on. Windows and logs: equal to Limit. Pacer, warm-up: the largest cost.
+	// Burst is the most permits at once, from 1 on. Windows and logs: equal to Limit. Pacer,
+	// warm-up: the largest cost.
 	Burst uint64
-	// Init is the permits of a fresh bucket, up to Burst, if HasInit is set. Otherwise it holds Burst, or nothing with
-	// Borrow.
+	// Init is the permits of a fresh bucket, up to Burst, if HasInit is set. Otherwise it holds
+	// Burst, or nothing with Borrow.
 	Init    uint64
 	HasInit bool
-	// Borrow: a bucket without debt lets any cost pass, and later requests wait until that cost is refilled.
+	// Borrow: a bucket without debt lets any cost pass, and later requests wait until that cost is
+	// refilled.
 	Borrow bool
-	// AnchorFirst: windows are aligned to the first request of a fresh state, and not to time 0 of the clock.
+	// AnchorFirst: windows are aligned to the first request of a fresh state, and not to time 0 of
+	// the clock.
 	AnchorFirst bool
 	// CountRejected: in fixed windows and sliding logs refused requests count too.
 	CountRejected bool
@@ -112,23 +115,25 @@ type Policy struct {
 	// Segments of a sliding window, 1 to 1024.
 	Segments uint32
 	Mode     Mode
-	// Ban: a token bucket without Init and Borrow denies a key everything for this time after BanAfter refusals. 0 for
-	// no ban.
+	// Ban: a token bucket without Init and Borrow denies a key everything for this time after
+	// BanAfter refusals. 0 for no ban.
 	Ban time.Duration
 	// BanAfter, with Ban: the refusal that bans, 1 to 1000; 0 stands for 1.
 	BanAfter uint32
-	// SecondLimit is permits per SecondPeriod of a second bucket, which a request needs and charges as well, as in
-	// "10/s; 1000/day". 0 for no second bucket. Only for token buckets without Init, Borrow and Ban.
+	// SecondLimit is permits per SecondPeriod of a second bucket, which a request needs and charges
+	// as well, as in "10/s; 1000/day". 0 for no second bucket. Only for token buckets without Init,
+	// Borrow and Ban.
 	SecondLimit  uint64
 	SecondPeriod time.Duration
 	SecondBurst  uint64
-	// Classes of requests, the used ones first. Only for GCRA without Borrow, Interval, FixedWindow, WeightedWindow and
-	// Quota.
+	// Classes of requests, the used ones first. Only for GCRA without Borrow, Interval,
+	// FixedWindow, WeightedWindow and Quota.
 	Classes [ClassesMost]Class
 	// Knots of a Curve, or bands of a LevelRefill.
 	Knots Knots
-	// From is the first day of a calendar's windows, from 0: the day of the month less 1, the day of the week from
-	// Monday, or in a year 32 times the month less 1, plus the day of the month less 1.
+	// From is the first day of a calendar's windows, from 0: the day of the month less 1, the day
+	// of the week from Monday, or in a year 32 times the month less 1, plus the day of the month
+	// less 1.
 	From uint32
 	// Zone of a calendar, as [ParsePolicy] reads it from a name or a rule. The zero value is UTC.
 	Zone Zone
@@ -138,8 +143,8 @@ type Policy struct {
 type Keep uint32
 
 const (
-	// KeepCount: the number of permits that it has left, up to the new burst. No wait becomes longer than the new
-	// policy's refill.
+	// KeepCount: the number of permits that it has left, up to the new burst. No wait becomes
+	// longer than the new policy's refill.
 	KeepCount Keep = iota
 	// KeepTime: the time until the debt is paid.
 	KeepTime
@@ -150,8 +155,8 @@ const (
 // ClassesMost is the most classes of a policy.
 const ClassesMost = 4
 
-// Class is a class of requests of a policy such as "100/s reserve low 20 high 0", which has low and high. A request
-// of low passes only if 20 permits are left after it.
+// Class is a class of requests of a policy such as "100/s reserve low 20 high 0", which has low and
+// high. A request of low passes only if 20 permits are left after it.
 type Class struct {
 	// Name is a letter, then letters, digits, - and _, 15 bytes at most. "" is no class.
 	Name string
@@ -159,9 +164,10 @@ type Class struct {
 	Reserve uint64
 }
 
-// Knots are up to 16 pairs of whole percents. A pair of zeros ends a shorter list. For a Curve each is a time in the
-// slice and a share of Limit, without the first one of 0 and 0; no pair is a straight line. For a LevelRefill each of
-// up to 4 is a level in percents of Burst and a rate in percents of the policy's; no pair is one rate at all levels.
+// Knots are up to 16 pairs of whole percents. A pair of zeros ends a shorter list. For a Curve each
+// is a time in the slice and a share of Limit, without the first one of 0 and 0; no pair is a
+// straight line. For a LevelRefill each of up to 4 is a level in percents of Burst and a rate in
+// percents of the policy's; no pair is one rate at all levels.
 type Knots [16]Knot
 
 // Knot is a pair of [Knots].
@@ -170,8 +176,8 @@ type Knot [2]uint8
 // Zone is a time zone, as the rule by which its offset changes. Two are equal if their rules are.
 type Zone [5]uint64
 
-// The periods of a calendar. Month and Year are the mean lengths of 400 years; the windows have the lengths of their
-// months and years.
+// The periods of a calendar. Month and Year are the mean lengths of 400 years; the windows have the
+// lengths of their months and years.
 const (
 	Day   = 24 * time.Hour
 	Week  = 7 * Day
@@ -183,18 +189,20 @@ const (
 //
 //	LIMIT "/" PERIOD [ "burst" N ] [ "algo" NAME ] [ options ] [ ";" another ]
 //
-// such as "100/s burst 20", "3/min algo interval anchor first" or "250000000/s burst 1mb unit bytes". tollbar.h has the
-// grammar. The error is a [*PolicyError] with the column.
+// such as "100/s burst 20", "3/min algo interval anchor first" or "250000000/s burst 1mb unit
+// bytes". tollbar.h has the grammar. The error is a [*PolicyError] with the column.
 func ParsePolicy(text string) (Policy, error) { return parsePolicy(text) }
 
 // Check returns nil if a limiter can have the policy, otherwise a [*PolicyError].
 func (p Policy) Check() error { return checkPolicy(&p) }
 
-// LastTime returns the last clock reading, in nanoseconds, at which the policy admits a request: 2^61 - 2 (73 years)
-// for all but the fastest policies. Calls at later times refuse every request. The error is a [*PolicyError].
+// LastTime returns the last clock reading, in nanoseconds, at which the policy admits a request:
+// 2^61 - 2 (73 years) for all but the fastest policies. Calls at later times refuse every request.
+// The error is a [*PolicyError].
 func (p Policy) LastTime() (uint64, error) { return lastTime(&p) }
 
-// String returns the policy's canonical text. [ParsePolicy] reads it as an equal policy, and [NewLimiter] and
+// String returns the policy's canonical text. [ParsePolicy] reads it as an equal policy, and
+// [NewLimiter] and
 // [NewTable] take it. For an invalid policy it returns a text that they refuse.
 func (p Policy) String() string {
 	text, err := printPolicy(&p)
@@ -222,12 +230,12 @@ func (p *Policy) UnmarshalText(text []byte) error {
 	return err
 }
 
-// Lends reports whether the policy lends: it may admit a request that costs more permits than are left, and later
-// requests wait until that debt is paid.
+// Lends reports whether the policy lends: it may admit a request that costs more permits than are
+// left, and later requests wait until that debt is paid.
 func (p Policy) Lends() bool { return p.Borrow || lending>>p.Algorithm&1 != 0 }
 
-// Cell compiles the policy for [cell.Cell], which decides without calling C. The policy must be a single token bucket
-// without borrow and ban, otherwise the error is [ErrNotOneWord].
+// Cell compiles the policy for [cell.Cell], which decides without calling C. The policy must be a
+// single token bucket without borrow and ban, otherwise the error is [ErrNotOneWord].
 func (p Policy) Cell() (*cell.Policy, error) {
 	if err := p.Check(); err != nil {
 		return nil, err

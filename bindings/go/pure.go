@@ -2,7 +2,8 @@
 
 package tollbar
 
-// Without the library limiters step their words in Go (internal/core). This file has what bridge.go has with it.
+// Without the library limiters step their words in Go (internal/core). This file has what bridge.go
+// has with it.
 
 import (
 	"fmt"

@@ -13,8 +13,8 @@ import (
 	"github.com/tollbar/tollbar/bindings/go"
 )
 
-// These tests hold in all builds. In Go alone a policy that only the library can read or step has the error
-// ErrNeedsLibrary.
+// These tests hold in all builds. In Go alone a policy that only the library can read or step has
+// the error ErrNeedsLibrary.
 
 // vectors reads a file of golden vectors into to.
 func vectors(t *testing.T, name string, to any) {
@@ -36,7 +36,8 @@ func answer(d tollbar.Decision) [3]uint64 {
 	return [3]uint64{uint64(d.Verdict), d.Remaining, retryAfter}
 }
 
-// The golden vectors: limiters give the decisions of the oracle (tests/algorithm/vectors.rs describes the file).
+// The golden vectors: limiters give the decisions of the oracle (tests/algorithm/vectors.rs
+// describes the file).
 func TestLimitersGiveTheOraclesDecisions(t *testing.T) {
 	var all []struct {
 		Policy string
@@ -67,8 +68,8 @@ func TestLimitersGiveTheOraclesDecisions(t *testing.T) {
 	}
 }
 
-// The golden vectors of texts: policies, and the errors of texts that are none (tests/policy/policy_vectors.rs
-// describes the file).
+// The golden vectors of texts: policies, and the errors of texts that are none
+// (tests/policy/policy_vectors.rs describes the file).
 func TestTextsAreReadAsTheCoreReadsThem(t *testing.T) {
 	var all []struct {
 		Text string
@@ -135,7 +136,8 @@ func TestTimesAboveADurationAreRefused(t *testing.T) {
 	}
 }
 
-// Goroutines with a limiter admit exactly the burst at one instant, and the limiter counts their decisions.
+// Goroutines with a limiter admit exactly the burst at one instant, and the limiter counts their
+// decisions.
 func TestGoroutinesShareALimiterExactly(t *testing.T) {
 	for _, text := range []string{"1000/day", "1000/day algo fixed-window", "1000/day algo weighted-window", "1000/day ban 1h after 1000", "1000/forever"} {
 		limiter, err := tollbar.NewLimiter(text)

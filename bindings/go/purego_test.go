@@ -11,14 +11,17 @@ import (
 	"testing"
 
 	"github.com/tollbar/tollbar/bindings/go"
-	// The tests run in that module: go test -tags tollbar_purego github.com/tollbar/tollbar/bindings/go.
+	// The tests run in that module: go test -tags tollbar_purego
+	// github.com/tollbar/tollbar/bindings/go.
 	_ "github.com/tollbar/tollbar/bindings/go/tollpurego"
 )
 
-// purego allocates memory for each call, and what a call returns is on the heap: a decision, two calls of a batch.
+// purego allocates memory for each call, and what a call returns is on the heap: a decision, two
+// calls of a batch.
 const allocationsMost, takeManyAllocationsMost = 3, 6
 
-// A library that is missing, or is another one, is the error of all calls, and says what is expected.
+// A library that is missing, or is another one, is the error of all calls, and says what is
+// expected.
 func TestALibraryThatCannotBeLoaded(t *testing.T) {
 	if os.Getenv("TOLLBAR_TEST_LIBRARY") != "" {
 		says := os.Getenv("TOLLBAR_TEST_LIBRARY")

@@ -80,8 +80,9 @@ func TestWaitersMakeTwoChecksEach(t *testing.T) {
 	}
 }
 
-// The first to come is the first to get permits: it wants all ten, and the others would be served by the first permit
-// that comes back. The test begins again if the machine lost a whole period before the first one waited.
+// The first to come is the first to get permits: it wants all ten, and the others would be served
+// by the first permit that comes back. The test begins again if the machine lost a whole period
+// before the first one waited.
 func TestWhoComesFirstGoesFirst(t *testing.T) {
 	for tries := 1; tries <= 20; tries++ {
 		limiter := newCounted(t, "10/100ms algo sliding-log")
@@ -146,7 +147,8 @@ func TestWhoCannotBeInTimeIsRefusedAtOnce(t *testing.T) {
 	limiter.queued(t, 0)
 }
 
-// Waiters with all kinds of patience: every waiter returns, and together they get no more permits than there are.
+// Waiters with all kinds of patience: every waiter returns, and together they get no more permits
+// than there are.
 func TestLeavingAtRandom(t *testing.T) {
 	limiter := newCounted(t, "5/5ms algo sliding-log")
 	var granted atomic.Int64

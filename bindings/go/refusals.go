@@ -18,9 +18,9 @@ type Refused struct {
 	Cut bool
 }
 
-// RecordRefusals sets whether requests of all processes record the keys that they refuse, for [Table.TopRefused]. No
-// table does at first: a table that records keeps the first 48 bytes of refused keys, where it keeps hashes
-// otherwise, and checks are a little slower.
+// RecordRefusals sets whether requests of all processes record the keys that they refuse, for
+// [Table.TopRefused]. No table does at first: a table that records keeps the first 48 bytes of
+// refused keys, where it keeps hashes otherwise, and checks are a little slower.
 func (t *Table) RecordRefusals(on bool) error {
 	return t.with(func(table uintptr) error { return tableRecordRefusals(table, on) })
 }
@@ -34,8 +34,8 @@ func (t *Table) RecordsRefusals() (on bool, err error) {
 	return on, err
 }
 
-// TopRefused returns the keys that requests were refused most in the last minute or two, the most refused first, at
-// most [RefusedMost]. Counts are halved every 68.7 s, and are not exact.
+// TopRefused returns the keys that requests were refused most in the last minute or two, the most
+// refused first, at most [RefusedMost]. Counts are halved every 68.7 s, and are not exact.
 func (t *Table) TopRefused(most int) (top []Refused, err error) {
 	if most < 0 {
 		return nil, ErrOutOfRange

@@ -8,10 +8,10 @@ import (
 	"github.com/tollbar/tollbar/bindings/go/internal/waiting"
 )
 
-// Reserve takes n permits of the key ahead of time. Without an error the caller must act after the reservation's
-// Wait, not earlier. The error is [ErrDenied] if that would be longer than patience ([Forever] is any time) or if the
-// algorithm cannot book ahead (as windows and logs), and [ErrNever] if n is above the burst. Then nothing has been
-// charged.
+// Reserve takes n permits of the key ahead of time. Without an error the caller must act after the
+// reservation's Wait, not earlier. The error is [ErrDenied] if that would be longer than patience
+// ([Forever] is any time) or if the algorithm cannot book ahead (as windows and logs), and
+// [ErrNever] if n is above the burst. Then nothing has been charged.
 func (k Keys) Reserve(key string, n uint64, patience time.Duration) (Reservation, error) {
 	return k.reserve(func(table tableHandle) (Reservation, Code) { return tableReserve(table, k.policy, key, n, patience) })
 }
@@ -35,12 +35,12 @@ func (k Keys) reserve(f func(table tableHandle) (Reservation, Code)) (booked Res
 	return booked, err
 }
 
-// Cancel gives back the permits of a reservation of the key, and returns the number that came back. Cancel a
-// reservation once only.
+// Cancel gives back the permits of a reservation of the key, and returns the number that came back.
+// Cancel a reservation once only.
 //
-// Under gcra without borrow and ban the latest reservation comes back whole. An earlier one usually gives back
-// nothing, because the later callers keep the departures that they have. Pacer, warm-up, interval and borrow give no
-// permits of keys back.
+// Under gcra without borrow and ban the latest reservation comes back whole. An earlier one usually
+// gives back nothing, because the later callers keep the departures that they have. Pacer, warm-up,
+// interval and borrow give no permits of keys back.
 func (k Keys) Cancel(key string, booked Reservation) (back uint64, err error) {
 	err = k.call(func(table tableHandle) (code Code) {
 		back, code = tableCancel(table, k.policy, key, booked)
@@ -49,8 +49,8 @@ func (k Keys) Cancel(key string, booked Reservation) (back uint64, err error) {
 	return back, err
 }
 
-// CancelAt is [Keys.Cancel] at the caller's time, which must not be earlier than that of any call for this key that
-// has returned.
+// CancelAt is [Keys.Cancel] at the caller's time, which must not be earlier than that of any call
+// for this key that has returned.
 func (k Keys) CancelAt(key string, now uint64, booked Reservation) (back uint64, err error) {
 	err = k.call(func(table tableHandle) (code Code) {
 		back, code = tableCancelAt(table, k.policy, key, now, booked)
@@ -62,15 +62,17 @@ func (k Keys) CancelAt(key string, now uint64, booked Reservation) (back uint64,
 // Wait takes a permit of the key, and waits for it if necessary. See [Keys.WaitN].
 func (k Keys) Wait(ctx context.Context, key string) error { return k.WaitN(ctx, key, 1) }
 
-// WaitN takes n permits of the key, and waits for them if necessary. It waits on a timer of Go and blocks no thread.
+// WaitN takes n permits of the key, and waits for them if necessary. It waits on a timer of Go and
+// blocks no thread.
 //
-// If the permits would come after the context's deadline, the call refuses at once and charges nothing. The error
-// then is both [ErrDenied] and [context.DeadlineExceeded]. It is [ErrNever] if n is above the burst, and
+// If the permits would come after the context's deadline, the call refuses at once and charges
+// nothing. The error then is both [ErrDenied] and [context.DeadlineExceeded]. It is [ErrNever] if n
+// is above the burst, and
 // [ErrQueueFull] if as many goroutines wait for keys of the table as
 // [TableOptions] allows. If the context ends during the wait, the error is the context's.
 //
-// The goroutines that wait for a key form a queue, as in [Limiter.WaitN]. The first ones of processes that share the
-// table wake in the order of their bookings.
+// The goroutines that wait for a key form a queue, as in [Limiter.WaitN]. The first ones of
+// processes that share the table wake in the order of their bookings.
 func (k Keys) WaitN(ctx context.Context, key string, n uint64) error {
 	if err := ctx.Err(); err != nil {
 		return err

@@ -89,7 +89,8 @@ func TestReservationsOfOddKeys(t *testing.T) {
 
 func errOf(_ tollbar.Reservation, err error) error { return err }
 
-// Each of a hundred that wait for one key is decided on once where bookings are possible, and about twice in a line.
+// Each of a hundred that wait for one key is decided on once where bookings are possible, and about
+// twice in a line.
 func TestAHundredWaitForAKey(t *testing.T) {
 	for policy, most := range map[string]uint64{"500/s burst 1": 100, "20/40ms algo fixed-window": 230} {
 		keys := mustTable(t, tollbar.TableOptions{Capacity: 10}, policy).Under(0)

@@ -13,16 +13,17 @@ import (
 type OnFull uint32
 
 const (
-	// OnFullEvictNearest: the table admits the new key as a fresh one, in the slot that would have expired first, and
-	// forgets the key that had the slot.
+	// OnFullEvictNearest: the table admits the new key as a fresh one, in the slot that would have
+	// expired first, and forgets the key that had the slot.
 	OnFullEvictNearest OnFull = iota
-	// OnFullInherit: the new key takes over the slot that would have expired first, together with its debt.
+	// OnFullInherit: the new key takes over the slot that would have expired first, together with
+	// its debt.
 	OnFullInherit
 	// OnFullAllow: the table admits the new key as a fresh one, and does not store it.
 	OnFullAllow
-	// OnFullDeny: the table refuses the new key. It evicts no key, and admits no key without a count. Use it only for
-	// keys that a stranger cannot invent, because a stranger with invented keys can fill the table and shut out all new
-	// keys.
+	// OnFullDeny: the table refuses the new key. It evicts no key, and admits no key without a
+	// count. Use it only for keys that a stranger cannot invent, because a stranger with invented
+	// keys can fill the table and shut out all new keys.
 	OnFullDeny
 )
 
@@ -40,7 +41,8 @@ const (
 
 // TableOptions are the options of a new table. All fields but Capacity may be zero.
 type TableOptions struct {
-	// Capacity is the number of keys that can have a debt at one time, about 20 bytes each. A table never grows.
+	// Capacity is the number of keys that can have a debt at one time, about 20 bytes each. A table
+	// never grows.
 	Capacity   uint64
 	OnFull     OnFull
 	MissingKey MissingKey
@@ -48,30 +50,32 @@ type TableOptions struct {
 	Clock Clock
 	// Mode is the permissions of a new file; 0 means 0600.
 	Mode fs.FileMode
-	// Seed is the seed of the hash; nil means a random one. A client that knows the seed can choose keys that collide.
-	// Without the library it is always random.
+	// Seed is the seed of the hash; nil means a random one. A client that knows the seed can choose
+	// keys that collide. Without the library it is always random.
 	Seed *uint64
 	// SmallPages: the library does not advise the system to use huge pages.
 	SmallPages bool
-	// TrustAnyone opens a file whatever its owner and permissions are. Every user who may write the file can admit or
-	// refuse keys, and its owner can end this process by SIGBUS.
+	// TrustAnyone opens a file whatever its owner and permissions are. Every user who may write the
+	// file can admit or refuse keys, and its owner can end this process by SIGBUS.
 	TrustAnyone bool
 	// HotKeys is the number of keys for which each thread of this process may take permits in
 	// advance: the keys that it checks most often. 0 means none. It is for keys that many threads
 	// check at once. Only gcra has credit. Without the library another number is [ErrNeedsLibrary].
 	HotKeys uint32
-	// Overrides is the number of keys that may have a policy of their own at one time ([Keys.SetOverride]), 32 bytes
-	// each. 0 means 1,024.
+	// Overrides is the number of keys that may have a policy of their own at one time
+	// ([Keys.SetOverride]), 32 bytes each. 0 means 1,024.
 	Overrides uint32
-	// Waiters is the most goroutines that wait for the table's keys at one time ([Keys.WaitN]). 0 means 1,024.
+	// Waiters is the most goroutines that wait for the table's keys at one time ([Keys.WaitN]). 0
+	// means 1,024.
 	Waiters uint32
 }
 
-// Table has a state for each of millions of keys, in one block of memory that never grows and that processes may share.
+// Table has a state for each of millions of keys, in one block of memory that never grows and that
+// processes may share.
 //
-// A key is bytes, in a string: an address, a user, a token. A request names a policy by its number: its index, from
-// 0, when the table was made. The policy is part of a key's identity. [Table.Allow] and [Table.AllowN] use policy 0,
-// and [Table.Under] has the calls under any policy.
+// A key is bytes, in a string: an address, a user, a token. A request names a policy by its number:
+// its index, from 0, when the table was made. The policy is part of a key's identity. [Table.Allow]
+// and [Table.AllowN] use policy 0, and [Table.Under] has the calls under any policy.
 type Table struct {
 	handle  tableHandle
 	path    string
@@ -80,20 +84,23 @@ type Table struct {
 	queues  queues
 }
 
-// NewTable makes a table in this process's own memory, of 1 to 128 policies such as "5/min burst 3". The error is a
+// NewTable makes a table in this process's own memory, of 1 to 128 policies such as "5/min burst
+// 3". The error is a
 // [*PolicyError] or a [*TableError].
 func NewTable(options TableOptions, policies ...string) (*Table, error) {
 	return newTable("", options, policies)
 }
 
-// OpenTable opens the table in a file, or makes it if there is none. Any number of processes, of any language, may
-// use it at once. With neither a capacity nor policies the call makes no file and opens any table.
+// OpenTable opens the table in a file, or makes it if there is none. Any number of processes, of
+// any language, may use it at once. With neither a capacity nor policies the call makes no file and
+// opens any table.
 //
-// In /run and /dev/shm a table lasts as long as the machine runs; on a disk it survives that too. If the file has
-// another table, the call returns a [*TableError] that says why, and the file stays as it is. Give it a directory of
-// the service's own, such as /run/SERVICE: a file that another user than this one and root made, or that others may
-// write or replace, is refused too ([ErrOwner]), unless TrustAnyone is set. Without the library, which a program
-// without cgo loads by tollpurego, it returns [ErrNeedsLibrary].
+// In /run and /dev/shm a table lasts as long as the machine runs; on a disk it survives that too.
+// If the file has another table, the call returns a [*TableError] that says why, and the file stays
+// as it is. Give it a directory of the service's own, such as /run/SERVICE: a file that another
+// user than this one and root made, or that others may write or replace, is refused too
+// ([ErrOwner]), unless TrustAnyone is set. Without the library, which a program without cgo loads
+// by tollpurego, it returns [ErrNeedsLibrary].
 func OpenTable(path string, options TableOptions, policies ...string) (*Table, error) {
 	if path == "" {
 		return nil, &TableError{Path: path, Code: ErrOpen, Errno: syscall.ENOENT}
@@ -112,8 +119,9 @@ func newTable(path string, options TableOptions, policies []string) (*Table, err
 	return t, nil
 }
 
-// Close ends this process's view of the table, and frees its memory when the running calls, which take microseconds,
-// are over. Later calls return [ErrClosed]. A file stays as it is. Close returns nil, a second time too.
+// Close ends this process's view of the table, and frees its memory when the running calls, which
+// take microseconds, are over. Later calls return [ErrClosed]. A file stays as it is. Close returns
+// nil, a second time too.
 func (t *Table) Close() error {
 	if t.guard.Close() {
 		t.cleanup.Stop()
@@ -128,7 +136,8 @@ func (t *Table) Allow(key string) bool { return t.Under(0).Allow(key) }
 // AllowN takes n permits of the key under policy 0, or none.
 func (t *Table) AllowN(key string, n uint64) bool { return t.Under(0).AllowN(key, n) }
 
-// Check takes n permits of the key under policy 0 and returns the full decision. An n of 0 charges nothing.
+// Check takes n permits of the key under policy 0 and returns the full decision. An n of 0 charges
+// nothing.
 func (t *Table) Check(key string, n uint64) (Decision, error) { return t.Under(0).Check(key, n) }
 
 // Now returns the time that calls without a time use: nanoseconds of the table's clock.
@@ -152,7 +161,8 @@ func (t *Table) Policy(number uint32) (policy Policy, err error) {
 // Under returns the table's keys under the policy of that number.
 func (t *Table) Under(policy uint32) Keys { return Keys{table: t, policy: policy} }
 
-// Keys has the calls for a table's keys under one of its policies. It is small and may be copied. Its calls return
+// Keys has the calls for a table's keys under one of its policies. It is small and may be copied.
+// Its calls return
 // [ErrNoSuchPolicy] if no policy has that number.
 type Keys struct {
 	table  *Table
@@ -174,16 +184,16 @@ func (k Keys) AllowN(key string, n uint64) bool {
 	return code == 0
 }
 
-// Check takes n permits of the key and returns the full decision. An n of 0 charges nothing. With an error the
-// verdict is [Denied].
+// Check takes n permits of the key and returns the full decision. An n of 0 charges nothing. With
+// an error the verdict is [Denied].
 func (k Keys) Check(key string, n uint64) (Decision, error) {
 	d := Decision{Verdict: Denied, Reason: ReasonFault}
 	err := k.call(func(table tableHandle) Code { return tableCheck(table, k.policy, key, n, &d) })
 	return d, err
 }
 
-// CheckAt is [Keys.Check] at the caller's time, in nanoseconds on the scale of [Table.Now], or on another that all
-// callers of this table share.
+// CheckAt is [Keys.Check] at the caller's time, in nanoseconds on the scale of [Table.Now], or on
+// another that all callers of this table share.
 func (k Keys) CheckAt(key string, now, n uint64) (Decision, error) {
 	d := Decision{Verdict: Denied, Reason: ReasonFault}
 	err := k.call(func(table tableHandle) Code { return tableCheckAt(table, k.policy, key, now, n, &d) })
@@ -204,10 +214,10 @@ func (k Keys) PeekAt(key string, now, n uint64) (Decision, error) {
 	return d, err
 }
 
-// Charge charges n permits of the key without a decision, after the work, when the cost or the failure is known.
-// Later requests are refused until the debt is paid. It returns the rest that the key's state has no room for: a
-// token bucket holds a debt of one burst, and windows and logs hold none. Under a policy with Ban a charge that
-// leaves no permit counts as a refusal.
+// Charge charges n permits of the key without a decision, after the work, when the cost or the
+// failure is known. Later requests are refused until the debt is paid. It returns the rest that the
+// key's state has no room for: a token bucket holds a debt of one burst, and windows and logs hold
+// none. Under a policy with Ban a charge that leaves no permit counts as a refusal.
 func (k Keys) Charge(key string, n uint64) (rest uint64, err error) {
 	err = k.call(func(table tableHandle) (code Code) {
 		rest, code = tableCharge(table, k.policy, key, n)
@@ -234,9 +244,9 @@ func (k Keys) TakeUpTo(key string, most uint64) (taken uint64, err error) {
 	return taken, err
 }
 
-// Reset gives a key a fresh state, which also ends a ban. If all of the key's other slots are taken, a key under gcra
-// without borrow and ban begins again in its slot. Under other algorithms, except quotas, the call then changes
-// nothing and returns false.
+// Reset gives a key a fresh state, which also ends a ban. If all of the key's other slots are
+// taken, a key under gcra without borrow and ban begins again in its slot. Under other algorithms,
+// except quotas, the call then changes nothing and returns false.
 func (k Keys) Reset(key string) (bool, error) {
 	return k.ask(func(table tableHandle) Code { return tableReset(table, k.policy, key) })
 }
@@ -269,11 +279,12 @@ func (t *Table) ask(f func(table tableHandle) Code) (bool, error) {
 	return code == 0, nil
 }
 
-// AddrKey returns a key with the first ipv4Bits or ipv6Bits bits of a network address. The usual numbers are 32 and
-// 64: a limit for each IPv6 address limits nothing, since a host can use another one for every request. IPv6
-// addresses that stand for an IPv4 address are treated as IPv4: ::ffff:a.b.c.d, and 64:ff9b::a.b.c.d, which a
-// translator (NAT64) makes. A zone is ignored. [ParseAddr] reads addresses in text. The error is [ErrAddress] for the
-// zero Addr, and [ErrOutOfRange] for more bits than the address has.
+// AddrKey returns a key with the first ipv4Bits or ipv6Bits bits of a network address. The usual
+// numbers are 32 and 64: a limit for each IPv6 address limits nothing, since a host can use another
+// one for every request. IPv6 addresses that stand for an IPv4 address are treated as IPv4:
+// ::ffff:a.b.c.d, and 64:ff9b::a.b.c.d, which a translator (NAT64) makes. A zone is ignored.
+// [ParseAddr] reads addresses in text. The error is [ErrAddress] for the zero Addr, and
+// [ErrOutOfRange] for more bits than the address has.
 func AddrKey(addr netip.Addr, ipv4Bits, ipv6Bits int) (string, error) {
 	if ipv4Bits < 0 || ipv6Bits < 0 {
 		return "", ErrOutOfRange

@@ -12,8 +12,8 @@ import (
 // sweepStep is the number of slots that a sweep examines before Close may run.
 const sweepStep = 1 << 16
 
-// Exempt exempts a key: it always passes and is charged nothing. A table has room for some 1,600 exempt keys. When it
-// is full, the error is [ErrExemptionsFull].
+// Exempt exempts a key: it always passes and is charged nothing. A table has room for some 1,600
+// exempt keys. When it is full, the error is [ErrExemptionsFull].
 func (k Keys) Exempt(key string) error {
 	return k.call(func(table uintptr) Code { return tableExempt(table, k.policy, key) })
 }
@@ -23,9 +23,10 @@ func (k Keys) Unexempt(key string) (bool, error) {
 	return k.ask(func(table uintptr) Code { return tableUnexempt(table, k.policy, key) })
 }
 
-// SetOverride gives a key a policy of its own, in all processes at once, until [Keys.ClearOverride]. Requests still
-// name the table's policy, and count under it. keep says what the key keeps of its debt when the override begins and
-// when it ends. The error is [ErrOverridesFull] if as many keys have one as [TableOptions.Overrides] says.
+// SetOverride gives a key a policy of its own, in all processes at once, until
+// [Keys.ClearOverride]. Requests still name the table's policy, and count under it. keep says what
+// the key keeps of its debt when the override begins and when it ends. The error is
+// [ErrOverridesFull] if as many keys have one as [TableOptions.Overrides] says.
 func (k Keys) SetOverride(key, policy string, keep Keep) error {
 	return k.table.with(func(table uintptr) error { return tableSetOverride(table, k.policy, key, policy, keep) })
 }
@@ -75,12 +76,13 @@ type Swept struct {
 	Vacated uint64
 }
 
-// TableStats has the counters and sizes of a table. The counters count since the table was made, for all processes.
-// If a process is killed, its last count may be missing.
+// TableStats has the counters and sizes of a table. The counters count since the table was made,
+// for all processes. If a process is killed, its last count may be missing.
 type TableStats struct {
 	// Policies is the number of policies.
 	Policies int
-	// Capacity is the capacity that the table was made with, Slots its number of slots, and Bytes its size.
+	// Capacity is the capacity that the table was made with, Slots its number of slots, and Bytes
+	// its size.
 	Capacity, Slots, Bytes uint64
 	// Keys is the number of slots that hold a key, expired or not.
 	Keys uint64
@@ -92,8 +94,8 @@ type TableStats struct {
 	Vacated uint64
 	// Resets counts resets of keys.
 	Resets uint64
-	// Refused counts new keys that were refused because no slot was free, or because of the debt that they would have
-	// inherited.
+	// Refused counts new keys that were refused because no slot was free, or because of the debt
+	// that they would have inherited.
 	Refused uint64
 	// Inherited counts new keys that inherited a slot with its debt.
 	Inherited uint64
@@ -101,12 +103,14 @@ type TableStats struct {
 	Untracked uint64
 	// Evicted counts keys with a debt whose slot a new key took.
 	Evicted uint64
-	// Retries counts swaps that failed and were tried again, because another thread had changed the slot.
+	// Retries counts swaps that failed and were tried again, because another thread had changed the
+	// slot.
 	Retries uint64
-	// BackwardSteps counts requests whose time was a microsecond or more older than that of an earlier request.
+	// BackwardSteps counts requests whose time was a microsecond or more older than that of an
+	// earlier request.
 	BackwardSteps uint64
-	// Allowed, Denied and Never count decisions by verdict, over all policies, threads and processes. Peeks and errors
-	// do not count.
+	// Allowed, Denied and Never count decisions by verdict, over all policies, threads and
+	// processes. Peeks and errors do not count.
 	Allowed, Denied, Never uint64
 	// Overrides is the number of keys with a policy of their own. A process that was killed in a
 	// change may leave it one too high, until [Table.Repair].
@@ -143,7 +147,8 @@ type Counts struct {
 type TableHealth struct {
 	// Claimed is the number of policy records that a killed process left unfinished.
 	Claimed uint32
-	// Vacant slots hold no key and may be taken. Waiting slots hold no key and may not be taken yet.
+	// Vacant slots hold no key and may be taken. Waiting slots hold no key and may not be taken
+	// yet.
 	Vacant, Waiting uint64
 	// Expired is the number of expired keys, and Live that of keys with a debt.
 	Expired, Live uint64
@@ -153,8 +158,9 @@ type TableHealth struct {
 	Duplicate uint64
 }
 
-// Entries returns the table's keys with their present states. It ends if the table is closed. A key that is inserted,
-// moved or removed meanwhile may appear once, twice or not at all. The loop's body may use the table and close it.
+// Entries returns the table's keys with their present states. It ends if the table is closed. A key
+// that is inserted, moved or removed meanwhile may appear once, twice or not at all. The loop's
+// body may use the table and close it.
 func (t *Table) Entries() iter.Seq[Entry] {
 	return func(yield func(Entry) bool) {
 		now, err := t.Now()
@@ -173,8 +179,8 @@ func (t *Table) Entries() iter.Seq[Entry] {
 	}
 }
 
-// Sweep makes vacant the slots whose keys have expired. No table needs sweeps. They serve to count the keys with a
-// debt.
+// Sweep makes vacant the slots whose keys have expired. No table needs sweeps. They serve to count
+// the keys with a debt.
 func (t *Table) Sweep() (Swept, error) {
 	var all Swept
 	now, err := t.Now()
@@ -192,8 +198,8 @@ func (t *Table) Sweep() (Swept, error) {
 	return all, err
 }
 
-// AddPolicy adds a policy, for all processes, while the table is in use. Requests name the policy by the returned
-// number. The error is a [*PolicyError].
+// AddPolicy adds a policy, for all processes, while the table is in use. Requests name the policy
+// by the returned number. The error is a [*PolicyError].
 func (t *Table) AddPolicy(policy string) (number uint32, err error) {
 	err = t.with(func(table uintptr) (err error) {
 		number, err = tableAddPolicy(table, policy)
@@ -202,8 +208,9 @@ func (t *Table) AddPolicy(policy string) (number uint32, err error) {
 	return number, err
 }
 
-// FindOrAddPolicy returns the number of the first policy that equals this one in every field, and adds it if there is
-// none. All goroutines and processes that ask for one policy at once get the same number. The error is a
+// FindOrAddPolicy returns the number of the first policy that equals this one in every field, and
+// adds it if there is none. All goroutines and processes that ask for one policy at once get the
+// same number. The error is a
 // [*PolicyError].
 func (t *Table) FindOrAddPolicy(policy string) (number uint32, err error) {
 	err = t.with(func(table uintptr) (err error) {
@@ -213,8 +220,8 @@ func (t *Table) FindOrAddPolicy(policy string) (number uint32, err error) {
 	return number, err
 }
 
-// SetPolicy changes the policy of that number while the table is in use, in all processes at once. Each key keeps the
-// permits that it has left, up to the new burst. The error is a [*PolicyError].
+// SetPolicy changes the policy of that number while the table is in use, in all processes at once.
+// Each key keeps the permits that it has left, up to the new burst. The error is a [*PolicyError].
 func (t *Table) SetPolicy(number uint32, policy string) error {
 	return t.SetPolicyKeeping(number, policy, KeepCount)
 }
@@ -224,7 +231,8 @@ func (t *Table) SetPolicyKeeping(number uint32, policy string, keep Keep) error 
 	return t.with(func(table uintptr) error { return tableSetPolicy(table, number, policy, keep) })
 }
 
-// Counts returns the counts of decisions under the policy, of all threads and processes since the table was made.
+// Counts returns the counts of decisions under the policy, of all threads and processes since the
+// table was made.
 // [Table.Stats] has the sums of all policies.
 func (k Keys) Counts() (counts Counts, err error) {
 	err = k.call(func(table uintptr) (code Code) {
@@ -243,9 +251,9 @@ func (t *Table) Stats() (stats TableStats, err error) {
 	return stats, err
 }
 
-// Sync writes the table of a file to the disk, with the current time. After the machine's next start the table goes
-// on from that time. As long as the machine runs, nothing is lost without it. It takes as long as the disk does, and
-// Close waits for it.
+// Sync writes the table of a file to the disk, with the current time. After the machine's next
+// start the table goes on from that time. As long as the machine runs, nothing is lost without it.
+// It takes as long as the disk does, and Close waits for it.
 func (t *Table) Sync() error {
 	err := t.with(tableSync)
 	var failed *TableError
@@ -255,13 +263,13 @@ func (t *Table) Sync() error {
 	return err
 }
 
-// Validate examines every slot. The error is [ErrSlotsInvalid] if it finds an Unknown or Duplicate slot. It returns
-// the health in both cases.
+// Validate examines every slot. The error is [ErrSlotsInvalid] if it finds an Unknown or Duplicate
+// slot. It returns the health in both cases.
 func (t *Table) Validate() (TableHealth, error) { return t.health(false) }
 
-// Repair empties invalid slots and frees policy records that a killed process left unfinished. Call it only while no
-// other thread or process uses the table, because an emptied slot may have held a debt. It returns what Validate
-// would have returned before the repair.
+// Repair empties invalid slots and frees policy records that a killed process left unfinished. Call
+// it only while no other thread or process uses the table, because an emptied slot may have held a
+// debt. It returns what Validate would have returned before the repair.
 func (t *Table) Repair() (TableHealth, error) { return t.health(true) }
 
 func (t *Table) health(repair bool) (health TableHealth, err error) {
@@ -276,10 +284,11 @@ func (t *Table) health(repair bool) (health TableHealth, err error) {
 	return health, err
 }
 
-// CopyFrom copies the present debts and the exemptions of another table's keys into this one, for example to go on in
-// a table of another size. The error is [ErrOtherOptions] if the tables have different seeds ([TableOptions].Seed) or
-// clocks, and [ErrOtherPolicies] if this table lacks the number of a policy of the other. copied counts the keys that
-// are in this table now, and lost those for which no slot was free.
+// CopyFrom copies the present debts and the exemptions of another table's keys into this one, for
+// example to go on in a table of another size. The error is [ErrOtherOptions] if the tables have
+// different seeds ([TableOptions].Seed) or clocks, and [ErrOtherPolicies] if this table lacks the
+// number of a policy of the other. copied counts the keys that are in this table now, and lost
+// those for which no slot was free.
 func (t *Table) CopyFrom(other *Table) (copied, lost uint64, err error) {
 	now, err := t.Now()
 	if err != nil {

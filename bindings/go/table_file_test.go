@@ -10,8 +10,8 @@ import (
 	"github.com/tollbar/tollbar/bindings/go"
 )
 
-// A thread of a table with hot keys takes permits in advance: the table is charged for them, and that thread still
-// has them.
+// A thread of a table with hot keys takes permits in advance: the table is charged for them, and
+// that thread still has them.
 func TestHotKeys(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

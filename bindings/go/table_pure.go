@@ -2,8 +2,8 @@
 
 package tollbar
 
-// Without the library tables are in Go, in the memory of this process (internal/local). This file has what
-// bridge_table.go has with the library.
+// Without the library tables are in Go, in the memory of this process (internal/local). This file
+// has what bridge_table.go has with the library.
 
 import (
 	"fmt"
@@ -23,8 +23,8 @@ type clockedTable struct {
 	clock Clock
 }
 
-// openTable makes a table in memory. It returns ErrNeedsLibrary for a file, and for options and policies that only the
-// C library has.
+// openTable makes a table in memory. It returns ErrNeedsLibrary for a file, and for options and
+// policies that only the C library has.
 func openTable(path string, options *TableOptions, policies []string) (tableHandle, error) {
 	switch {
 	case path != "":
@@ -191,7 +191,8 @@ func tableGetPolicy(table tableHandle, number uint32) (Policy, Code) {
 	return policyOf(&policy), 0
 }
 
-// moreAfter is the time after d until more permits are left: tollbar.h says how (tollbar_table_more_after).
+// moreAfter is the time after d until more permits are left: tollbar.h says how
+// (tollbar_table_more_after).
 func moreAfter(policy *core.Policy, d *Decision, n uint64, peek func(n uint64) core.Answer) uint64 {
 	refused := d.Verdict != Allowed
 	more := d.Remaining + 1

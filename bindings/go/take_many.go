@@ -11,8 +11,8 @@ import (
 // LimitsMost is the most limits that one call of [TakeMany] has.
 const LimitsMost = 16
 
-// Limit is one of several limits: a limiter or a key of a table ([Limiter.Limit], [Keys.Limit]) and the cost of the
-// request there, or a permit in flight ([InFlight.Limit]).
+// Limit is one of several limits: a limiter or a key of a table ([Limiter.Limit], [Keys.Limit]) and
+// the cost of the request there, or a permit in flight ([InFlight.Limit]).
 type Limit struct {
 	limiter *Limiter
 	table   *Table
@@ -36,17 +36,18 @@ func (k Keys) Limit(key string, n uint64) Limit {
 
 // Taken is the common answer of several limits.
 type Taken struct {
-	// Verdict says whether the request may pass. If it may, all limits have been charged, otherwise none.
+	// Verdict says whether the request may pass. If it may, all limits have been charged, otherwise
+	// none.
 	Verdict Verdict
 	// Reason is the reason of the binding limit.
 	Reason Reason
-	// Bound is the index of the binding limit. If the request was refused, that is the limit with the longest wait,
-	// otherwise the limit with the fewest permits left.
+	// Bound is the index of the binding limit. If the request was refused, that is the limit with
+	// the longest wait, otherwise the limit with the fewest permits left.
 	Bound int
 	// Remaining is the smallest number of permits that a limit has left.
 	Remaining uint64
-	// RetryAfter is the longest wait of all limits. [Forever]: no wait would help, or a limit on permits in flight
-	// refused.
+	// RetryAfter is the longest wait of all limits. [Forever]: no wait would help, or a limit on
+	// permits in flight refused.
 	RetryAfter time.Duration
 	// ResetAfter is the time until all limits are as good as fresh.
 	ResetAfter time.Duration
@@ -59,14 +60,14 @@ func (t Taken) Allowed() bool { return t.Verdict == Allowed }
 //
 //	taken, err := tollbar.TakeMany(users.Limit(name, 1), users.Under(perDay).Limit(name, 1), everybody.Limit(1))
 //
-// It is one call into C, and allocates nothing for keys of up to 1024 bytes together. Each limit reads its own clock.
-// With an error nothing has been charged, and the verdict is [Denied]. tollbar.h ("Several limits in one request")
-// has the guarantee.
+// It is one call into C, and allocates nothing for keys of up to 1024 bytes together. Each limit
+// reads its own clock. With an error nothing has been charged, and the verdict is [Denied].
+// tollbar.h ("Several limits in one request") has the guarantee.
 func TakeMany(limits ...Limit) (Taken, error) { return takeMany(false, 0, nil, limits) }
 
-// TakeManyEach is [TakeMany], and each gets the decision of each limit. If the request is refused, each limit gives
-// the decision that it would make alone. each must have at least as many elements as there are limits, otherwise the
-// error is [ErrBufferTooSmall].
+// TakeManyEach is [TakeMany], and each gets the decision of each limit. If the request is refused,
+// each limit gives the decision that it would make alone. each must have at least as many elements
+// as there are limits, otherwise the error is [ErrBufferTooSmall].
 func TakeManyEach(each []Decision, limits ...Limit) (Taken, error) {
 	if len(each) < len(limits) {
 		return noneTaken, ErrBufferTooSmall
@@ -74,7 +75,8 @@ func TakeManyEach(each []Decision, limits ...Limit) (Taken, error) {
 	return takeMany(false, 0, each, limits)
 }
 
-// TakeManyAt is [TakeManyEach] at the caller's time, which must be on the scale of every limit. each may be nil.
+// TakeManyAt is [TakeManyEach] at the caller's time, which must be on the scale of every limit.
+// each may be nil.
 func TakeManyAt(now uint64, each []Decision, limits ...Limit) (Taken, error) {
 	if each != nil && len(each) < len(limits) {
 		return noneTaken, ErrBufferTooSmall

@@ -152,7 +152,8 @@ func TestTakeManyAllocatesNothing(t *testing.T) {
 	}
 }
 
-// Requests name the same limits in opposite orders. Each limit is charged for the admitted requests only.
+// Requests name the same limits in opposite orders. Each limit is charged for the admitted requests
+// only.
 func TestTakeManyAtOnce(t *testing.T) {
 	day, table := mustLimiter(t, "700/day"), keysOf(t, "500/day")
 	var passed atomic.Int64

@@ -1,8 +1,10 @@
 #!/bin/sh
-# Tests of the Go package against the library that `make lib` has built. Ends with `N passed, N failed`.
+# Tests of the Go package against the library that `make lib` has built. Ends with
+# `N passed, N failed`.
 #
-# golang.org/x/time/rate and staticcheck are fetched through Go's module proxy when they are not there. Where there is no
-# network, TOLLBAR_OFFLINE=1 leaves out what cannot be fetched, and says so.
+# golang.org/x/time/rate and staticcheck are fetched through Go's module proxy when they are not
+# there. Where there is no network, TOLLBAR_OFFLINE=1 leaves out what cannot be fetched, and says
+# so.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -16,7 +18,8 @@ module=$(sed -n 's/^module //p' go.mod)
 passed=0
 failed=0
 
-# counts NAME COMMAND...: as many as the tests that `go test -v` names. One that names none has failed.
+# counts NAME COMMAND...: as many as the tests that `go test -v` names. One that names none has
+# failed.
 counts() {
     name=$1
     shift
@@ -76,8 +79,9 @@ counts 'tests, with checked pointers' env GOEXPERIMENT=cgocheck2 go test -v -run
 without() { env CGO_ENABLED=0 CC=/nonexistent go vet ./... && env CGO_ENABLED=0 CC=/nonexistent go test -short -v ./...; }
 counts 'tests without a C compiler' without
 
-# The library through purego, which a module of its own requires: its calls, with the race detector and checked pointers, and a program
-# that loads it. The same program without the tag is static, and says what it lacks.
+# The library through purego, which a module of its own requires: its calls, with the race detector
+# and checked pointers, and a program that loads it. The same program without the tag is static, and
+# says what it lacks.
 through() {
     (cd tollpurego && export TOLLBAR_LIBRARY="$root/build/libtollbar.so" TOLLBAR_REDIS_LIBRARY="$root/build/libtollbar-redis.so" \
         TOLLBAR_RULES_LIBRARY="$root/build/libtollbar-rules.so" && go vet . && go vet -tags tollbar_purego . $module $module/redis $module/rules $module/tollhttp &&
@@ -184,8 +188,8 @@ example() {
 }
 holds 'the example' example
 
-# The README's program, as a reader would take it, with the library that is installed.
-# Go does not notice that pkg-config answers otherwise than last time, so it is always the same place.
+# The README's program, as a reader would take it, with the library that is installed. Go does not
+# notice that pkg-config answers otherwise than last time, so it is always the same place.
 installed() {
     usr=$root/build/go-tests/usr
     make --silent -C "$root" install PREFIX="$usr" || return 1

@@ -10,8 +10,9 @@ import (
 	"unsafe"
 )
 
-// The structs and numbers of tollbar.h, with its names. No struct has a pointer to Go memory: addresses are numbers.
-// With cgo a test compares each field with C's, and the compiler each number (call_cgo_layout.go).
+// The structs and numbers of tollbar.h, with its names. No struct has a pointer to Go memory:
+// addresses are numbers. With cgo a test compares each field with C's, and the compiler each number
+// (call_cgo_layout.go).
 
 const (
 	tollbar_forever            = 1<<64 - 1
@@ -220,7 +221,8 @@ type tollbar_table_copy_result struct {
 
 // ---- one limit of a call, for the seam ----
 
-// httpItem is a limit of header fields without its name and partition, which follow each other in the call's bytes.
+// httpItem is a limit of header fields without its name and partition, which follow each other in
+// the call's bytes.
 type httpItem struct {
 	policy          tollbar_policy_spec
 	decision        tollbar_decision

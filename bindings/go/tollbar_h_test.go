@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// The structs that Go passes to C have the fields of C's structs, each of the same name, place and size. A program that
-// loads libtollbar with purego passes the same structs.
+// The structs that Go passes to C have the fields of C's structs, each of the same name, place and
+// size. A program that loads libtollbar with purego passes the same structs.
 func TestStructsAreCs(t *testing.T) {
 	for _, pair := range layouts() {
 		g, c := reflect.TypeOf(pair[0]), reflect.TypeOf(pair[1])

@@ -12,25 +12,27 @@ import (
 // errTooLate is the error of a wait that cannot end in time.
 var errTooLate = fmt.Errorf("tollbar: it would take longer than the context has (%w; %w)", ErrDenied, context.DeadlineExceeded)
 
-// ErrQueueFull is the error of a wait while as many goroutines wait for the limiter, or for keys of the table, as its
-// option Waiters allows. It is also [ErrDenied]. Nothing has been charged.
+// ErrQueueFull is the error of a wait while as many goroutines wait for the limiter, or for keys of
+// the table, as its option Waiters allows. It is also [ErrDenied]. Nothing has been charged.
 var ErrQueueFull = fmt.Errorf("tollbar: as many goroutines wait as the option Waiters allows (%w)", ErrDenied)
 
 // Wait takes a permit, and waits for it if necessary. See [Limiter.WaitN].
 func (l *Limiter) Wait(ctx context.Context) error { return l.WaitN(ctx, 1) }
 
-// WaitN takes n permits, and waits for them if necessary. It waits on a timer of Go and blocks no thread.
+// WaitN takes n permits, and waits for them if necessary. It waits on a timer of Go and blocks no
+// thread.
 //
-// If the permits would come after the context's deadline, the call refuses at once and charges nothing. The error
-// then is both [ErrDenied] and [context.DeadlineExceeded]. It is [ErrNever] if n is above the burst, and
+// If the permits would come after the context's deadline, the call refuses at once and charges
+// nothing. The error then is both [ErrDenied] and [context.DeadlineExceeded]. It is [ErrNever] if n
+// is above the burst, and
 // [ErrQueueFull] if as many goroutines wait as
 // [LimiterOptions] allows. If the context ends during the wait, the error is the context's.
 //
-// The goroutines wait in a queue, first in, first out. Only the first one holds a booking ([Limiter.Reserve]). If its
-// context ends, the next one takes the booking over, and the last one gives it back, so a wait that is cancelled
-// costs the others nothing. A caller behind others is refused at once if the permits before it come too late for it.
-// Where the algorithm cannot book ahead, as windows and logs cannot, the first goroutine tries again when a permit
-// could be free.
+// The goroutines wait in a queue, first in, first out. Only the first one holds a booking
+// ([Limiter.Reserve]). If its context ends, the next one takes the booking over, and the last one
+// gives it back, so a wait that is cancelled costs the others nothing. A caller behind others is
+// refused at once if the permits before it come too late for it. Where the algorithm cannot book
+// ahead, as windows and logs cannot, the first goroutine tries again when a permit could be free.
 func (l *Limiter) WaitN(ctx context.Context, n uint64) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -124,7 +126,8 @@ func aloneAfter(decision Decision, err error) (time.Duration, error) {
 	return decision.RetryAfter, nil
 }
 
-// behind estimates the time until n permits come behind a queue's head, rather too early than too late.
+// behind estimates the time until n permits come behind a queue's head, rather too early than too
+// late.
 func (p *Policy) behind(head waiting.Head, n uint64) time.Duration {
 	if p.Limit == 0 {
 		return head.Wait

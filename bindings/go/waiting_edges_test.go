@@ -2,8 +2,8 @@
 
 package tollbar
 
-// More waits in virtual time: the bound of a queue, other processes, ends in the same instant, and the estimate of a
-// newcomer's wait.
+// More waits in virtual time: the bound of a queue, other processes, ends in the same instant, and
+// the estimate of a newcomer's wait.
 
 import (
 	"context"
@@ -72,8 +72,9 @@ func TestA4WithoutAPlaceNothingIsBooked(t *testing.T) {
 	})
 }
 
-// Another process takes what the queue has counted on. One in the midst of the queue is refused when the one before
-// it leaves it a booking that departs after its deadline, and at its deadline otherwise.
+// Another process takes what the queue has counted on. One in the midst of the queue is refused
+// when the one before it leaves it a booking that departs after its deadline, and at its deadline
+// otherwise.
 func TestA2ADeadlineThatAnotherProcessBringsNearer(t *testing.T) {
 	for _, leaves := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

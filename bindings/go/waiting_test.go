@@ -2,8 +2,9 @@
 
 package tollbar
 
-// Waits in virtual time: permits of the library, or of the core in Go, at the time of a bubble of testing/synctest.
-// Each test counts both faults: permits above the limit, and permits that nobody got though somebody waited for them.
+// Waits in virtual time: permits of the library, or of the core in Go, at the time of a bubble of
+// testing/synctest. Each test counts both faults: permits above the limit, and permits that nobody
+// got though somebody waited for them.
 
 import (
 	"context"
@@ -33,7 +34,8 @@ type virtual struct {
 	places waiting.Places
 }
 
-// at is the bubble's time by the limiter's clock. It begins with the whole hour, where a window begins.
+// at is the bubble's time by the limiter's clock. It begins with the whole hour, where a window
+// begins.
 func (v *virtual) at() uint64 { return uint64(time.Hour) + uint64(time.Since(v.began)) }
 
 func (v *virtual) Ask(n uint64, patience time.Duration) (waiting.Turn[Reservation], error) {
@@ -102,8 +104,8 @@ func bubbles(t *testing.T, policies []string, test func(t *testing.T, policy str
 	}
 }
 
-// After twenty that give up, one caller waits as long as if a single booking had been made and cancelled: not at all
-// longer where the last booking comes back whole.
+// After twenty that give up, one caller waits as long as if a single booking had been made and
+// cancelled: not at all longer where the last booking comes back whole.
 func TestA2OneCallerAfterTwenty(t *testing.T) {
 	bubbles(t, append(asking, booking...), func(t *testing.T, policy string) {
 		v, twin := empty(t, policy), empty(t, policy)
@@ -130,8 +132,8 @@ func TestA2OneCallerAfterTwenty(t *testing.T) {
 	})
 }
 
-// 60 callers at a time, each of which has 0.9 s, by a deadline or because its context is cancelled: 9 get a permit of
-// 10/s in each wave.
+// 60 callers at a time, each of which has 0.9 s, by a deadline or because its context is cancelled:
+// 9 get a permit of 10/s in each wave.
 func TestA2Waves(t *testing.T) {
 	for name, patience := range map[string]func() (context.Context, context.CancelFunc){
 		"deadline": func() (context.Context, context.CancelFunc) {
@@ -220,8 +222,8 @@ type caller struct {
 	cost            uint64
 }
 
-// exact returns the numbers of those whom a queue without bookings admits, whose head asks at every instant at which
-// its permits could come.
+// exact returns the numbers of those whom a queue without bookings admits, whose head asks at every
+// instant at which its permits could come.
 func exact(v *virtual, callers []caller) (admitted []int) {
 	free := time.Duration(0)
 	for i, c := range callers {
@@ -290,9 +292,11 @@ func TestA2CallersThatComeAndLeaveAtRandom(t *testing.T) {
 		case whole && (refused != 0 || tooMany != 0):
 			t.Errorf("%d refused, %d too many of %d", refused, tooMany, len(expected))
 		case v.policy.Load().Lends():
-			// A request that costs more than is left passes, and a booking of it waits for the rest.
+			// A request that costs more than is left passes, and a booking of it waits for the
+			// rest.
 		case refused > len(expected)/4:
-			// A permit a caller that gives up as the last is not given back, where a booking departs at a rounded time.
+			// A permit a caller that gives up as the last is not given back, where a booking
+			// departs at a rounded time.
 			t.Errorf("%d refused, %d too many of %d", refused, tooMany, len(expected))
 		}
 	})
@@ -321,7 +325,8 @@ func TestA2APollerStarvesNobody(t *testing.T) {
 			}
 		})
 		all.Wait()
-		// The permit that comes as the head departs may be the poller's, if it asks before the next one has booked.
+		// The permit that comes as the head departs may be the poller's, if it asks before the next
+		// one has booked.
 		if took := time.Since(v.began); took != time.Duration(200+polled)*100*time.Millisecond || polled > 20 {
 			t.Errorf("%v, and %d polled", took, polled)
 		}
@@ -342,7 +347,8 @@ func TestA2TheImpatientAreRefusedAtOnce(t *testing.T) {
 			})
 			synctest.Wait()
 		}
-		// The eleventh permit comes after 1.1 s. Of a window's, three may come at once as far as the queue knows.
+		// The eleventh permit comes after 1.1 s. Of a window's, three may come at once as far as
+		// the queue knows.
 		late := 1099 * time.Millisecond
 		if !v.policy.Load().booksAhead() {
 			late = 799 * time.Millisecond
@@ -370,7 +376,8 @@ func TestA2TheImpatientAreRefusedAtOnce(t *testing.T) {
 	})
 }
 
-// The head leaves: the next one departs when the head would have. One that wants another number of permits books anew.
+// The head leaves: the next one departs when the head would have. One that wants another number of
+// permits books anew.
 func TestA2TheBookingIsTheQueues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := empty(t, "10/s burst 4")

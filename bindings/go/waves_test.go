@@ -27,8 +27,9 @@ func waiters(t *testing.T, policy string, most uint32) map[string]func(ctx conte
 	}
 }
 
-// 40 goroutines whose contexts end after 20 ms leave nothing behind: one alone then waits for its own permit, not for
-// 40, which would take 4 s. Of three tries, a busy machine may delay two for so long.
+// 40 goroutines whose contexts end after 20 ms leave nothing behind: one alone then waits for its
+// own permit, not for 40, which would take 4 s. Of three tries, a busy machine may delay two for so
+// long.
 func TestA2WaitersThatGiveUp(t *testing.T) {
 	for name, wait := range waiters(t, "10/s burst 1", 0) {
 		took := giveUp(t, name, wait)

@@ -1,4 +1,5 @@
---- Measures a decision from LuaJIT and from C, on the same handles in one run: rounds of both by turns, and the median counts.
+--- Measures a decision from LuaJIT and from C, on the same handles in one run: rounds of both by
+--- turns, and the median counts.
 --
 --     luajit bench.lua C-SIDE [--smoke]
 local ffi = require "ffi"

@@ -1,4 +1,5 @@
-# To be sourced by those who run Lua here, with $here and $root set: $luajit, and where it finds the module and the library.
+# To be sourced by those who run Lua here, with $here and $root set: $luajit, and where it finds the
+# module and the library.
 luajit=${LUAJIT:-$(command -v luajit || command -v luajit2)} || {
     echo "luajit is not installed (Debian: luajit2)" >&2
     exit 1

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Tests of the LuaJIT module: in luajit, in a real nginx with the Lua module, and the example. LUAJIT names the interpreter,
-# TOLLBAR_LIBRARY a library other than the one that `make lib` has built. Ends with `N passed, N failed`.
+# Tests of the LuaJIT module: in luajit, in a real nginx with the Lua module, and the example.
+# LUAJIT names the interpreter, TOLLBAR_LIBRARY a library other than the one that `make lib` has
+# built. Ends with `N passed, N failed`.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -11,7 +12,8 @@ trap 'exit 1' HUP INT TERM
 passed=0
 failed=0
 
-# counts NAME COMMAND...: as many as the command's last line says; one that says nothing of the kind has failed.
+# counts NAME COMMAND...: as many as the command's last line says; one that says nothing of the kind
+# has failed.
 counts() {
     name=$1
     shift
@@ -30,8 +32,8 @@ counts() {
     [ "$f" -eq 0 ] || grep -vE '^[0-9]+ passed, [0-9]+ failed$' "$work/log"
 }
 
-# Each file runs compiled and interpreted, because LuaJIT's compiler and its interpreter make calls into C in different ways.
-# jit_test.lua asks what the compiler does, so it runs only compiled.
+# Each file runs compiled and interpreted, because LuaJIT's compiler and its interpreter make calls
+# into C in different ways. jit_test.lua asks what the compiler does, so it runs only compiled.
 for file in "$here"/tests/*_test.lua; do
     tested=$(basename "$file" _test.lua)
     counts "$tested" "$luajit" "$file"
@@ -44,7 +46,8 @@ in_nginx() {
         python=
     done
     [ -n "$python" ] || { echo "the tests in nginx need python3-pytest" && return 1; }
-    # On its own, without the counting of nginx/tests: the last line here is pytest's in the words of the other runners.
+    # On its own, without the counting of nginx/tests: the last line here is pytest's in the words
+    # of the other runners.
     PYTHONDONTWRITEBYTECODE=1 "$python" -m pytest -q -p no:cacheprovider "$here/tests/test_nginx.py" >"$work/pytest" 2>&1
     status=$?
     cat "$work/pytest"

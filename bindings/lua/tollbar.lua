@@ -1,8 +1,10 @@
---- Rate limiting in nanoseconds, exact and lock-free: libtollbar for LuaJIT. README.md is the manual.
+--- Rate limiting in nanoseconds, exact and lock-free: libtollbar for LuaJIT. README.md is the
+--- manual.
 --
--- A failure at run time (a file that cannot be opened, a policy's text, a full table) returns `nil, message, code`. A fault of the program
--- (a wrong type, an unknown option, a closed handle) raises an error. The first result of a decision is false or nil unless the request may
--- pass, so `if not limiter:allow()` fails closed.
+-- A failure at run time (a file that cannot be opened, a policy's text, a full table) returns
+-- `nil, message, code`. A fault of the program (a wrong type, an unknown option, a closed handle)
+-- raises an error. The first result of a decision is false or nil unless the request may pass, so
+-- `if not limiter:allow()` fails closed.
 local core = require "tollbar.core"
 local adaptive = require "tollbar.adaptive"
 local limiter = require "tollbar.limiter"

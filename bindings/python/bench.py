@@ -1,4 +1,5 @@
-"""What a decision costs, as ratios of one run: beside time.monotonic_ns(), a C call that reads a clock too.
+"""What a decision costs, as ratios of one run: beside time.monotonic_ns(), a C call that reads a
+clock too.
 
     python bench.py [--smoke]
 """

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs the Python package as a user gets it: a venv in build/python, and pip install from this checkout.
-# PYTHON names the interpreter.
+# Installs the Python package as a user gets it: a venv in build/python, and pip install from this
+# checkout. PYTHON names the interpreter.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)

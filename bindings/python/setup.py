@@ -1,8 +1,9 @@
-"""Builds tollbar._core and tollbar._redis: C against the stable ABI of Python 3.11, linked statically with libtollbar.a and
-libtollbar-redis.a. The second is imported when a lease is made.
+"""Builds tollbar._core and tollbar._redis: C against the stable ABI of Python 3.11, linked
+statically with libtollbar.a and libtollbar-redis.a. The second is imported when a lease is made.
 
-The library comes from the checkout that TOLLBAR_ROOT names, or from the one that this directory is part of. In an unpacked sdist it is
-built from the sources in core/, with Rust; where there is no Rust it is what `make install` told pkg-config about.
+The library comes from the checkout that TOLLBAR_ROOT names, or from the one that this directory is
+part of. In an unpacked sdist it is built from the sources in core/, with Rust; where there is no
+Rust it is what `make install` told pkg-config about.
 """
 
 import hashlib
@@ -22,7 +23,8 @@ CORE = HERE / "core"
 
 
 def build(root: Path) -> Path:
-    """Where the archives of a checkout are, built anew if its sources are newer: make compares their times."""
+    """Where the archives of a checkout are, built anew if its sources are newer: make compares
+    their times."""
     archive = root / "build" / "libtollbar.a"
     question = ["make", "--silent", "--question", "lib"]
     try:
@@ -87,7 +89,8 @@ class WithCore(sdist):
 
 
 class WithoutTheRemoved(build_py):
-    """setuptools copies modules to where the last build left its own, and packs all that is there: a removed module, too."""
+    """setuptools copies modules to where the last build left its own, and packs all that is there:
+    a removed module, too."""
 
     def run(self) -> None:
         for path in Path(self.build_lib, "tollbar").glob("*.py*"):
@@ -105,7 +108,8 @@ def digest(*things: str | None | Path) -> str:
 
 
 include, archives = libraries()
-# A free-threaded interpreter has no stable ABI: there the same sources are built for that one version.
+# A free-threaded interpreter has no stable ABI: there the same sources are built for that one
+# version.
 limited = not sysconfig.get_config_var("Py_GIL_DISABLED")
 
 
@@ -120,14 +124,14 @@ def extension(name: str, sources: str, headers: list[str], archive: str) -> Exte
         define_macros=[("Py_LIMITED_API", "0x030B0000")] if limited else [],
         py_limited_api=limited,
         extra_compile_args=["-std=gnu11", "-O2", "-Wall", "-Wextra", "-fvisibility=hidden"],
-        # The module exports PyInit only, so it does not clash with another libtollbar in the process. The linker drops the functions of the
-        # library that the module does not call.
+        # The module exports PyInit only, so it does not clash with another libtollbar in the
+        # process. The linker drops the functions of the library that the module does not call.
         extra_link_args=["-Wl,--exclude-libs,ALL", "-Wl,--gc-sections"],
     )
 
 
-# setuptools takes an object for fresh that another compiler has made, or that another archive is linked into. So what is compiled is kept
-# by compiler, interpreter, headers and archives.
+# setuptools takes an object for fresh that another compiler has made, or that another archive is
+# linked into. So what is compiled is kept by compiler, interpreter, headers and archives.
 kept = digest(
     *(os.environ.get(name) for name in ("CC", "CFLAGS", "LDFLAGS", "LDSHARED", "_PYTHON_HOST_PLATFORM")),
     sysconfig.get_platform(),

@@ -9,7 +9,8 @@ venv=$root/build/python
 log=$root/build/python.log
 pip="$venv/bin/python -m pip --quiet --disable-pip-version-check"
 
-# One call for all takes a quarter of the time of one for each, which then says which package is missing.
+# One call for all takes a quarter of the time of one for each, which then says which package is
+# missing.
 wanted="pytest>=7 numpy mypy pyright starlette flask fastapi uvicorn gunicorn limits==5.8.0 Flask-Limiter==4.1.1 slowapi==0.1.10 aiolimiter httpx django
     djangorestframework celery requests types-requests aiohttp>=3.12"
 # shellcheck disable=SC2086

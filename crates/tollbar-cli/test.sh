@@ -1,5 +1,6 @@
 #!/bin/sh
-# Tests of the command, which has been built in $1: of the program as a user starts it. Its unit tests are in the step rust.
+# Tests of the command, which has been built in $1: of the program as a user starts it. Its unit
+# tests are in the step rust.
 set -u
 build=$(cd "${1:?usage: test.sh BUILD}" && pwd)
 cd "$(dirname "$0")" || exit 1

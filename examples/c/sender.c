@@ -2,7 +2,8 @@
  *
  *     cc sender.c $(pkg-config --cflags --libs tollbar) -lpthread -o sender && ./sender
  *
- * Of 40 messages at once the queue keeps 25, and one leaves at once. The other 14 are refused at once, and their
+ * Of 40 messages at once the queue keeps 25, and one leaves at once. The other 14 are refused at
+ * once, and their
  * caller may try later. */
 #include <pthread.h>
 #include <stdint.h>

@@ -1,10 +1,12 @@
-// Limits logins: one limit for each client, in memory that processes share, and one limit for all clients together.
+// Limits logins: one limit for each client, in memory that processes share, and one limit for all
+// clients together.
 //
 //     c++ -std=c++17 keyed.cpp $(pkg-config --cflags --libs tollbar) && ./a.out 192.0.2.1 2001:db8::1 2001:db8::2
 //
-// Each argument is a request by that address. The last two of these are one client, because a host may use any address of its
-// /64. The table lasts until the machine stops, so run the program again. LOGINS names another file than /run/logins/table, which must be in a
-// directory of the program's own.
+// Each argument is a request by that address. The last two of these are one client, because a host
+// may use any address of its /64. The table lasts until the machine stops, so run the program
+// again. LOGINS names another file than /run/logins/table, which must be in a directory of the
+// program's own.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -26,7 +28,8 @@ bool may_log_in(const tollbar::table &clients, const tollbar::limiter &everybody
         std::printf("%s: %s\n", address, client.error().message().c_str());
         return false;
     }
-    // decide() returns the full decision, which a refusal needs. check() returns only yes or no, and is cheaper.
+    // decide() returns the full decision, which a refusal needs. check() returns only yes or no,
+    // and is cheaper.
     const auto decision = clients.decide(*client);
     if (!decision) {
         if (decision.retry_after())

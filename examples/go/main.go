@@ -3,7 +3,8 @@
 //	go run .          serves on localhost:8080
 //	go run . -demo    sends itself five requests and prints the answers
 //
-// Start it twice, with two addresses: both servers count in one table, because the table is in a file.
+// Start it twice, with two addresses: both servers count in one table, because the table is in a
+// file.
 package main
 
 import (

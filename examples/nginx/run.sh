@@ -1,6 +1,7 @@
 #!/bin/bash
-# run.sh [PORT]: runs site.conf. It builds the modules if they are missing (make nginx), starts nginx in a directory of its own, prints
-# requests to try, and ends with Ctrl-C. Without a port it takes the first free one from 8080.
+# run.sh [PORT]: runs site.conf. It builds the modules if they are missing (make nginx), starts
+# nginx in a directory of its own, prints requests to try, and ends with Ctrl-C. Without a port it
+# takes the first free one from 8080.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)

@@ -1,4 +1,5 @@
-"""Celery: all workers of the machine send at most ten mails a second, and five a day to one address.
+"""Celery: all workers of the machine send at most ten mails a second, and five a day to one
+address.
 
     pip install celery tollbar
     celery --app celery_app worker --concurrency 8

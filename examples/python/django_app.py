@@ -1,4 +1,5 @@
-"""Django and Django REST framework in one file: a middleware for all requests, and a throttle of a view, in one table of all workers.
+"""Django and Django REST framework in one file: a middleware for all requests, and a throttle of a
+view, in one table of all workers.
 
     pip install django djangorestframework gunicorn tollbar
     gunicorn --workers 8 django_app:app

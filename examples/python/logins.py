@@ -5,8 +5,8 @@ import sys
 
 from tollbar import Table
 
-# The table is made before the fork, so parent and child share its memory. Workers without a common parent open a
-# table by name: Table.open("/run/logins/table", "3/min", 100_000).
+# The table is made before the fork, so parent and child share its memory. Workers without a common
+# parent open a table by name: Table.open("/run/logins/table", "3/min", 100_000).
 logins = Table("3/min", capacity=100_000, shared=True)
 
 

@@ -27,7 +27,8 @@ server = ThreadingHTTPServer(("127.0.0.1", 0), Server)
 threading.Thread(target=server.serve_forever, daemon=True).start()
 url = f"http://127.0.0.1:{server.server_port}"
 
-# tollbar.pacing has adapters for requests, httpx and aiohttp. For any other library the program asks for turns itself.
+# tollbar.pacing has adapters for requests, httpx and aiohttp. For any other library the program
+# asks for turns itself.
 pace = pacing.Pacing(most=200)
 statuses = []
 for _ in range(100):

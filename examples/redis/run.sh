@@ -1,6 +1,7 @@
 #!/bin/sh
-# run.sh [SECONDS [BUILD]]: two processes share 100 requests a second through a Redis of their own. The script kills Redis after a third of the
-# time and starts it again, empty, after two thirds. It prints the output of both processes side by side.
+# run.sh [SECONDS [BUILD]]: two processes share 100 requests a second through a Redis of their own.
+# The script kills Redis after a third of the time and starts it again, empty, after two thirds. It
+# prints the output of both processes side by side.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)

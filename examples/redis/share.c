@@ -1,6 +1,6 @@
-/* share URL [SECONDS]: one of several machines that share 100 requests a second through Redis. It tries 500 times a second,
- * and prints once a second how many it has admitted, how many of these while Redis had not answered, and whether
- * Redis answers. */
+/* share URL [SECONDS]: one of several machines that share 100 requests a second through Redis. It
+ * tries 500 times a second, and prints once a second how many it has admitted, how many of these
+ * while Redis had not answered, and whether Redis answers. */
 #define _POSIX_C_SOURCE 200809L
 #include <poll.h>
 #include <stdio.h>

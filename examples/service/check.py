@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Starts the shop by run.sh, as a reader does, and checks what each of its limits does. The last line is `N passed, N failed`."""
+"""Starts the shop by run.sh, as a reader does, and checks what each of its limits does. The last
+line is `N passed, N failed`."""
 
 import collections
 import concurrent.futures
@@ -30,7 +31,8 @@ PORTS = []
 
 
 def ask(path, method="GET", port=None, **headers):
-    """The status, the header fields and the body of an answer, by default of the first instance. A header's name has `_` for `-`."""
+    """The status, the header fields and the body of an answer, by default of the first instance. A
+    header's name has `_` for `-`."""
     connection = http.client.HTTPConnection("127.0.0.1", port or PORTS[0], timeout=PATIENCE)
     try:
         connection.request(method, path, headers={name.replace("_", "-"): value for name, value in headers.items()})
@@ -96,7 +98,8 @@ def wrong_passwords_ban_a_client_in_both_instances(_):
 
 
 def orders_wait_and_are_delivered(_):
-    # On a busy machine 60 requests may take the three seconds in which all orders leave. Then they come again.
+    # On a busy machine 60 requests may take the three seconds in which all orders leave. Then they
+    # come again.
     for _ in range(10):
         before, began = status(), time.monotonic()
         with concurrent.futures.ThreadPoolExecutor(40) as pool:
@@ -142,7 +145,8 @@ def a_changed_file_is_in_force_and_a_fault_is_not(home):
     rules.write_text(text.replace('"5/min"', '"1/h"'))
     wait_until(lambda: status()["rules_fault"] == "", "the file is in force")
     assert statuses("/shop/reports", times=3, X_Client="f", X_Api_Key="another") == {200: 1, 429: 2}
-    # The key has used its 5 permits under the former limit, and keeps that over both reloads. A permit came back each twelve seconds.
+    # The key has used its 5 permits under the former limit, and keeps that over both reloads. A
+    # permit came back each twelve seconds.
     code = ask("/shop/reports", X_Client="g", X_Api_Key="used up")[0]
     assert code == 429 or time.monotonic() - began >= 12, code
 
@@ -178,7 +182,8 @@ CHECKS = [
 
 
 def start(home):
-    """Starts the shop on two ports that are free now, and on two others if another program takes one of them first."""
+    """Starts the shop on two ports that are free now, and on two others if another program takes
+    one of them first."""
     def taken():
         return "address already in use" in (home / "log").read_text()
 

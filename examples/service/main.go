@@ -1,4 +1,5 @@
-// A shop whose limits are all of tollbar at once. run.sh starts two instances of it, as two machines, and a Redis.
+// A shop whose limits are all of tollbar at once. run.sh starts two instances of it, as two
+// machines, and a Redis.
 //
 //	rules in limits.toml        who may ask for what, reloaded when the file changes
 //	a lease through Redis       50 reports a second for all instances together
@@ -73,14 +74,15 @@ type shop struct {
 	fault atomic.Pointer[string]
 }
 
-// open opens the limits. The rules' states are this process's own, the lease's are in Redis, the bans' in the file.
+// open opens the limits. The rules' states are this process's own, the lease's are in Redis, the
+// bans' in the file.
 func open(file, store, bans string) (*shop, error) {
 	limits, err := rules.Open(file, rules.Options{})
 	if err != nil {
 		return nil, err
 	}
-	// An instance gives up to 20 reports before Redis has answered, so a few reports after a quiet time need not wait
-	// for a lease.
+	// An instance gives up to 20 reports before Redis has answered, so a few reports after a quiet
+	// time need not wait for a lease.
 	overdraft := uint64(20)
 	reports, err := redis.NewLease("reports", "50/s burst 100", redis.LeaseOptions{Nodes: 2, URL: store, Overdraft: &overdraft})
 	if err != nil {
@@ -140,8 +142,8 @@ func (s *shop) limited(next http.Handler) http.Handler {
 	})
 }
 
-// report takes a permit of the limit that all instances share. The instance has a lease on some of them, so the call
-// waits for nobody.
+// report takes a permit of the limit that all instances share. The instance has a lease on some of
+// them, so the call waits for nobody.
 func (s *shop) report(w http.ResponseWriter, _ *http.Request) {
 	if all, err := s.reports.Check("", 1); err != nil || all.Verdict != tollbar.Allowed {
 		s.byLease.Add(1)
@@ -228,8 +230,8 @@ func (s *shop) metrics(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write(text)
 }
 
-// clientOf is the client's name. In the example a client may choose one, so that one machine can play many clients.
-// Otherwise it is the client's address, which nobody can choose.
+// clientOf is the client's name. In the example a client may choose one, so that one machine can
+// play many clients. Otherwise it is the client's address, which nobody can choose.
 func clientOf(r *http.Request) string {
 	if name := r.Header.Get("X-Client"); name != "" {
 		return name

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Starts the shop: a Redis and two instances, as two machines. Ctrl-C ends all of them. `make lib rules` must have built the libraries.
+# Starts the shop: a Redis and two instances, as two machines. Ctrl-C ends all of them.
+# `make lib rules` must have built the libraries.
 #
 #     examples/service/run.sh [PORT [PORT]]
 set -eu

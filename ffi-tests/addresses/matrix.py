@@ -2,8 +2,9 @@
 
     matrix.py NAME=COMMAND...
 
-A command visits a table (visit.c). Each writer takes the one permit of an address for each reader and each way to write the address. Then each
-reader, with the same address written in another way, must be refused, and pass with an address that nobody has visited.
+A command visits a table (visit.c). Each writer takes the one permit of an address for each reader
+and each way to write the address. Then each reader, with the same address written in another way,
+must be refused, and pass with an address that nobody has visited.
 """
 
 import os

@@ -1,6 +1,7 @@
 #!/bin/sh
-# run.sh BUILD-DIRECTORY: one address is one key, whichever language makes it, and however a server or a proxy writes the address. A program of each
-# language visits one table (visit.c). `make lib` must have built the library in the directory. The last line is `N passed, N failed`.
+# run.sh BUILD-DIRECTORY: one address is one key, whichever language makes it, and however a server
+# or a proxy writes the address. A program of each language visits one table (visit.c). `make lib`
+# must have built the library in the directory. The last line is `N passed, N failed`.
 set -eu
 build=$(cd "${1:?the build directory}" && pwd)
 addresses=$(cd "$(dirname "$0")" && pwd)

@@ -1,4 +1,5 @@
-/* visit TABLE ADDRESS...: takes a permit of each address, and prints "passes", "refused" or "no address". */
+/* visit TABLE ADDRESS...: takes a permit of each address, and prints "passes", "refused" or "no
+ * address". */
 #include <stdio.h>
 #include <string.h>
 #include <tollbar.h>

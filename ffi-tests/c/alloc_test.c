@@ -1,6 +1,7 @@
 /* [C5] Which calls allocate or sleep, and [C7] that no call aborts when an allocation fails.
  *
- * For the archive only: it is linked with --wrap for the functions below, so the library calls the wrappers here
+ * For the archive only: it is linked with --wrap for the functions below, so the library calls the
+ * wrappers here
  * instead. */
 #include "test.h"
 
@@ -29,7 +30,8 @@ void *__wrap_mmap(void *at, size_t size, int protection, int flags, int file, of
 int __wrap_munmap(void *at, size_t size);
 char *__wrap_realpath(const char *path, char *resolved);
 
-/* The counts of calls between on() and off(), where only the library runs: cmocka and this file call the wrappers, too. */
+/* The counts of calls between on() and off(), where only the library runs: cmocka and this file
+ * call the wrappers, too. */
 static struct {
     int watching;
     unsigned allocations;
@@ -249,7 +251,8 @@ static void c5_no_decision_of_a_table_allocates(void **state) {
     }
 }
 
-/* The first request under a new policy compiles it. If the allocation for that fails, each request compiles it on its stack. */
+/* The first request under a new policy compiles it. If the allocation for that fails, each request
+ * compiles it on its stack. */
 static void without_memory_a_policy_is_compiled_on_the_stack(void **state) {
     tollbar_table *table = table_of(100, "5/s", NULL);
     tollbar_policy_spec spec = spec_of("3/s");
@@ -271,7 +274,8 @@ static void without_memory_a_policy_is_compiled_on_the_stack(void **state) {
     tollbar_table_close(table);
 }
 
-/* A process allocates memory for the first 4,096 policies that it compiles, and for no later ones. */
+/* A process allocates memory for the first 4,096 policies that it compiles, and for no later
+ * ones. */
 static void policies_that_never_come_back_take_memory_to_a_bound(void **state) {
     tollbar_table *table = table_of(100, "5/s", NULL);
     tollbar_policy_spec spec = spec_of("5/s");
@@ -326,7 +330,8 @@ static int32_t by_opening_a_file(const struct asked *asked, tollbar_table **out)
     return tollbar_table_open(path, NULL, 0, NULL, out);
 }
 
-/* The order matters: by_attach uses the table of by_init_in, and by_opening_a_file uses the file of by_making_a_file. */
+/* The order matters: by_attach uses the table of by_init_in, and by_opening_a_file uses the file of
+ * by_making_a_file. */
 static maker *const makers[] = {by_new, by_shared, by_init_in, by_attach, by_making_a_file, by_making_a_file, by_opening_a_file};
 
 /* The descriptor that the next file gets. It changes if the library leaves a file open. */

@@ -1,4 +1,5 @@
-/* Common parts of the tests of arguments: addresses that are wrong for an object, and a check that no call writes there. */
+/* Common parts of the tests of arguments: addresses that are wrong for an object, and a check that
+ * no call writes there. */
 #ifndef ARGUMENTS_H
 #define ARGUMENTS_H
 

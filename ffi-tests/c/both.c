@@ -1,11 +1,12 @@
-/* libtollbar and libtollbar-redis in one program. Each has its own copy of the core and of the clock
- * (docs/internals/decisions/0029-two-libraries.md). The program must not notice. */
+/* libtollbar and libtollbar-redis in one program. Each has its own copy of the core and of the
+ * clock (docs/internals/decisions/0029-two-libraries.md). The program must not notice. */
 #include "tollbar_redis.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* Both clocks follow CLOCK_MONOTONIC to within microseconds. The bound of a second finds a wrong unit or a wrong zero. */
+/* Both clocks follow CLOCK_MONOTONIC to within microseconds. The bound of a second finds a wrong
+ * unit or a wrong zero. */
 #define SECOND UINT64_C(1000000000)
 
 static int fail(const char *what, int32_t code) {
@@ -36,7 +37,8 @@ int main(void) {
     if (code != 0)
         return fail("lease", code);
 
-    /* A machine that does not reach the store decides by a table of libtollbar-redis. libtollbar's tables stay unchanged. */
+    /* A machine that does not reach the store decides by a table of libtollbar-redis. libtollbar's
+     * tables stay unchanged. */
     for (n = 0; n < 1000; n++)
         if (tollbar_lease_check(lease, "key", 3, 1, &decision) != TOLLBAR_ALLOWED)
             break;

@@ -29,7 +29,8 @@ static void what_keeps_no_reserve_is_an_error(void **state) {
     }
 }
 
-/* Requests that leave 20 permits stop there, whether they say so or belong to a class of that reserve. The decision says why. */
+/* Requests that leave 20 permits stop there, whether they say so or belong to a class of that
+ * reserve. The decision says why. */
 static void m5_a_class_stops_exactly_at_its_reserve(void **state) {
     tollbar_limiter *limiter = limiter_of("100/s reserve low 20 high 0");
     tollbar_table *table = table_of(10, "100/s reserve low 20 high 0", NULL);

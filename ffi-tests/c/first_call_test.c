@@ -1,5 +1,6 @@
-/* [C5] The first calls of a process that use the clock read the system's clock a few times each. None waits for the calibration of the
- * counter. This program defines clock_gettime, which the library calls instead of the system's. */
+/* [C5] The first calls of a process that use the clock read the system's clock a few times each.
+ * None waits for the calibration of the counter. This program defines clock_gettime, which the
+ * library calls instead of the system's. */
 #define _DEFAULT_SOURCE /* clock_gettime, syscall */
 #include "test.h"
 

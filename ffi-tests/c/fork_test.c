@@ -7,7 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A child reports by its exit status, because a failed assertion in it would jump into the parent's code. */
+/* A child reports by its exit status, because a failed assertion in it would jump into the parent's
+ * code. */
 static int status_of(pid_t child) {
     int status = 0;
     assert_int_equal(waitpid(child, &status, 0), child);
@@ -25,7 +26,8 @@ static void c5_limiters_go_on_in_parent_and_child(void **state) {
         child = fork();
         assert_true(child >= 0);
         if (child == 0) {
-            /* The child has its own copy. It is fresh again 10 s later, and the child's requests do not charge the parent's. */
+            /* The child has its own copy. It is fresh again 10 s later, and the child's requests do
+             * not charge the parent's. */
             int wrong = tollbar_limiter_check_at(limiter, 1, 11 * SEC, NULL) != TOLLBAR_ALLOWED;
             while (tollbar_limiter_check_at(limiter, 1, 11 * SEC, NULL) == TOLLBAR_ALLOWED)
                 continue;
@@ -56,8 +58,9 @@ static uint32_t sleepers(const tollbar_limiter *limiter) {
     return view.waiting;
 }
 
-/* A thread of the parent has the only place for a sleeper. The child has no such thread, so its caller gets a place. Returns 0, and has
- * shown nothing, if the machine was so slow that the thread had its permit before. */
+/* A thread of the parent has the only place for a sleeper. The child has no such thread, so its
+ * caller gets a place. Returns 0, and has shown nothing, if the machine was so slow that the thread
+ * had its permit before. */
 static int a_child_sleeps_beside(tollbar_limiter *limiter) {
     tollbar_decision decision = TOLLBAR_DECISION_INIT;
     pthread_t thread;
@@ -97,7 +100,8 @@ static void c5_a_child_has_none_of_its_parents_sleepers(void **state) {
     assert_true(slept);
 }
 
-/* A child is born while threads of its parent wait, and may hold the queue's lock. Its own callers wait in a queue of their own. */
+/* A child is born while threads of its parent wait, and may hold the queue's lock. Its own callers
+ * wait in a queue of their own. */
 static void a2_a_child_has_a_queue_of_its_own(void **state) {
     enum { CHILDREN = 20 };
     tollbar_limiter *limiter = limiter_with("200/s burst 1", TOLLBAR_CLOCK_TSC, 0);

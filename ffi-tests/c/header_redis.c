@@ -37,7 +37,8 @@ int32_t other_unit(void) {
 
 int main(void) {
 #ifdef LINKED
-    /* The other unit's lease for no machines is refused, and header and library have one version. */
+    /* The other unit's lease for no machines is refused, and header and library have one
+     * version. */
     if (other_unit() != TOLLBAR_E_LEASE_NODES || tollbar_redis_version() != TOLLBAR_VERSION || tollbar_redis_abi_1 != 1)
         return 1;
 #endif

@@ -1,4 +1,5 @@
-/* Tables with hot keys: every call that uses credit, each way of making a table, and both sides of a fork. */
+/* Tables with hot keys: every call that uses credit, each way of making a table, and both sides of
+ * a fork. */
 #define _DEFAULT_SOURCE
 #include "test.h"
 
@@ -88,7 +89,8 @@ static void other_calls_use_credit(void **state) {
     close_views(&views);
 }
 
-/* Each call that makes or opens a table takes the option. A view without options gets it afterwards. */
+/* Each call that makes or opens a table takes the option. A view without options gets it
+ * afterwards. */
 static void every_kind_of_table_takes_the_option(void **state) {
     struct asked asked;
     tollbar_table *tables[5] = {NULL, NULL, NULL, NULL, NULL};
@@ -115,7 +117,8 @@ static void every_kind_of_table_takes_the_option(void **state) {
     assert_int_equal(close(sealed), 0);
     assert_int_equal(unlink(path), 0);
     for (i = 0; i < COUNT(tables); i++) {
-        /* Credit is charged before the thread spends it. So after a hundred requests a thread without credit sees fewer permits. */
+        /* Credit is charged before the thread spends it. So after a hundred requests a thread
+         * without credit sees fewer permits. */
         uint64_t own;
         for (n = 0; n < 100; n++)
             assert_int_equal(check(tables[i], 1), TOLLBAR_ALLOWED);

@@ -1,4 +1,5 @@
-/* HTTP header fields: every dialect byte by byte, the reader's results, too small buffers, and wrong arguments. */
+/* HTTP header fields: every dialect byte by byte, the reader's results, too small buffers, and
+ * wrong arguments. */
 #include "test.h"
 
 static tollbar_http_limit named(const char *name, const tollbar_policy_spec *policy, const tollbar_decision *decision, uint64_t more) {
@@ -50,7 +51,8 @@ static void each_dialect(void **state) {
     tollbar_limiter_free(limiter);
 }
 
-/* `t` is the time until one permit more is left, for a limiter and for a table's key. It is never later than a refusal's wait. */
+/* `t` is the time until one permit more is left, for a limiter and for a table's key. It is never
+ * later than a refusal's wait. */
 static void more_after(void **state) {
     const tollbar_policy_spec policy = spec_of("6/min");
     tollbar_decision decision = TOLLBAR_DECISION_INIT;
@@ -86,7 +88,8 @@ static void more_after(void **state) {
     tollbar_table_close(table);
 }
 
-/* tollbar.h says which buffer is large enough. The test has the longest numbers. With each shorter buffer the call writes nothing behind its end. */
+/* tollbar.h says which buffer is large enough. The test has the longest numbers. With each shorter
+ * buffer the call writes nothing behind its end. */
 static void buffers(void **state) {
     static char name[100];
     const uint32_t drafts[] = {TOLLBAR_HTTP_DRAFT_06, TOLLBAR_HTTP_DRAFT_07, TOLLBAR_HTTP_DRAFT_11};

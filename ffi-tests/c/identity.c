@@ -1,11 +1,11 @@
-/* A8, E1, E2, E3: two processes share an object, and one of them cannot read what names its PID namespace, its boot or its
- * clock, or reads a namespace's own. The matrix tries each object (tables, in-flight tables, nodes, and a queue's
- * copy) in each such situation. A holder takes one of 3 permits. A process in the situation opens or inherits the
- * object and takes what it gets, and then the holder takes the rest.
- *
- * Each pair of a situation and an object is a check that prints TAP. The expected answer is either that the object is
- * shared, and then both get exactly 3, or one named error, and then the holder gets all 3. No permit that is held is
- * ever free. The program must be root to make namespaces. Otherwise it runs the first situation alone, and says so. */
+/* A8, E1, E2, E3: two processes share an object, and one of them cannot read what names its PID
+ * namespace, its boot or its clock, or reads a namespace's own. The matrix tries each object
+ * (tables, in-flight tables, nodes, and a queue's copy) in each such situation. A holder takes one
+ * of 3 permits. A process in the situation opens or inherits the object and takes what it gets, and
+ * then the holder takes the rest. * Each pair of a situation and an object is a check that prints
+ * TAP. The expected answer is either that the object is shared, and then both get exactly 3, or one
+ * named error, and then the holder gets all 3. No permit that is held is ever free. The program
+ * must be root to make namespaces. Otherwise it runs the first situation alone, and says so. */
 #define _GNU_SOURCE
 #include "tollbar_redis.h"
 
@@ -254,7 +254,8 @@ static void put(const char *path, const char *text) {
     must(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text) && close(fd) == 0, path);
 }
 
-/* Brings this process into a situation, in two steps, between which namespaces take effect by a fork. The directory is `at` afterwards. */
+/* Brings this process into a situation, in two steps, between which namespaces take effect by a
+ * fork. The directory is `at` afterwards. */
 static void before_the_fork(unsigned how) {
     if (how & NEW_TIME) {
         must(unshare(CLONE_NEWTIME) == 0, "a time namespace");
@@ -401,7 +402,8 @@ static int check(const struct situation *situation, const struct object *object,
     return good;
 }
 
-/* Without descriptors to spare, an open fails with an error or shares the file. It frees nothing. */
+/* Without descriptors to spare, an open fails with an error or shares the file. It frees
+ * nothing. */
 static int without_descriptors(const struct object *object, int spare, char *text, size_t size) {
     struct view view;
     char path[96];
@@ -475,7 +477,8 @@ int main(void) {
         for (o = 0; o < sizeof objects / sizeof *objects; o++) {
             if (objects[o].place == DISK && !disk)
                 continue;
-            /* A child keeps its parent's distance from the machine's clock if it cannot read its own: the one exception of docs/table.md. */
+            /* A child keeps its parent's distance from the machine's clock if it cannot read its
+             * own: the one exception of docs/table.md. */
             if (objects[o].place == INHERITED && objects[o].kind != IN_FLIGHT && situations[s].how & NEW_TIME && situations[s].knows & NO_TIME)
                 continue;
             result(check(&situations[s], &objects[o], text, sizeof text), situations[s].name, objects[o].name, text);

@@ -83,7 +83,8 @@ static void what_a_killed_child_held_comes_back(void **state) {
     /* The child has ended, and stays a zombie. */
     assert_int_equal(waitid(P_PID, (id_t)child, &ended, WEXITED | WNOWAIT), 0);
     start = monotonic();
-    /* A call that begins a second later gets the permit: the machine may stop this process for any time. */
+    /* A call that begins a second later gets the permit: the machine may stop this process for any
+     * time. */
     while (began = monotonic(), acquire(table, 3, &ticket) != TOLLBAR_ALLOWED)
         assert_true(began - start < SEC);
     assert_int_equal(count(table), 2);
@@ -195,7 +196,8 @@ static void *worker(void *admitted) {
         tollbar_ticket ticket;
         if (acquire(shared, 1, &ticket) != TOLLBAR_ALLOWED)
             continue;
-        /* This is a plain int, so the thread sanitizer reports two threads that write it at one time. */
+        /* This is a plain int, so the thread sanitizer reports two threads that write it at one
+         * time. */
         if (inside++ != 0)
             return NULL;
         inside--;

@@ -22,8 +22,8 @@ tollbar_lease *lease_by(maker *make, const char *text, uint32_t nodes) {
     const tollbar_policy_spec spec = spec_of(text);
     tollbar_lease_options options = TOLLBAR_LEASE_OPTIONS_INIT(nodes);
     tollbar_lease *lease = NULL;
-    /* A node asks again if an answer takes longer than half a lease's life, and then counts are not exact. The default life is too
-     * short under valgrind. */
+    /* A node asks again if an answer takes longer than half a lease's life, and then counts are not
+     * exact. The default life is too short under valgrind. */
     if (strcmp(text, SLOW) == 0)
         options.life_ns = 2 * SEC;
     assert_int_equal(make("limit", 5, &spec, &options, &lease), 0);

@@ -1,4 +1,5 @@
-/* Common parts of the tests of leases on a real redis-server: the server, and helpers that make, drive and inspect nodes. */
+/* Common parts of the tests of leases on a real redis-server: the server, and helpers that make,
+ * drive and inspect nodes. */
 #ifndef TOLLBAR_TEST_LEASE_H
 #define TOLLBAR_TEST_LEASE_H
 
@@ -18,7 +19,8 @@ int without_redis(void **state);
 /* tollbar_lease_new or tollbar_lease_new_shared. */
 typedef int32_t maker(const char *, size_t, const tollbar_policy_spec *, const tollbar_lease_options *, tollbar_lease **);
 
-/* This machine's node of the limit "limit", its client, and their close, which must return the given result. */
+/* This machine's node of the limit "limit", its client, and their close, which must return the
+ * given result. */
 tollbar_lease *lease_by(maker *make, const char *text, uint32_t nodes);
 tollbar_lease_client *client_of(const tollbar_lease *lease);
 void end(tollbar_lease *lease, tollbar_lease_client *client, uint32_t timeout, int32_t code);
@@ -34,10 +36,12 @@ void turn_for(tollbar_lease_client *client, uint64_t time);
 /* Turns until no request is in flight. Only then a client asks for a longer time between ticks. */
 void settle(tollbar_lease_client *client);
 
-/* Turns until the store answers and its first second is over, in which an empty store grants nothing. */
+/* Turns until the store answers and its first second is over, in which an empty store grants
+ * nothing. */
 void connect_to_store(tollbar_lease_client *client);
 
-/* The store's charge of a key, in microseconds ahead of its time. It only grows while the bucket is not full. */
+/* The store's charge of a key, in microseconds ahead of its time. It only grows while the bucket is
+ * not full. */
 int64_t charged(const char *key);
 
 /* The number of permits that a node has had from the store, once it owes none. */

@@ -1,5 +1,5 @@
-/* [C4] A NULL, misaligned or out-of-range argument of a lease's or client's call is an error, and [C2] then nothing is
- * written or taken. */
+/* [C4] A NULL, misaligned or out-of-range argument of a lease's or client's call is an error, and
+ * [C2] then nothing is written or taken. */
 #include "arguments.h"
 #include "tollbar_redis.h"
 

@@ -7,8 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Takes permits of one key, and returns whether the store has charged exactly what this node has had. A child calls it, so it makes no
- * assertions. */
+/* Takes permits of one key, and returns whether the store has charged exactly what this node has
+ * had. A child calls it, so it makes no assertions. */
 static int goes_on(tollbar_lease *lease, tollbar_lease_client *client, const char *key) {
     const uint64_t start = monotonic();
     int64_t before, taken;

@@ -1,5 +1,5 @@
-/* Nodes and clients on a real redis-server. The upper bounds of times are wide, for a busy machine or valgrind. If the documents promise
- * a time, the test prints it. */
+/* Nodes and clients on a real redis-server. The upper bounds of times are wide, for a busy machine
+ * or valgrind. If the documents promise a time, the test prints it. */
 #define _DEFAULT_SOURCE
 #include "lease.h"
 
@@ -98,8 +98,9 @@ static void *drive(void *client) {
     return NULL;
 }
 
-/* The store stops and starts twice, because the second time must be like the first. The promise is 200 ms until the node knows that it is
- * back. A busy machine may make that longer than 3 s, and then the store stops and starts once more. */
+/* The store stops and starts twice, because the second time must be like the first. The promise is
+ * 200 ms until the node knows that it is back. A busy machine may make that longer than 3 s, and
+ * then the store stops and starts once more. */
 static void a_thread_tells_when_the_store_goes_and_comes(void **state) {
     tollbar_lease *lease = lease_by(tollbar_lease_new, SLOW, 2);
     tollbar_lease_client *client = client_of(lease);

@@ -51,7 +51,8 @@ static uint64_t take(const tollbar_lease *lease, const char *key, uint64_t now, 
     return got;
 }
 
-/* The share of 1000/s among four is 250/s; a node begins with its overdraft, an eighth of its share of the burst. */
+/* The share of 1000/s among four is 250/s; a node begins with its overdraft, an eighth of its share
+ * of the burst. */
 static void without_a_client_a_node_lives_on_its_share(void **state) {
     tollbar_lease *lease = lease_of("1000/s burst 200");
     tollbar_decision got = TOLLBAR_DECISION_INIT;
@@ -223,15 +224,16 @@ static void a_client_whose_store_is_not_there(void **state) {
     assert_int_equal(tollbar_lease_check(lease, "k", 1, 2, NULL), TOLLBAR_ALLOWED);
     assert_int_equal(tollbar_lease_client_tick(client, NULL), 0);
     assert_int_equal(told_by(lease).owed, 2);
-    /* close waits for its 50 ms and then returns the error. The upper bound is wide for a busy machine. */
+    /* close waits for its 50 ms and then returns the error. The upper bound is wide for a busy
+     * machine. */
     start = monotonic();
     assert_int_equal(tollbar_lease_client_close(client, 50), TOLLBAR_E_UNREPORTED);
     assert_in_range(monotonic() - start, 50 * MS, 10 * SEC);
     tollbar_lease_close(lease);
 }
 
-/* Whether the second of two clients of a node has left the report to the first, which leads. A first client that a busy machine keeps silent for
- * half a second leads no longer. */
+/* Whether the second of two clients of a node has left the report to the first, which leads. A
+ * first client that a busy machine keeps silent for half a second leads no longer. */
 static int the_second_reports_nothing(void) {
     tollbar_lease *lease = lease_of("1000/s burst 200");
     tollbar_lease_client *first = client_of(lease), *second = client_of(lease);

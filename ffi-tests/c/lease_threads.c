@@ -1,5 +1,6 @@
-/* Threads take permits of a node while another thread drives its client, against a real redis-server that stops meanwhile. It uses no test
- * library, because ThreadSanitizer would not see that library's code, and prints TAP itself. */
+/* Threads take permits of a node while another thread drives its client, against a real
+ * redis-server that stops meanwhile. It uses no test library, because ThreadSanitizer would not see
+ * that library's code, and prints TAP itself. */
 #define _XOPEN_SOURCE 600
 #include "redis.h"
 #include "tollbar_redis.h"
@@ -54,7 +55,8 @@ static void *drive(void *argument) {
     return NULL;
 }
 
-/* One thread takes permits of the limit for all, which it counts. The others also make calls that are allowed at any time. */
+/* One thread takes permits of the limit for all, which it counts. The others also make calls that
+ * are allowed at any time. */
 static void *ask(void *counted) {
     uint64_t *admitted = counted;
     unsigned i;

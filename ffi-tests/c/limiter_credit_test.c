@@ -1,4 +1,5 @@
-/* Limiters with credit: the calls, threads that end, the callers' memory, and both sides of a fork. */
+/* Limiters with credit: the calls, threads that end, the callers' memory, and both sides of a
+ * fork. */
 #define _DEFAULT_SOURCE
 #include "test.h"
 
@@ -26,7 +27,8 @@ static uint64_t drain(const tollbar_limiter *limiter, uint64_t now) {
     return taken;
 }
 
-/* Every other call spends the thread's credit first, and then the permits that all threads share. */
+/* Every other call spends the thread's credit first, and then the permits that all threads
+ * share. */
 static void other_calls_spend_credit_too(void **state) {
     tollbar_limiter *limiter = limiter_with_credit(TEXT);
     const uint64_t gap = 24 * HOUR / 1000;
@@ -61,7 +63,8 @@ static void other_calls_spend_credit_too(void **state) {
     assert_int_equal(tollbar_limiter_reserve_at(limiter, AT_ONCE + 1, UINT64_MAX, HOUR, &booked), TOLLBAR_NEVER);
     assert_int_equal(tollbar_limiter_peek_at(limiter, 1, HOUR, &decision), TOLLBAR_DENIED);
     assert_int_equal(decision.retry_after_ns, 4 * gap);
-    /* Every call has counted once: 1 + 2 + 1 + 1 + 20 + 1 + 1 were admitted, and two refused, and one never. */
+    /* Every call has counted once: 1 + 2 + 1 + 1 + 20 + 1 + 1 were admitted, and two refused, and
+     * one never. */
     assert_int_equal(tollbar_limiter_get_state(limiter, &view), 0);
     assert_int_equal(view.allowed, 27);
     assert_int_equal(view.denied, 2);
@@ -147,7 +150,8 @@ static void threads_that_end_leave_their_credit(void **state) {
     tollbar_limiter_free(limiter);
 }
 
-/* After a fork each process has the permits that were left, with the forking thread's credit, and no more. */
+/* After a fork each process has the permits that were left, with the forking thread's credit, and
+ * no more. */
 static void c5_they_go_on_in_parent_and_child(void **state) {
     tollbar_limiter *limiter = limiter_with_credit(TEXT);
     int status = 0;

@@ -89,8 +89,8 @@ static void the_clocks_have_one_scale(void **state) {
         for (clock = TOLLBAR_CLOCK_TSC; clock <= TOLLBAR_CLOCK_COARSE; clock++) {
             uint64_t before = monotonic(), now = 0;
             assert_int_equal(tollbar_clock_now(clock, &now), 0);
-            /* The coarse clock lags by a tick, and a virtual machine may get a tick late. The counter may be off by 100 ppm of the
-             * second since the last comparison. */
+            /* The coarse clock lags by a tick, and a virtual machine may get a tick late. The
+             * counter may be off by 100 ppm of the second since the last comparison. */
             assert_in_range(now, before - (clock == TOLLBAR_CLOCK_COARSE ? SEC : MS), monotonic() + MS);
         }
 }
@@ -173,8 +173,9 @@ static void limiters_live_in_the_callers_memory(void **state) {
     free(block);
 }
 
-/* A limiter that has taken four of ten permits, and then changed to `to`. The changes read the clock after `*now`. By at most half a second, so
- * that at 100/min at most one permit is missing at `*now`. */
+/* A limiter that has taken four of ten permits, and then changed to `to`. The changes read the
+ * clock after `*now`. By at most half a second, so that at 100/min at most one permit is missing at
+ * `*now`. */
 static tollbar_limiter *changed(const tollbar_policy_spec *to, uint32_t keep, uint64_t *now) {
     const uint64_t begun = monotonic();
     while (monotonic() - begun < MIN) {

@@ -13,7 +13,8 @@ static int32_t color(const tollbar_meter *meter, tollbar_meter_state *state, uin
     return tollbar_meter_color_at(meter, state, bytes, TOLLBAR_COLOR_GREEN, now);
 }
 
-/* RFC 2697: tokens fill the committed bucket first, and then the excess bucket. At both alignments of a state. */
+/* RFC 2697: tokens fill the committed bucket first, and then the excess bucket. At both alignments
+ * of a state. */
 static void one_rate_and_two_bursts(void **state) {
     const tollbar_meter meter = single_rate();
     size_t i;
@@ -39,7 +40,8 @@ static void colors_of_an_earlier_meter(void **state) {
     assert_int_equal(tollbar_meter_color_at(&meter, &of, 1000, TOLLBAR_COLOR_RED, HOUR), TOLLBAR_COLOR_RED);
     assert_int_equal(tollbar_meter_color_at(&meter, &of, 1000, TOLLBAR_COLOR_YELLOW, HOUR), TOLLBAR_COLOR_YELLOW);
     assert_int_equal(tollbar_meter_color_at(&meter, &of, 1000, TOLLBAR_COLOR_YELLOW, HOUR), TOLLBAR_COLOR_RED);
-    /* By the library's clock. Its state is fresh: on a machine that has just started, HOUR is in the future. */
+    /* By the library's clock. Its state is fresh: on a machine that has just started, HOUR is in
+     * the future. */
     of = (tollbar_meter_state){{0, 0, 0}};
     assert_int_equal(tollbar_meter_color(&meter, &of, 3000, TOLLBAR_COLOR_GREEN), TOLLBAR_COLOR_GREEN);
 }

@@ -1,4 +1,5 @@
-/* Policies as structs: every reason to refuse one, the second bucket of a list, the last time, and structs of other versions. */
+/* Policies as structs: every reason to refuse one, the second bucket of a list, the last time, and
+ * structs of other versions. */
 #include "policy_spec.h"
 
 static void each_reason_has_its_code(void **state) {
@@ -80,7 +81,8 @@ static void what_no_word_can_hold_is_refused(void **state) {
     assert_refused(&spec, TOLLBAR_E_BURST_TOO_LARGE);
 }
 
-/* The fields of a second bucket, for a list such as "10/s; 25/day". A table tells them, and a decision says which bucket binds. */
+/* The fields of a second bucket, for a list such as "10/s; 25/day". A table tells them, and a
+ * decision says which bucket binds. */
 static void a_list_has_two_buckets(void **state) {
     static const uint64_t day = 24 * HOUR;
     const struct {

@@ -1,4 +1,5 @@
-/* Policies as text: the struct's fields, buffers and lengths. The texts and their errors are in vectors_test.c. */
+/* Policies as text: the struct's fields, buffers and lengths. The texts and their errors are in
+ * vectors_test.c. */
 #include "test.h"
 
 #include <stdio.h>
@@ -112,7 +113,8 @@ static void any_bytes_are_refused_with_a_code(void **state) {
         size_t i, length = (size_t)(seed >> 33) % sizeof text;
         for (i = 0; i < length; i++) {
             seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407u;
-            /* Half of the bytes are letters of the grammar, so that some texts get past the first words. */
+            /* Half of the bytes are letters of the grammar, so that some texts get past the first
+             * words. */
             text[i] = (char)((seed >> 60) & 1 ? "0123/ smburstalgoinit"[(seed >> 33) % 21] : (char)(seed >> 33));
         }
         seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407u;

@@ -103,7 +103,8 @@ static void c4_arguments(void **state) {
         assert_int_equal(room.bytes[i], 0);
 }
 
-/* The client is the right-most hop that is no trusted proxy's. The rows of the walk itself are in src/address/tests.rs. */
+/* The client is the right-most hop that is no trusted proxy's. The rows of the walk itself are in
+ * src/address/tests.rs. */
 static void clients_behind_proxies(void **state) {
     static const struct {
         const char *peer, *forwarded;

@@ -1,4 +1,5 @@
-/* Queues: items that are cancelled, closed queues, patience, work in threads and after a fork, and wrong arguments. */
+/* Queues: items that are cancelled, closed queues, patience, work in threads and after a fork, and
+ * wrong arguments. */
 #define _XOPEN_SOURCE 600
 #include "test.h"
 
@@ -70,7 +71,8 @@ static void patience_ends(void **state) {
     assert_int_equal(tollbar_queue_offer(queue, &items[0], NULL), TOLLBAR_ALLOWED);
     assert_int_equal(tollbar_queue_offer(queue, &items[1], NULL), TOLLBAR_ALLOWED);
     assert_int_equal(tollbar_queue_offer_within(queue, &items[2], 10 * MS, NULL), TOLLBAR_DENIED);
-    /* Two intervals of 10 ms. The test's clock and the queue's were read at slightly different times, so the bound is a little lower. */
+    /* Two intervals of 10 ms. The test's clock and the queue's were read at slightly different
+     * times, so the bound is a little lower. */
     assert_in_range(monotonic() - begun, 20 * MS - MS, MIN);
     tollbar_queue_free(queue);
 }

@@ -5,8 +5,8 @@ static int32_t take(tollbar_table *table, uint64_t cost, uint64_t now, tollbar_r
     return tollbar_table_take_at(table, 0, "k", 1, cost, now, receipt, NULL);
 }
 
-/* A key takes five of ten permits, and seven two seconds later. The five are settled at 0. The two that time has brought back do not go back
- * again, so five more do not pass. */
+/* A key takes five of ten permits, and seven two seconds later. The five are settled at 0. The two
+ * that time has brought back do not go back again, so five more do not pass. */
 static void time_is_not_given_twice(void **state) {
     tollbar_table *table = table_of(100, "1/s burst 10", NULL);
     tollbar_receipt five, seven, more;

@@ -1,5 +1,5 @@
-/* A real redis-server, which the test starts and stops, and which ends with the test. It uses no test library, so that it works under every
- * sanitizer. An error ends the program. */
+/* A real redis-server, which the test starts and stops, and which ends with the test. It uses no
+ * test library, so that it works under every sanitizer. An error ends the program. */
 #ifndef TOLLBAR_TEST_REDIS_H
 #define TOLLBAR_TEST_REDIS_H
 
@@ -19,8 +19,8 @@ struct redis {
     char url[96];
 };
 
-/* Starts the server, and returns when it answers. The first start makes a directory. A start after redis_kill uses the same directory, and
- * the server is empty. */
+/* Starts the server, and returns when it answers. The first start makes a directory. A start after
+ * redis_kill uses the same directory, and the server is empty. */
 void redis_start(struct redis *redis);
 
 /* kill -9. */
@@ -29,7 +29,8 @@ void redis_kill(struct redis *redis);
 /* Stops the server and removes its directory. The end of the program does the same. */
 void redis_end(struct redis *redis);
 
-/* The answer to one command of plain words: a line of the protocol without its end ("+OK", ":3"), or the text of a string. */
+/* The answer to one command of plain words: a line of the protocol without its end ("+OK", ":3"),
+ * or the text of a string. */
 const char *redis_ask(const struct redis *redis, const char *command);
 
 /* The same, as a number. */

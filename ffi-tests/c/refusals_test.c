@@ -1,4 +1,5 @@
-/* The keys that a table refuses most: recording, order, cut keys, arrays of other sizes, and arguments that are wrong. */
+/* The keys that a table refuses most: recording, order, cut keys, arrays of other sizes, and
+ * arguments that are wrong. */
 #include "test.h"
 
 static const uint64_t NOW = UINT64_C(1000000000000);

@@ -1,7 +1,7 @@
 #!/bin/sh
-# The tests of the C face: run.sh BUILD-DIRECTORY [STEP...], where `make lib` has built the libraries.
-# Steps: header shared archives stack valgrind address thread artefacts installed demo. Without a step it runs all.
-# TOLLBAR_SOAK=1: the long forms of valgrind and address.
+# The tests of the C face: run.sh BUILD-DIRECTORY [STEP...], where `make lib` has built the
+# libraries. Steps: header shared archives stack valgrind address thread artefacts installed demo.
+# Without a step it runs all. TOLLBAR_SOAK=1: the long forms of valgrind and address.
 #
 # It prints one line for each check, and the sum at the end: `N passed, N failed`.
 set -u

@@ -1,5 +1,5 @@
-/* The smallest programs that limit: one limiter, or with -DTABLE one table. sh/artefacts.sh links them to see how much of the archive a program
- * takes. */
+/* The smallest programs that limit: one limiter, or with -DTABLE one table. sh/artefacts.sh links
+ * them to see how much of the archive a program takes. */
 #include <stddef.h>
 #include "tollbar.h"
 

@@ -1,5 +1,5 @@
-/* [C4] A NULL, misaligned or out-of-range argument of a table's call is an error, and [C2] then nothing is written
- * or charged. */
+/* [C4] A NULL, misaligned or out-of-range argument of a table's call is an error, and [C2] then
+ * nothing is written or charged. */
 #include "arguments.h"
 
 #include <errno.h>
@@ -277,7 +277,8 @@ static void c4_arguments_of_batches(void **state) {
     ODD_IS(tollbar_table_check_many(table, requests, 2, ODD(int32_t)));
     ODD_IS(tollbar_table_check_many_at(table, ODD(tollbar_request), 2, 0, results));
     ODD_IS(tollbar_table_check_many_at(table, requests, 2, 0, ODD(int32_t)));
-    /* One wrong request makes the whole batch fail, at any index, and no request before it is charged. */
+    /* One wrong request makes the whole batch fail, at any index, and no request before it is
+     * charged. */
     for (i = 0; i < COUNT(requests); i += 39) {
         requests[i].key = NULL;
         NULL_IS(tollbar_table_check_many(table, requests, COUNT(requests), results));

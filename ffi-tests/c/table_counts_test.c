@@ -61,8 +61,8 @@ static void a_decision_of_the_callers(void **state) {
     tollbar_table_close(table);
 }
 
-/* The metrics count refusals by a ban and for a class's reserve, a caller's own refusal because of a peek, and requests
- * with a missing or an exempt key. */
+/* The metrics count refusals by a ban and for a class's reserve, a caller's own refusal because of
+ * a peek, and requests with a missing or an exempt key. */
 static void c11_reasons(void **state) {
     tollbar_metrics_source source = {"logins", 6, NULL, NULL, 0};
     tollbar_table *table = table_of(1000, "3/h ban 1d after 3", "10/h reserve low 8 high 0");

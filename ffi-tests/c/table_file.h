@@ -1,5 +1,5 @@
-/* Common parts of the tests of tables in files: a directory for each test, and calls on paths in it. The includer defines
- * _DEFAULT_SOURCE and _XOPEN_SOURCE 700. */
+/* Common parts of the tests of tables in files: a directory for each test, and calls on paths in
+ * it. The includer defines _DEFAULT_SOURCE and _XOPEN_SOURCE 700. */
 #ifndef TOLLBAR_TABLE_FILE_TEST_H
 #define TOLLBAR_TABLE_FILE_TEST_H
 
@@ -53,7 +53,8 @@ static inline int set_up(void **state) {
     return make_directory(chosen != NULL ? chosen : "/tmp");
 }
 
-/* A directory in memory, if there is /dev/shm: files there outlive processes but not the machine. */
+/* A directory in memory, if there is /dev/shm: files there outlive processes but not the
+ * machine. */
 static inline int set_up_in_memory(void **state) {
     return access("/dev/shm", W_OK) == 0 ? make_directory("/dev/shm") : set_up(state);
 }
@@ -64,7 +65,8 @@ static inline int tear_down(void **state) {
     return rmdir(directory);
 }
 
-/* A child reports by its exit status, because a failed assertion in it would jump into the parent's code. */
+/* A child reports by its exit status, because a failed assertion in it would jump into the parent's
+ * code. */
 static inline int status_of(pid_t child) {
     int status = 0;
     assert_int_equal(waitpid(child, &status, 0), child);

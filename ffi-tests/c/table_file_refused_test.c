@@ -1,4 +1,5 @@
-/* Files and paths that tollbar_table_open refuses. A refused file stays as it is, and errno has the system's reason. */
+/* Files and paths that tollbar_table_open refuses. A refused file stays as it is, and errno has the
+ * system's reason. */
 #define _DEFAULT_SOURCE
 #define _XOPEN_SOURCE 700
 #include "table_file.h"

@@ -1,4 +1,5 @@
-/* Tables in files: processes make or open them by path, and a table stays after the last process has closed it. */
+/* Tables in files: processes make or open them by path, and a table stays after the last process
+ * has closed it. */
 #define _DEFAULT_SOURCE
 #define _XOPEN_SOURCE 700
 #include "table_file.h"
@@ -105,7 +106,8 @@ static void all_of_it_is_there_again(void **state) {
         assert_int_equal(decision.remaining, 9 - key % 10);
     }
     assert_int_equal(tollbar_table_check_at(table, 0, "exempt", 6, 100, SEC, NULL), TOLLBAR_ALLOWED);
-    /* The table's clock goes on. At 2 a minute, even a slow machine gets here before the next permit, half a minute later. */
+    /* The table's clock goes on. At 2 a minute, even a slow machine gets here before the next
+     * permit, half a minute later. */
     assert_int_equal(tollbar_table_check(table, 1, "by the clock", 12, 2, NULL), TOLLBAR_DENIED);
     assert_int_equal(tollbar_table_now(table, &after), 0);
     assert_in_range(after, before, before + MIN);
@@ -129,7 +131,8 @@ static void all_of_it_is_there_again(void **state) {
     tollbar_table_close(table);
 }
 
-/* A process that has the table open can still use it, and another file can be made under the name. */
+/* A process that has the table open can still use it, and another file can be made under the
+ * name. */
 static void a_file_that_is_removed(void **state) {
     tollbar_table *old = opened(in("table")), *new;
     (void)state;

@@ -1,4 +1,5 @@
-/* [C5] Several processes use one table: in memory that they inherit, in the caller's memory, in a file. */
+/* [C5] Several processes use one table: in memory that they inherit, in the caller's memory, in a
+ * file. */
 #define _DEFAULT_SOURCE
 #include "test.h"
 
@@ -9,7 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A child reports by its exit status, because a failed assertion in it would jump into the parent's code. */
+/* A child reports by its exit status, because a failed assertion in it would jump into the parent's
+ * code. */
 static int status_of(pid_t child) {
     int status = 0;
     assert_int_equal(waitpid(child, &status, 0), child);
@@ -37,7 +39,8 @@ static void meet(struct board *board, int all) {
         sched_yield();
 }
 
-/* More requests than there are permits, at one instant, for one key after the other: single requests or batches. */
+/* More requests than there are permits, at one instant, for one key after the other: single
+ * requests or batches. */
 static void hammer(const tollbar_table *table, struct board *board, int batches) {
     tollbar_request requests[KEYS];
     int32_t results[KEYS];
@@ -99,7 +102,8 @@ static void two_processes(enum way way, const char *policy) {
         /* Each process opens the file, and one of them makes it. */
         board->wrong |= tollbar_table_open(path, asked.policies, 1, &asked.options, &table) != 0;
     } else if (way == ATTACHED && child == 0) {
-        /* The child makes another view. Its close of the inherited view does not end the parent's. */
+        /* The child makes another view. Its close of the inherited view does not end the
+         * parent's. */
         tollbar_table_close(table);
         board->wrong |= tollbar_table_attach(memory, (size_t)bytes, &table) != 0;
     }
@@ -198,8 +202,8 @@ struct tally {
     uint32_t got[CROWD];
 };
 
-/* One request for one of the keys, which are new at first. If the process is killed, it has at most one permit that it has not counted
- * yet. */
+/* One request for one of the keys, which are new at first. If the process is killed, it has at most
+ * one permit that it has not counted yet. */
 static void try_one(const tollbar_table *table, struct tally *tally, uint64_t *seed) {
     uint64_t key;
     *seed = *seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);

@@ -40,7 +40,8 @@ static void stats_count_what_happened(void **state) {
     assert_int_equal(stats.inserted, 150);
     assert_int_equal(stats.resets, 7);
     assert_int_equal(stats.vacated, 107);
-    /* Far more keys than slots, a thousand every two seconds: they take the slots of expired keys. */
+    /* Far more keys than slots, a thousand every two seconds: they take the slots of expired
+     * keys. */
     for (key = 0; key < 20000; key++)
         assert_int_equal(take(table, 0, 1000 + key, (20 + key / 1000 * 2) * SEC, 1), TOLLBAR_ALLOWED);
     stats = stats_of(table);
@@ -284,8 +285,9 @@ static void a_damaged_table_is_told_and_repaired(void **state) {
     assert_int_equal(health_of(table, 3 * SEC, 0).expired, 10);
     assert_int_equal(take(table, 0, 39, SEC, 3), TOLLBAR_DENIED);
 
-    /* Behind the first 219 KiB are the slots, pairs of a key word and a state word, four in a line. The test puts a key of an
-     * unknown version into one slot, and a second copy of a key with a debt into another. */
+    /* Behind the first 219 KiB are the slots, pairs of a key word and a state word, four in a line.
+     * The test puts a key of an unknown version into one slot, and a second copy of a key with a
+     * debt into another. */
     slots = (uint64_t *)(void *)(memory + 219 * 1024);
     for (n = 0; n < LEAST && (empty == 0 || full == 0); n++) {
         const uint64_t *line = slots + n / 4 * 8;
@@ -303,7 +305,8 @@ static void a_damaged_table_is_told_and_repaired(void **state) {
     health = health_of(table, 3 * SEC, TOLLBAR_E_SLOTS_INVALID);
     assert_int_equal(health.unknown, 1);
     assert_int_equal(health.duplicate, 1);
-    /* repair returns the counts of before. After it there is nothing to repair, and all debts stay. */
+    /* repair returns the counts of before. After it there is nothing to repair, and all debts
+     * stay. */
     assert_int_equal(tollbar_table_repair(table, 3 * SEC, &health), TOLLBAR_E_SLOTS_INVALID);
     assert_int_equal(health.unknown, 1);
     assert_int_equal(health.duplicate, 1);

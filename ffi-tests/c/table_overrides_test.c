@@ -118,7 +118,8 @@ static void they_are_in_the_file_and_in_a_copy(void **state) {
 
 enum { WORKERS = 4, ROUNDS = 50, OWN = 200 };
 
-/* Memory that the processes share beside the table. `gate` counts how many of them have reached each gate. */
+/* Memory that the processes share beside the table. `gate` counts how many of them have reached
+ * each gate. */
 struct board {
     int gate[4 * ROUNDS];
     int wrong;
@@ -137,7 +138,8 @@ static void meet(struct board *board, int gate) {
         sched_yield();
 }
 
-/* In each round another process sets the override of a new key, and clears it. All see it at once, and all together get what it allows. */
+/* In each round another process sets the override of a new key, and clears it. All see it at once,
+ * and all together get what it allows. */
 static void work(tollbar_table *table, struct board *board, int me) {
     const tollbar_policy_spec own = spec_of("200/h");
     uint64_t admitted = 0;
@@ -157,7 +159,8 @@ static void work(tollbar_table *table, struct board *board, int me) {
         if ((round + 1) % WORKERS == me)
             board->wrong |= tollbar_table_clear_override(table, 0, &key, sizeof key) != TOLLBAR_YES;
         meet(board, 4 * round + 3);
-        /* The key keeps its debt: no permit is left under the policy either. An hour later it has the policy's whole burst. */
+        /* The key keeps its debt: no permit is left under the policy either. An hour later it has
+         * the policy's whole burst. */
         board->wrong |= tollbar_table_peek_at(table, 0, &key, sizeof key, 1, SEC, NULL) != TOLLBAR_DENIED;
         tollbar_table_peek_at(table, 0, &key, sizeof key, 1, SEC + 2 * HOUR, &told);
         board->wrong |= told.remaining != 5;
@@ -194,7 +197,8 @@ static void four_processes_share_them(void **state) {
 
 enum { KILLS = 150, KEYS = 12 };
 
-/* Sets and clears overrides until it is killed. Most differ, so that records are freed and written all the time. */
+/* Sets and clears overrides until it is killed. Most differ, so that records are freed and written
+ * all the time. */
 static void change_until_killed(tollbar_table *table, uint64_t from) {
     tollbar_policy_spec own = spec_of("1000/h");
     uint64_t n;
@@ -208,7 +212,8 @@ static void change_until_killed(tollbar_table *table, uint64_t from) {
     }
 }
 
-/* A process that is killed in the middle of a change leaves the map usable, and a repair removes its half-made entries. */
+/* A process that is killed in the middle of a change leaves the map usable, and a repair removes
+ * its half-made entries. */
 static void a_kill_leaves_the_map_usable(void **state) {
     struct asked asked;
     tollbar_table *table = NULL;
@@ -241,7 +246,8 @@ static void a_kill_leaves_the_map_usable(void **state) {
             assert_int_equal(stats_of(table).overrides, listed(table));
         }
     }
-    /* After the repair there is room for as many as the options say, and for as many versions as before. */
+    /* After the repair there is room for as many as the options say, and for as many versions as
+     * before. */
     for (n = 0; n < KEYS; n++)
         tollbar_table_clear_override(table, 0, &n, sizeof n);
     assert_int_equal(stats_of(table).overrides, 0);

@@ -1,4 +1,5 @@
-/* Policies of a table: exemptions, changes, how many there may be, and the answers of a full table. */
+/* Policies of a table: exemptions, changes, how many there may be, and the answers of a full
+ * table. */
 #define _POSIX_C_SOURCE 200809L
 #include "table.h"
 
@@ -46,7 +47,8 @@ static void policies_change_while_keys_keep_their_debt(void **state) {
     assert_memory_equal(&got, &twenty, sizeof got);
     assert_int_equal(tollbar_table_get_policy(table, 1, &got), 0);
     assert_int_equal(got.limit, 5);
-    /* The key had no permits left and keeps that number: it has none now, and half of the new burst after half a minute. */
+    /* The key had no permits left and keeps that number: it has none now, and half of the new burst
+     * after half a minute. */
     assert_int_equal(take(table, 0, 1, SEC, 1), TOLLBAR_DENIED);
     {
         uint64_t key = 1;

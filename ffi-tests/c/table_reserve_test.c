@@ -112,8 +112,8 @@ static void nap(uint64_t ns) {
     nanosleep(&time, NULL);
 }
 
-/* The table allows one sleeper, and one sleeps. Returns whether the table refused another caller meanwhile. On a very slow machine the
- * sleeper may have returned before. */
+/* The table allows one sleeper, and one sleeps. Returns whether the table refused another caller
+ * meanwhile. On a very slow machine the sleeper may have returned before. */
 static int refused_beside_a_sleeper(void) {
     tollbar_table *narrow = table_for_waiters("1/300ms burst 1", 1);
     tollbar_decision got = TOLLBAR_DECISION_INIT;

@@ -1,4 +1,5 @@
-/* Copies from one table into another, by which a program changes the size of a table while it is in use. */
+/* Copies from one table into another, by which a program changes the size of a table while it is in
+ * use. */
 #include "test.h"
 
 static int32_t take(const tollbar_table *table, uint64_t key, uint64_t now) {

@@ -155,7 +155,8 @@ static void what_is_to_outlast_the_machine_is_on_its_disk(void **state) {
     unsigned before = flushed_files;
     (void)state;
     assert_int_equal(open_with(0, 0, &table), 0);
-    /* The file is flushed before it has its name. Otherwise the name could lead to an incomplete table after a power failure. */
+    /* The file is flushed before it has its name. Otherwise the name could lead to an incomplete
+     * table after a power failure. */
     assert_int_equal(flushed_files, before + 1);
     before = flushed_maps;
     assert_int_equal(tollbar_table_sync(table), 0);

@@ -105,7 +105,8 @@ static void bad_limits_charge_nothing(void **state) {
     tollbar_limiter_free(limiter);
 }
 
-/* For two keys of one table and no outputs the library takes a shorter path. It must decide as the general path does. */
+/* For two keys of one table and no outputs the library takes a shorter path. It must decide as the
+ * general path does. */
 static void the_shorter_path_decides_alike(void **state) {
     tollbar_table *brief = table_of(100, "20/s", "9/min");
     tollbar_table *full = table_of(100, "20/s", "9/min");

@@ -1,5 +1,6 @@
-/* Many threads at one frozen time get exactly as many permits together as one thread would. It uses no test library, because
- * ThreadSanitizer would not see that library's code, and prints TAP itself. */
+/* Many threads at one frozen time get exactly as many permits together as one thread would. It uses
+ * no test library, because ThreadSanitizer would not see that library's code, and prints TAP
+ * itself. */
 #define _XOPEN_SOURCE 600
 #include "tollbar.h"
 
@@ -14,7 +15,8 @@ enum { THREADS = 8, TRIES = 4000, PERMITS = 1000 };
 #define SEC UINT64_C(1000000000)
 #define HOUR (3600 * SEC)
 
-/* The number of limits for requests with several. Half of them are limiters, half are keys of a table. */
+/* The number of limits for requests with several. Half of them are limiters, half are keys of a
+ * table. */
 enum { LIMITS = 8 };
 
 struct shared {
@@ -104,9 +106,10 @@ static void *mix(void *argument) {
 
 enum { KEYS = 25, OF_EACH = 100 };
 
-/* More requests than a table's keys have permits, single ones and batches. The sanitizer does not see the swaps of slots, which are
- * assembler, so it finds no races in slots and knows no order that they make. It sees the rest of the table. For the
- * slots the test checks that the sums are exact. */
+/* More requests than a table's keys have permits, single ones and batches. The sanitizer does not
+ * see the swaps of slots, which are assembler, so it finds no races in slots and knows no order
+ * that they make. It sees the rest of the table. For the slots the test checks that the sums are
+ * exact. */
 static void *ask_keys(void *argument) {
     struct worker *worker = argument;
     const tollbar_table *table = worker->shared->table;
@@ -202,7 +205,8 @@ static uint64_t run(struct shared *shared, void *(*body)(void *)) {
     return taken;
 }
 
-/* Each thread takes permits of a limiter with credit until it is refused, with peeks and full decisions in between. */
+/* Each thread takes permits of a limiter with credit until it is refused, with peeks and full
+ * decisions in between. */
 static void *ask_with_credit(void *argument) {
     struct worker *worker = argument;
     const tollbar_limiter *limiter = worker->shared->credited;
@@ -217,7 +221,8 @@ static void *ask_with_credit(void *argument) {
     return NULL;
 }
 
-/* Every call of a limiter with credit, while time advances, credit expires and stripes get other owners. */
+/* Every call of a limiter with credit, while time advances, credit expires and stripes get other
+ * owners. */
 static void *mix_with_credit(void *argument) {
     struct worker *worker = argument;
     const tollbar_limiter *limiter = worker->shared->credited;
@@ -277,8 +282,9 @@ static void *take_several(void *argument) {
     return NULL;
 }
 
-/* Half of the threads offer numbers in order, and the last of them to end closes the queue. The others take until it is closed and empty, so that no
- * taker gives up on a machine that stands still for a while. Time advances and brings permits. */
+/* Half of the threads offer numbers in order, and the last of them to end closes the queue. The
+ * others take until it is closed and empty, so that no taker gives up on a machine that stands
+ * still for a while. Time advances and brings permits. */
 static void *offer_or_take(void *argument) {
     struct worker *worker = argument;
     struct shared *shared = worker->shared;
@@ -327,7 +333,8 @@ static void expect(const char *name, const char *text, uint64_t got, uint64_t wa
 struct row {
     const char *text;
     uint64_t want;
-    /* 1: take one permit at 1 s first, so that the limiter has stored its idle time's permits at the frozen time. */
+    /* 1: take one permit at 1 s first, so that the limiter has stored its idle time's permits at
+     * the frozen time. */
     int earlier;
     int one_word;
 };
@@ -405,7 +412,8 @@ static void of_a_table(const char *text, int changes) {
     tollbar_table_close(shared.table);
 }
 
-/* Each limit's charge equals the permits that were admitted, because a call that loses a race gives its charges back. */
+/* Each limit's charge equals the permits that were admitted, because a call that loses a race gives
+ * its charges back. */
 static void of_several_limits(void) {
     const char *const texts[LIMITS / 2] = {"2000/h", "1800/min", "1600/day", "1500/s"};
     const tollbar_table_options options = TOLLBAR_TABLE_OPTIONS_INIT(LIMITS);

@@ -52,7 +52,8 @@ int vector_read(FILE *file, struct golden_vector *into) {
     return *at == ']' && into->count != 0 ? 1 : -1;
 }
 
-/* The string that follows ` "NAME": "`, with \" \\ and \t as JSON writes them. Returns 0 if it is not there or too long. */
+/* The string that follows ` "NAME": "`, with \" \\ and \t as JSON writes them. Returns 0 if it is
+ * not there or too long. */
 static int string_of(const char *line, const char *name, char *into, size_t size) {
     const char *at = strstr(line, name);
     size_t n = 0;

@@ -1,5 +1,6 @@
-/* A reader, for C and C++, of ffi-tests/vectors: of decisions.json, which tests/algorithm/vectors.rs writes and describes, and of policies.json
- * of tests/policy/policy_vectors.rs. */
+/* A reader, for C and C++, of ffi-tests/vectors: of decisions.json, which
+ * tests/algorithm/vectors.rs writes and describes, and of policies.json of
+ * tests/policy/policy_vectors.rs. */
 #ifndef TOLLBAR_VECTORS_H
 #define TOLLBAR_VECTORS_H
 
@@ -32,7 +33,8 @@ struct policy_vector {
 extern "C" {
 #endif
 
-/* Reads the next vector of the file. Returns 1, 0 at the end, or -1 if the file does not have the described form. */
+/* Reads the next vector of the file. Returns 1, 0 at the end, or -1 if the file does not have the
+ * described form. */
 int vector_read(FILE *file, struct golden_vector *into);
 int policy_vector_read(FILE *file, struct policy_vector *into);
 

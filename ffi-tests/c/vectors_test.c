@@ -1,5 +1,5 @@
-/* The golden vectors: limiters, cells and tables give the decisions of the oracle, and texts are read as policies.json says. VECTORS is the path
- * of their folder. */
+/* The golden vectors: limiters, cells and tables give the decisions of the oracle, and texts are
+ * read as policies.json says. VECTORS is the path of their folder. */
 #include "test.h"
 #include "vectors.h"
 

@@ -1,5 +1,5 @@
-/* Waits on the real clock. The upper bounds of times are wide, because a busy machine makes every sleep longer. The lower
- * bounds are exact. */
+/* Waits on the real clock. The upper bounds of times are wide, because a busy machine makes every
+ * sleep longer. The lower bounds are exact. */
 #define _POSIX_C_SOURCE 200809L
 #include "test.h"
 
@@ -37,8 +37,9 @@ static void *wait_for_one(void *limiter) {
 
 enum { CAP = 3 };
 
-/* CAP threads sleep, so a further caller is refused although it has enough patience. Returns the least time that a refusal took, or
- * UINT64_MAX if the machine was so slow that sleepers had returned before. */
+/* CAP threads sleep, so a further caller is refused although it has enough patience. Returns the
+ * least time that a refusal took, or UINT64_MAX if the machine was so slow that sleepers had
+ * returned before. */
 static uint64_t refuse_above_the_cap(void) {
     tollbar_limiter *limiter = limiter_with("1/300ms burst 1", TOLLBAR_CLOCK_MONOTONIC, CAP);
     tollbar_limiter_state view = TOLLBAR_LIMITER_STATE_INIT;
@@ -58,7 +59,8 @@ static uint64_t refuse_above_the_cap(void) {
         int32_t verdict = tollbar_limiter_wait(limiter, 1, MIN, NULL);
         took = monotonic() - begun;
         tollbar_limiter_get_state(limiter, &view);
-        /* CAP callers sleep after the refusal, and no other caller has come, so CAP callers slept during it. */
+        /* CAP callers sleep after the refusal, and no other caller has come, so CAP callers slept
+         * during it. */
         if (view.waiting == CAP) {
             assert_int_equal(verdict, TOLLBAR_DENIED);
             least = took < least ? took : least;
@@ -78,13 +80,15 @@ static void s21_sleepers_are_bounded(void **state) {
     uint64_t least = UINT64_MAX;
     const uint64_t begun = monotonic();
     (void)state;
-    /* A call that slept would take an interval in each try. A busy machine may make a refusal late in most of them. */
+    /* A call that slept would take an interval in each try. A busy machine may make a refusal late
+     * in most of them. */
     while (least > MS && monotonic() - begun < MIN)
         least = refuse_above_the_cap();
     assert_in_range(least, 0, MS);
 }
 
-/* Callers that wait in one queue, started 20 ms apart. Each writes its number when it has its permit. */
+/* Callers that wait in one queue, started 20 ms apart. Each writes its number when it has its
+ * permit. */
 enum { QUEUED = 6 };
 
 static struct {
@@ -106,8 +110,8 @@ static void handled(int signal) {
     (void)signal;
 }
 
-/* Whether QUEUED threads that begin to wait one after the other end in this order. Signals arrive before the first one passes,
- * and nobody wakes early. */
+/* Whether QUEUED threads that begin to wait one after the other end in this order. Signals arrive
+ * before the first one passes, and nobody wakes early. */
 static int in_order(const char *text) {
     pthread_t threads[QUEUED];
     int numbers[QUEUED], n, ordered = 1;
@@ -120,7 +124,8 @@ static int in_order(const char *text) {
         tollbar_limiter_state view = TOLLBAR_LIMITER_STATE_INIT;
         numbers[n] = n;
         assert_int_equal(pthread_create(&threads[n], NULL, takes_its_turn, &numbers[n]), 0);
-        /* The next thread is created when this one waits in the queue. On a slow machine it may have its permit by then. */
+        /* The next thread is created when this one waits in the queue. On a slow machine it may
+         * have its permit by then. */
         while (view.waiting + (uint32_t)__atomic_load_n(&queue.done, __ATOMIC_SEQ_CST) < (uint32_t)n + 1) {
             assert_int_equal(tollbar_limiter_get_state(queue.limiter, &view), 0);
             nap(MS / 10);
@@ -143,8 +148,9 @@ static int in_order(const char *text) {
     return ordered;
 }
 
-/* Nobody is overtaken, whether or not the algorithm books ahead. A thread that the machine stops between its permit and its note
- * for an interval notes late, so another try follows, for a minute. */
+/* Nobody is overtaken, whether or not the algorithm books ahead. A thread that the machine stops
+ * between its permit and its note for an interval notes late, so another try follows, for a
+ * minute. */
 static void a2_callers_wait_in_a_queue(void **state) {
     static const char *const texts[] = {"10/s burst 1", "10/s algo pacer", "1/100ms algo sliding-log",
                                         "1/100ms algo fixed-window anchor first"};

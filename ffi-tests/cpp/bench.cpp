@@ -1,5 +1,6 @@
-// What a decision costs through tollbar.hpp and through tollbar.h, side by side in one run: rounds of both in turn, of
-// which the middle one counts. The header adds no work, so the difference is to be noise, below a nanosecond.
+// What a decision costs through tollbar.hpp and through tollbar.h, side by side in one run: rounds
+// of both in turn, of which the middle one counts. The header adds no work, so the difference is to
+// be noise, below a nanosecond.
 #include "bench.h"
 
 #include <algorithm>

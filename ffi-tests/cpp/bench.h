@@ -1,4 +1,5 @@
-/* The loops that bench.c and bench.cpp have, each in its own language. Each makes `count` decisions and returns how many allowed. */
+/* The loops that bench.c and bench.cpp have, each in its own language. Each makes `count` decisions
+ * and returns how many allowed. */
 #ifndef TOLLBAR_BENCH_H
 #define TOLLBAR_BENCH_H
 
@@ -13,7 +14,8 @@ enum { KEYS = 1024, KEY_LENGTH = 12, BATCH = 64 };
 /* Names of KEYS keys, without NULs. */
 extern char bench_keys[KEYS][KEY_LENGTH];
 
-/* Limiter: a verdict; at the caller's time; an answer in full. Table: a verdict; an answer in full; batches. */
+/* Limiter: a verdict; at the caller's time; an answer in full. Table: a verdict; an answer in full;
+ * batches. */
 uint64_t c_limiter_check(const tollbar_limiter *limiter, int count);
 uint64_t c_limiter_check_at(const tollbar_limiter *limiter, int count);
 uint64_t c_limiter_decide(const tollbar_limiter *limiter, int count);

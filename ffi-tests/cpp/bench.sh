@@ -1,5 +1,6 @@
 #!/bin/sh
-# bench.sh BUILD-DIRECTORY: decisions through tollbar.hpp beside the same through tollbar.h; figures, no verdict.
+# bench.sh BUILD-DIRECTORY: decisions through tollbar.hpp beside the same through tollbar.h;
+# figures, no verdict.
 set -eu
 build=$(cd "$1" && pwd)
 here=$(cd "$(dirname "$0")" && pwd)

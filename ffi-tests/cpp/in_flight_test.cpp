@@ -27,7 +27,8 @@ TEST(a_permit_ends_with_its_scope) {
         auto second = uploads.enter("k", 2);
         const auto third = uploads.enter("k", 2);
         CHECK(first && second && !third && third.answer().denied() && uploads.count("k") == 2);
-        // If more permits than the limit are in flight, the window refuses until enough of them are released.
+        // If more permits than the limit are in flight, the window refuses until enough of them are
+        // released.
         CHECK(second.give_back() && !second && !second.give_back() && !uploads.enter("k", 1));
         CHECK(uploads.enter("k", 2));
     }

@@ -1,5 +1,5 @@
-// Leases and their clients, without a store and with a real redis-server. Upper bounds of times are for a machine that is
-// busy with other things.
+// Leases and their clients, without a store and with a real redis-server. Upper bounds of times are
+// for a machine that is busy with other things.
 #include "test.hpp"
 
 #include <poll.h>

@@ -117,7 +117,8 @@ TEST(a_forked_process_takes_over) {
         bool good = limits.try_reload().error() == errc::owner;
         limits.take_over();
         good = good && limits.try_reload() && limits.check(request);
-        // Another program ends it, because at an exit valgrind would count memory of the parent as lost.
+        // Another program ends it, because at an exit valgrind would count memory of the parent as
+        // lost.
         if (good)
             ::execl("/bin/true", "true", static_cast<char *>(nullptr));
         ::_exit(1);

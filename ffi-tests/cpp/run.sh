@@ -1,6 +1,7 @@
 #!/bin/sh
-# The tests of the C++ header and of the packages: run.sh BUILD-DIRECTORY [STEP...], where `make lib` has built the
-# libraries. Steps: header libraries valgrind address thread bench example installed; all of them unless said.
+# The tests of the C++ header and of the packages: run.sh BUILD-DIRECTORY [STEP...], where
+# `make lib` has built the libraries. Steps: header libraries valgrind address thread bench example
+# installed; all of them unless said.
 #
 # One line for each check, and the sum at the end: `N passed, N failed`.
 set -u

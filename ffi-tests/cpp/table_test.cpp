@@ -277,7 +277,8 @@ TEST(damage_is_seen_and_repaired) {
     {
         const table logins = table::init_in(memory, size, seeded(100), {one});
         CHECK(logins.check_at(1h, "ann"));
-        // The key's state, wherever it lies, is found and changed to one of a version that nobody knows.
+        // The key's state, wherever it lies, is found and changed to one of a version that nobody
+        // knows.
         const std::uint64_t state = logins.entries(1h).begin()->state;
         for (char *at = static_cast<char *>(memory); at + 16 <= static_cast<char *>(memory) + size; at += 8) {
             if (std::memcmp(at, &state, sizeof state) == 0)

@@ -1,4 +1,5 @@
-// Several limits in one request: the expectations of ffi-tests/c/take_many_test.c, and the C++ wrappers.
+// Several limits in one request: the expectations of ffi-tests/c/take_many_test.c, and the C++
+// wrappers.
 #include "test.hpp"
 
 #include <array>

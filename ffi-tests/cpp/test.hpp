@@ -34,7 +34,8 @@ inline void check(bool holds, const char *what, const char *file, int line) {
     std::printf("# %s:%d: %s\n", file, line, what);
 }
 
-/// The exception of that type which a call throws is given to `look`; another one, or none, fails the test.
+/// The exception of that type which a call throws is given to `look`; another one, or none, fails
+/// the test.
 template <class Exception, class Call, class Look>
 void throws(const Call &call, const Look &look, const char *what, const char *file, int line) {
     try {
@@ -50,7 +51,8 @@ void throws(const Call &call, const Look &look, const char *what, const char *fi
 }
 
 inline int run() {
-    // No output may be buffered when a test forks, because under valgrind the child would print it again.
+    // No output may be buffered when a test forks, because under valgrind the child would print it
+    // again.
     std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
     int number = 0, failed = 0;
     for (const one &each : all()) {

@@ -1,5 +1,5 @@
-// Frozen time, many threads: together they get exactly what one thread would. Runs under ThreadSanitizer, too; with
-// PLANT_RACE there is a race that it must report.
+// Frozen time, many threads: together they get exactly what one thread would. Runs under
+// ThreadSanitizer, too; with PLANT_RACE there is a race that it must report.
 #include "test.hpp"
 
 #include <atomic>
@@ -19,7 +19,8 @@ constexpr int threads = 8, tries = 4000, permits = 1000;
 int planted = 0;
 #endif
 
-/// The sum of what `ask()` returns. Every thread calls it `each` times, at the same time as the others.
+/// The sum of what `ask()` returns. Every thread calls it `each` times, at the same time as the
+/// others.
 template <class Ask> int together(int each, const Ask &ask) {
     std::atomic<int> ready{0}, got{0};
     std::vector<std::thread> workers;
@@ -78,7 +79,8 @@ TEST(a_table_at_once) {
           }) == 25 * 100);
 }
 
-// Crossing limits in opposite orders: each limit has been charged for what was admitted, to the permit.
+// Crossing limits in opposite orders: each limit has been charged for what was admitted, to the
+// permit.
 TEST(several_limits_at_once) {
     const tollbar::limiter second("1000/s"), day("700/day");
     const tollbar::table table(100, {"500/h"});

@@ -1,4 +1,5 @@
-// The golden vectors: limiters and tables give the decisions of the oracle. VECTORS is their folder.
+// The golden vectors: limiters and tables give the decisions of the oracle. VECTORS is their
+// folder.
 #include "test.hpp"
 
 #include <chrono>

@@ -1,7 +1,8 @@
 #!/bin/sh
-# run.sh BUILD-DIRECTORY: PHP, Node and Java call the library through their foreign-function interfaces: the tests of each, its README's
-# program, its example with several workers, and all three in one table. `make lib` must have built the library in the directory. The last
-# line is `N passed, N failed`.
+# run.sh BUILD-DIRECTORY: PHP, Node and Java call the library through their foreign-function
+# interfaces: the tests of each, its README's program, its example with several workers, and all
+# three in one table. `make lib` must have built the library in the directory. The last line is
+# `N passed, N failed`.
 set -u
 build=$(cd "${1:?the build directory}" && pwd)
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -59,8 +60,8 @@ three_of_five() {
     [ "$(grep -c '^passes, [210] left$' "$work/out")" -eq 3 ] && [ "$(grep -cE '^again in (1[0-9]|20) s$' "$work/out")" -eq 2 ]
 }
 
-# PORT: forty clients at once, of which the example admits three, and tells the others when to come back. A permit comes back every 20 s, in
-# which a busy machine may not have asked for all of them.
+# PORT: forty clients at once, of which the example admits three, and tells the others when to come
+# back. A permit comes back every 20 s, in which a busy machine may not have asked for all of them.
 serves() {
     tries=0
     until curl --silent --output /dev/null --interface 127.0.0.9 "http://127.0.0.1:$1/"; do

@@ -1,5 +1,5 @@
-/* Decides on requests of requests.py by the rules file argv[1], and prints "VERDICT STATUS RULE REMAINING" for each. argv[2] is the file for the
- * metrics in the end. */
+/* Decides on requests of requests.py by the rules file argv[1], and prints "VERDICT STATUS RULE
+ * REMAINING" for each. argv[2] is the file for the metrics in the end. */
 #include "tollbar_rules.h"
 
 #include <stdio.h>

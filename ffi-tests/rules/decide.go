@@ -1,5 +1,5 @@
-// Decides on requests of requests.py by the rules file os.Args[1], and prints "VERDICT STATUS RULE REMAINING" for
-// each. os.Args[2] is the file for the metrics in the end.
+// Decides on requests of requests.py by the rules file os.Args[1], and prints "VERDICT STATUS RULE
+// REMAINING" for each. os.Args[2] is the file for the metrics in the end.
 package main
 
 import (

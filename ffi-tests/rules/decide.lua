@@ -1,5 +1,5 @@
--- Decides on requests of requests.py by the rules file in arg[1], and prints "VERDICT STATUS RULE REMAINING" for each. arg[2] is the file for the
--- metrics in the end.
+-- Decides on requests of requests.py by the rules file in arg[1], and prints "VERDICT STATUS RULE
+-- REMAINING" for each. arg[2] is the file for the metrics in the end.
 local ffi = require "ffi"
 local rules = assert(require("tollbar.rules").open(arg[1]))
 local names = { ":method", ":path", ":address", "X-Api-Key", ":account" }

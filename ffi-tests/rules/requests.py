@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes requests for the tests of rules: "TIME_NS METHOD PATH ADDRESS API_KEY ACCOUNT", separated by tabs, - for nothing.
+"""Writes requests for the tests of rules: "TIME_NS METHOD PATH ADDRESS API_KEY ACCOUNT", separated
+by tabs, - for nothing.
 
 requests.py: requests that reach every rule of examples/rules/site.toml.
 requests.py LOG: those of a log in Common Log Format, in the order of the file.
@@ -27,8 +28,9 @@ def of_log(path):
 
 
 def longer_log(path, count):
-    """Each line has the request of one line of the log and the address of another. Three of four addresses are among the first 100, so clients
-    meet their limits. There are 100 lines a second, and one of 50 lines is up to 30 seconds late."""
+    """Each line has the request of one line of the log and the address of another. Three of four
+    addresses are among the first 100, so clients meet their limits. There are 100 lines a second,
+    and one of 50 lines is up to 30 seconds late."""
     with open(path, encoding="utf-8", errors="surrogateescape") as log:
         parts = [(line.split(" ", 1)[0], line.split("]", 1)[1]) for line in log]
     begin = datetime(2015, 5, 18, tzinfo=datetime.strptime("+0000", "%z").tzinfo)

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Rules through every face: Rust, C, C++, Python, Go, LuaJIT and the command decide the same requests by the same file, and must say the same to the letter.
-# Also the C face under valgrind, and pkg-config. The libraries have been built in $1.
+# Rules through every face: Rust, C, C++, Python, Go, LuaJIT and the command decide the same
+# requests by the same file, and must say the same to the letter. Also the C face under valgrind,
+# and pkg-config. The libraries have been built in $1.
 set -u
 build=$(cd "${1:?usage: run.sh BUILD}" && pwd)
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -49,7 +50,8 @@ go_program() { (cd bindings/go && go build -o "$work/decide-go" ../../ffi-tests/
 }
 check 'the Go program compiles' go_program
 
-# faces REQUESTS RULES: all faces' decisions and metrics are those of Rust, some are refusals, and a shadow disagrees.
+# faces REQUESTS RULES: all faces' decisions and metrics are those of Rust, some are refusals, and a
+# shadow disagrees.
 faces() {
     rm -f "$work"/metrics-*
     "$rust" "$2" "$work/metrics-rust" <"$1" >"$work/rust" && grep -q '^1 4' "$work/rust" && [ "$(wc -l <"$work/rust")" -eq "$(wc -l <"$1")" ] || return 1
@@ -84,7 +86,8 @@ check 'one decision in each face, bans, lists, calendars and classes' faces "$wo
 for rule in daily classed; do
     check "ffi-tests/rules/more.toml: $rule refuses" grep -q "^1 429 $rule" "$work/rust"
 done
-# A month begins in Berlin between the second and the third line, at a time of UTC that a log of 2015 has, too.
+# A month begins in Berlin between the second and the third line, at a time of UTC that a log of
+# 2015 has, too.
 calendar_of_log() {
     printf 'version = 1\n[group.a]\nlimit = "1/month zone Europe/Berlin"\n' >"$work/calendar.toml"
     for year in 2015 2026; do
@@ -99,7 +102,8 @@ calendar_of_log() {
 log=../shared/data/access.log
 if [ -f "$log" ]; then
     of_log "$log" 'the log'
-    # A log made from it, long enough that most clients meet their limits again and again. The rules of `make soak` have 10^6 lines.
+    # A log made from it, long enough that most clients meet their limits again and again. The rules
+    # of `make soak` have 10^6 lines.
     lines=${TOLLBAR_LINES:-100000}
     python3 ffi-tests/rules/requests.py "$log" "$lines" >"$work/longer.log" || exit 1
     of_log "$work/longer.log" "$lines lines made from the log"

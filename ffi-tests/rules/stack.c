@@ -1,5 +1,5 @@
-/* How much stack each function of tollbar_rules.h takes, by the program of ffi-tests/c/stack. The rules: examples/rules/site.toml and site.yaml,
- * and files that nest as deep as a reader goes. */
+/* How much stack each function of tollbar_rules.h takes, by the program of ffi-tests/c/stack. The
+ * rules: examples/rules/site.toml and site.yaml, and files that nest as deep as a reader goes. */
 #include "../c/stack/worlds.h"
 
 #include <stdio.h>

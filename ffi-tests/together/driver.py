@@ -1,13 +1,15 @@
-"""Processes of each language use one named table at the same time. The driver kills them at random and starts them again.
+"""Processes of each language use one named table at the same time. The driver kills them at random
+and starts them again.
 
     driver.py NAME=COMMAND...
 
-The driver runs each command with three more arguments: the table's path, a board (board.h), and the policy. TOGETHER_SEED chooses the
-kills, and TOGETHER_KILLS their number.
+The driver runs each command with three more arguments: the table's path, a board (board.h), and the
+policy. TOGETHER_SEED chooses the kills, and TOGETHER_KILLS their number.
 
-The key's state says how many permits the table has charged: a token bucket that is never full again after its first charge, at T0, is
-full at T0 + charged / rate. The driver makes that first charge, of half the burst, which takes more than ten seconds to refill. So the
-sum of all admitted permits is known exactly, except for the calls that a killed process did not count, which its board shows.
+The key's state says how many permits the table has charged: a token bucket that is never full again
+after its first charge, at T0, is full at T0 + charged / rate. The driver makes that first charge,
+of half the burst, which takes more than ten seconds to refill. So the sum of all admitted permits
+is known exactly, except for the calls that a killed process did not count, which its board shows.
 """
 
 import mmap
@@ -117,13 +119,15 @@ def storm(commands, directory, path, chance):
             kills[name] += 1
             running[name] = Process(name, commands[name], directory, path, number, 1)
             lives.append(running[name])
-        # The processes that were started last must make requests, too, and all together for a while.
+        # The processes that were started last must make requests, too, and all together for a
+        # while.
         for life in running.values():
             wait_until(lambda life=life: life.ready() and life.refused() > 0, f"{life.name} is refused")
         time.sleep(0.3)
         *others, last = running.values()
         codes = [life.end() for life in others]
-        # A process that counts its second refusal after `worked` was refused after it: then the key had no permit.
+        # A process that counts its second refusal after `worked` was refused after it: then the key
+        # had no permit.
         worked = table.now()
         before = [last.refused(k) for k in range(KEYS)]
         wait_until(lambda: all(last.refused(k) >= before[k] + 2 for k in range(KEYS)), f"{last.name} is refused all keys")
@@ -158,7 +162,8 @@ def judge(lives, kills, table, t0, worked):
         name = f"key {k}: {counted} admitted"
         check(f"{name}, not above {bound}", counted <= bound)
         check(f"{name}, of {charged} charged and {lost} calls without an answer", counted <= charged <= counted + lost and odd == 0)
-        # After `worked` the key had no permit. No process need have taken the permits that were refilled since.
+        # After `worked` the key had no permit. No process need have taken the permits that were
+        # refilled since.
         check(f"{name}, all there was but {state.remaining}", state.remaining <= 1 + RATE * (now - worked) // 10**9)
         # The key still gives permits: those that were refilled since.
         wait_until(lambda k=k: table.peek(b"key-%d" % k, cost=1), "a permit has come back")

@@ -1,5 +1,5 @@
-/* hammer TABLE BOARD POLICY: makes requests for the keys of a named table until the driver ends it. The programs in the other languages do the
- * same. */
+/* hammer TABLE BOARD POLICY: makes requests for the keys of a named table until the driver ends it.
+ * The programs in the other languages do the same. */
 #define _DEFAULT_SOURCE
 #include <fcntl.h>
 #include <stdio.h>
@@ -10,7 +10,8 @@
 #include "board.h"
 #include "tollbar.h"
 
-/* The stores are in program order: a killed process has made all stores before the instruction at which it died. */
+/* The stores are in program order: a killed process has made all stores before the instruction at
+ * which it died. */
 #define ADD(word) __atomic_store_n(&(word), (word) + 1, __ATOMIC_SEQ_CST)
 #define LOAD(word) __atomic_load_n(&(word), __ATOMIC_SEQ_CST)
 

@@ -1,8 +1,10 @@
-"""Processes of each language hold permits of one key, and the driver kills them at random and starts them again (holder.h).
+"""Processes of each language hold permits of one key, and the driver kills them at random and
+starts them again (holder.h).
 
     in_flight.py NAME=COMMAND...
 
-TOGETHER_SEED chooses the kills, and TOGETHER_KILLS their number. The last line is `N passed, N failed`.
+TOGETHER_SEED chooses the kills, and TOGETHER_KILLS their number. The last line is
+`N passed, N failed`.
 """
 
 import os
@@ -26,7 +28,8 @@ def start(name, place):
 
 
 def storm(place, children):
-    """Kills a random process KILLS times, and each time starts another. Returns the processes that failed, with their exit codes."""
+    """Kills a random process KILLS times, and each time starts another. Returns the processes that
+    failed, with their exit codes."""
     chance, bad = random.Random(SEED), []
     for _ in range(KILLS):
         name = chance.choice(sorted(children))
@@ -54,8 +57,9 @@ def main():
             for child in children.values():
                 child.kill()
                 child.wait()
-        # All permits of killed processes are free again within a second, and there are no more than the limit.
-        # A call that begins a second later is refused no more: the machine may stop this process for any time.
+        # All permits of killed processes are free again within a second, and there are no more than
+        # the limit. A call that begins a second later is refused no more: the machine may stop this
+        # process for any time.
         begin, tickets, late = time.monotonic(), [], False
         while len(tickets) < LIMIT:
             late = time.monotonic() - begin >= 1

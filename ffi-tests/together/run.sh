@@ -1,6 +1,7 @@
 #!/bin/sh
-# run.sh BUILD-DIRECTORY: processes of C, Python, Go with cgo and with purego, and LuaJIT use one named table at the same time, and are killed
-# at random; others hold permits in flight. `make lib` must have built the library in the directory. The last line is `N passed, N failed`.
+# run.sh BUILD-DIRECTORY: processes of C, Python, Go with cgo and with purego, and LuaJIT use one
+# named table at the same time, and are killed at random; others hold permits in flight. `make lib`
+# must have built the library in the directory. The last line is `N passed, N failed`.
 set -eu
 build=$(cd "${1:?the build directory}" && pwd)
 together=$(cd "$(dirname "$0")" && pwd)

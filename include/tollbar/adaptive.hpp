@@ -27,8 +27,9 @@ enum class flight_outcome : std::uint32_t {
     ignored = TOLLBAR_OUTCOME_IGNORED,
 };
 
-/// A limit on the requests that a server has at one time, learned from their latency. Its manual is in tollbar.h ("Limits in flight that follow the
-/// latency"), and its options are tollbar_adaptive_options.
+/// A limit on the requests that a server has at one time, learned from their latency. Its manual is
+/// in tollbar.h ("Limits in flight that follow the latency"), and its options are
+/// tollbar_adaptive_options.
 ///
 ///     tollbar::adaptive server;
 ///     const auto ticket = server.acquire();
@@ -62,7 +63,8 @@ public:
         tollbar_ticket ticket = 0;
         return tollbar_adaptive_acquire(&raw_, &ticket) == TOLLBAR_ALLOWED ? std::optional(ticket) : std::nullopt;
     }
-    /// Releases the permit, and the limit learns from the outcome and the latency. False, and nothing changes, if no permit is in flight.
+    /// Releases the permit, and the limit learns from the outcome and the latency. False, and
+    /// nothing changes, if no permit is in flight.
     bool release(tollbar_ticket ticket, flight_outcome outcome, nanoseconds latency) noexcept {
         return tollbar_adaptive_release(&raw_, ticket, static_cast<std::uint32_t>(outcome), detail::saturated(latency)) == TOLLBAR_ALLOWED;
     }
@@ -71,7 +73,8 @@ public:
         return tollbar_adaptive_release_at(&raw_, ticket, static_cast<std::uint32_t>(outcome), detail::saturated(latency), now.get())
             == TOLLBAR_ALLOWED;
     }
-    /// Takes a permit of a table's key under this limit. The table counts it. Empty if the limit refuses it or the table is full.
+    /// Takes a permit of a table's key under this limit. The table counts it. Empty if the limit
+    /// refuses it or the table is full.
     std::optional<tollbar_ticket> acquire(const in_flight &table, const key &of) noexcept {
         tollbar_ticket ticket = 0;
         const std::int32_t code = tollbar_adaptive_acquire_key(&raw_, table.get(), of.data(), of.size(), &ticket);

@@ -21,7 +21,8 @@ using std::chrono::nanoseconds;
 
 namespace detail {
 
-/// Nanoseconds for C. Negative durations and NaN become 0, and durations above 292 years become 292 years.
+/// Nanoseconds for C. Negative durations and NaN become 0, and durations above 292 years become 292
+/// years.
 template <class Rep, class Period>
 constexpr std::uint64_t saturated(const std::chrono::duration<Rep, Period> &duration) noexcept {
     using wide = std::chrono::duration<std::common_type_t<Rep, std::int64_t>, Period>;
@@ -51,11 +52,11 @@ constexpr std::optional<nanoseconds> if_any(std::uint64_t ns) noexcept {
 
 } // namespace detail
 
-/// The clocks that calls without `_at` read. Limiters and tables count nanoseconds of UTC since 2025-03-13 (limiter::now,
-/// table::now). The function now() below counts from the machine's start.
+/// The clocks that calls without `_at` read. Limiters and tables count nanoseconds of UTC since
+/// 2025-03-13 (limiter::now, table::now). The function now() below counts from the machine's start.
 enum class clock_source : std::uint32_t {
-    /// The processor's counter on CLOCK_MONOTONIC's scale. If the processor or the kernel does not trust the counter,
-    /// CLOCK_MONOTONIC itself.
+    /// The processor's counter on CLOCK_MONOTONIC's scale. If the processor or the kernel does not
+    /// trust the counter, CLOCK_MONOTONIC itself.
     tsc = TOLLBAR_CLOCK_TSC,
     monotonic = TOLLBAR_CLOCK_MONOTONIC,
     /// CLOCK_MONOTONIC_COARSE: cheap, in steps of the kernel's tick (1 to 10 ms).
@@ -64,9 +65,10 @@ enum class clock_source : std::uint32_t {
     wall = TOLLBAR_CLOCK_WALL,
 };
 
-/// The time of a call that ends in `_at`: nanoseconds since the zero of any one clock, up to the policy's last time
-/// (spec::last_time). A policy admits nothing at later times. Times before zero become zero. A duration and any std::chrono time
-/// point convert to an instant. All callers of a limiter or table must use one scale: its own now(), or one other clock.
+/// The time of a call that ends in `_at`: nanoseconds since the zero of any one clock, up to the
+/// policy's last time (spec::last_time). A policy admits nothing at later times. Times before zero
+/// become zero. A duration and any std::chrono time point convert to an instant. All callers of a
+/// limiter or table must use one scale: its own now(), or one other clock.
 class instant {
 public:
     template <class Rep, class Period>
@@ -84,7 +86,8 @@ private:
     std::uint64_t ns_;
 };
 
-/// Nanoseconds since the machine's start by that clock, or since 1970 by clock_source::wall. 0 for an unknown clock.
+/// Nanoseconds since the machine's start by that clock, or since 1970 by clock_source::wall. 0 for
+/// an unknown clock.
 inline nanoseconds now(clock_source clock = clock_source::tsc) noexcept {
     std::uint64_t ns = 0;
     tollbar_clock_now(static_cast<std::uint32_t>(clock), &ns);
@@ -94,14 +97,16 @@ inline nanoseconds now(clock_source clock = clock_source::tsc) noexcept {
 /// Whether clock_source::tsc reads the processor's counter. Otherwise it reads CLOCK_MONOTONIC.
 inline bool clock_is_counter() noexcept { return tollbar_clock_is_counter() == 1; }
 
-/// A view of an array that owns nothing: the part of std::span that this library needs, for C++17. A pointer with a number, an
-/// array, and every type with data() and size(), such as std::span, convert to it.
+/// A view of an array that owns nothing: the part of std::span that this library needs, for C++17.
+/// A pointer with a number, an array, and every type with data() and size(), such as std::span,
+/// convert to it.
 template <class T> class span {
 public:
     constexpr span() noexcept = default;
     constexpr span(T *data, std::size_t size) noexcept : data_(data), size_(size) {}
     template <std::size_t N> constexpr span(T (&array)[N]) noexcept : data_(array), size_(N) {}
-    // An element may become const, and convert in no other way: an array of a derived class is no array of its base.
+    // An element may become const, and convert in no other way: an array of a derived class is no
+    // array of its base.
     template <class Range, class Data = decltype(std::declval<Range &>().data()),
               class = decltype(std::declval<Range &>().size()),
               std::enable_if_t<std::is_convertible_v<std::remove_pointer_t<Data> (*)[], T (*)[]>, int> = 0>
@@ -139,16 +144,18 @@ enum class reason : std::uint32_t {
     rate = TOLLBAR_REASON_RATE,
     /// Never: the cost is above the burst.
     burst = TOLLBAR_REASON_BURST,
-    /// The table has no free slot for a new key. on_full::deny denies the request, and on_full::allow allows it without storing
-    /// the key.
+    /// The table has no free slot for a new key. on_full::deny denies the request, and
+    /// on_full::allow allows it without storing the key.
     table_full = TOLLBAR_REASON_TABLE_FULL,
-    /// Denied: a new key inherits the debt of the key whose slot it needs (on_full::inherit), and that debt is too high.
+    /// Denied: a new key inherits the debt of the key whose slot it needs (on_full::inherit), and
+    /// that debt is too high.
     inherited_debt = TOLLBAR_REASON_INHERITED_DEBT,
     /// The request had an empty key. The table's options say whether such requests pass.
     missing_key = TOLLBAR_REASON_MISSING_KEY,
     /// Allowed and not charged: the key is exempt.
     exempt = TOLLBAR_REASON_EXEMPT,
-    /// Denied: the permits would have come within the caller's patience, but the maximum number of callers sleeps already.
+    /// Denied: the permits would have come within the caller's patience, but the maximum number of
+    /// callers sleeps already.
     queue_full = TOLLBAR_REASON_QUEUE_FULL,
     /// Denied: the state is damaged. C calls return an error instead.
     fault = TOLLBAR_REASON_FAULT,
@@ -158,19 +165,23 @@ enum class reason : std::uint32_t {
     store_denied = TOLLBAR_REASON_STORE_DENIED,
     /// The store does not answer: the options of the lease decided.
     store_down = TOLLBAR_REASON_STORE_DOWN,
-    /// Denied: the key is banned (the policy's option `ban`). For a cost of 1 retry_after() is the end of the ban.
+    /// Denied: the key is banned (the policy's option `ban`). For a cost of 1 retry_after() is the
+    /// end of the ban.
     banned = TOLLBAR_REASON_BANNED,
-    /// Denied: as many permits as the limit are in flight. They come back when their holders release them, so no wait is known.
+    /// Denied: as many permits as the limit are in flight. They come back when their holders
+    /// release them, so no wait is known.
     in_flight = TOLLBAR_REASON_IN_FLIGHT,
-    /// Denied or never: the request's class leaves permits to others. Without the reserve the request would have passed.
+    /// Denied or never: the request's class leaves permits to others. Without the reserve the
+    /// request would have passed.
     reserve = TOLLBAR_REASON_RESERVE,
 };
 
 /// A reason in a few English words. The string is static.
 inline const char *name(reason why) noexcept { return tollbar_strreason(static_cast<std::uint32_t>(why)); }
 
-/// Whether a request may pass. True if the call admitted and charged it, false otherwise, also after an error, so
-/// `if (limiter.check())` fails closed. A verdict is one int32_t. Batches write arrays of verdicts.
+/// Whether a request may pass. True if the call admitted and charged it, false otherwise, also
+/// after an error, so `if (limiter.check())` fails closed. A verdict is one int32_t. Batches write
+/// arrays of verdicts.
 class [[nodiscard]] verdict {
 public:
     /// A default verdict is a refusal.
@@ -226,13 +237,14 @@ public:
     constexpr tollbar::reason why() const noexcept { return static_cast<tollbar::reason>(raw_.reason); }
     /// Permits that could be taken at this instant, after this decision. 0 if the call failed.
     constexpr std::uint64_t remaining() const noexcept { return raw_.remaining; }
-    /// The time until the same request would be admitted if no other request came first. 0 if the request was admitted. Empty if
-    /// no wait would help, or if the call failed.
+    /// The time until the same request would be admitted if no other request came first. 0 if the
+    /// request was admitted. Empty if no wait would help, or if the call failed.
     constexpr std::optional<nanoseconds> retry_after() const noexcept { return detail::if_any(raw_.retry_after_ns); }
-    /// The time until the state is as good as fresh if no other request comes first. 0 if the call failed.
+    /// The time until the state is as good as fresh if no other request comes first. 0 if the call
+    /// failed.
     constexpr nanoseconds reset_after() const noexcept { return detail::from_c(raw_.reset_after_ns); }
-    /// Which policy of a list bound, from 0: of a refusal the one with the longest wait, and of an admission the one with the fewest
-    /// permits left. 0 without a list.
+    /// Which policy of a list bound, from 0: of a refusal the one with the longest wait, and of an
+    /// admission the one with the fewest permits left. 0 without a list.
     constexpr std::uint32_t bound() const noexcept { return raw_.bound; }
     /// The C struct.
     constexpr const tollbar_decision &get() const noexcept { return raw_; }
@@ -265,7 +277,8 @@ struct [[nodiscard]] taken {
 struct [[nodiscard]] charged {
     /// Allowed, denied (the state had no room for all), or an error.
     verdict answer;
-    /// The number of permits that the call did not charge. If the call failed, it charged none, and this is 0.
+    /// The number of permits that the call did not charge. If the call failed, it charged none, and
+    /// this is 0.
     std::uint64_t rest = 0;
 
     constexpr explicit operator bool() const noexcept { return answer.allowed(); }
@@ -273,14 +286,16 @@ struct [[nodiscard]] charged {
 
 /// The result of reserve_at. True if it booked the permits.
 struct [[nodiscard]] reservation {
-    /// Allowed, denied (the wait would exceed the patience, or the algorithm cannot book ahead), never, or an error.
+    /// Allowed, denied (the wait would exceed the patience, or the algorithm cannot book ahead),
+    /// never, or an error.
     verdict answer;
-    /// The time from the call's time to the instant at which the caller must act. 0 if the call booked nothing.
+    /// The time from the call's time to the instant at which the caller must act. 0 if the call
+    /// booked nothing.
     nanoseconds wait{0};
     /// That instant, on the scale of the call's time.
     nanoseconds departs{0};
-    /// The permits that were charged: those asked for, or 0 where no key was charged (an exempt or empty key, and a new key
-    /// that a full table admits without storing it).
+    /// The permits that were charged: those asked for, or 0 where no key was charged (an exempt or
+    /// empty key, and a new key that a full table admits without storing it).
     std::uint64_t cost = 0;
 
     constexpr explicit operator bool() const noexcept { return answer.allowed(); }

@@ -150,13 +150,15 @@ struct failure {
     int system = 0;
     /// For a policy's text, the column at which its wrong part begins, from 1. Otherwise 0.
     std::uint64_t column = 0;
-    /// For a policy's text, what was expected there, or why the policy is refused. Otherwise null. The string is static.
+    /// For a policy's text, what was expected there, or why the policy is refused. Otherwise null.
+    /// The string is static.
     const char *expected = nullptr;
 
     std::error_code error() const noexcept { return make_error_code(code); }
 };
 
-/// The exception of throwing calls. what() is one line for people, and code() is of error_category().
+/// The exception of throwing calls. what() is one line for people, and code() is of
+/// error_category().
 class error : public std::system_error {
 public:
     explicit error(const failure &why) : std::system_error(why.error(), context(why)), why_(why) {}
@@ -183,8 +185,8 @@ public:
     explicit policy_error(const failure &why)
         : error(why, "tollbar: column " + std::to_string(why.column) + ": expected " + why.expected) {}
 
-    /// The column, from 1, at which the wrong part of the text begins: a word, a number, or an option with its value. If the text ends too early,
-    /// the column after its last byte.
+    /// The column, from 1, at which the wrong part of the text begins: a word, a number, or an
+    /// option with its value. If the text ends too early, the column after its last byte.
     std::uint64_t column() const noexcept { return why().column; }
     /// What was expected there, or why the policy is refused. The string is static.
     const char *expected() const noexcept { return why().expected; }
@@ -207,7 +209,8 @@ namespace detail {
 constexpr std::int32_t system_first = TOLLBAR_E_OPEN, system_last = TOLLBAR_E_SYNC;
 // [lists: end]
 
-/// The failure that a C call returned. The caller calls this at once, while errno is still that call's.
+/// The failure that a C call returned. The caller calls this at once, while errno is still that
+/// call's.
 inline failure failed(std::int32_t code) noexcept {
     failure why{static_cast<errc>(code)};
     if (code <= system_first && code >= system_last)
@@ -217,7 +220,8 @@ inline failure failed(std::int32_t code) noexcept {
 
 } // namespace detail
 
-/// A value, or the failure of the call. value() of a failed result throws what the throwing call would have thrown.
+/// A value, or the failure of the call. value() of a failed result throws what the throwing call
+/// would have thrown.
 ///
 ///     auto opened = tollbar::table::try_open("/run/logins/table");
 ///     if (!opened)
@@ -233,7 +237,8 @@ public:
 
     T &value() & { return checked(), *value_; }
     const T &value() const & { return checked(), *value_; }
-    /// From a temporary result the value is moved out, so that no reference to the temporary remains.
+    /// From a temporary result the value is moved out, so that no reference to the temporary
+    /// remains.
     T value() && { return checked(), std::move(*value_); }
     T &operator*() & { return value(); }
     const T &operator*() const & { return value(); }
@@ -324,7 +329,8 @@ template <class Text> std::string_view text_of(const Text &text) noexcept {
     return text;
 }
 
-/// The text that a C call prints. `print(buffer, capacity, &length)` is called with more room until the text fits.
+/// The text that a C call prints. `print(buffer, capacity, &length)` is called with more room until
+/// the text fits.
 template <class Print> result<std::string> printed(std::size_t room, const Print &print) {
     for (std::string text;;) {
         text.resize(room);
@@ -347,9 +353,11 @@ template <class T> using if_text = std::enable_if_t<std::is_convertible_v<const 
 
 /// The version of the linked library, such as "0.1.0".
 inline std::string_view version() noexcept { return tollbar_version_string(); }
-/// The version of the linked library as `major << 16 | minor << 8 | patch`. Compare it with TOLLBAR_VERSION.
+/// The version of the linked library as `major << 16 | minor << 8 | patch`. Compare it with
+/// TOLLBAR_VERSION.
 inline std::uint32_t version_number() noexcept { return tollbar_version(); }
-/// The ABI of the linked library. A program that calls this neither links nor starts with a library of another ABI.
+/// The ABI of the linked library. A program that calls this neither links nor starts with a library
+/// of another ABI.
 inline std::uint32_t abi() noexcept { return tollbar_abi_1; }
 
 } // namespace tollbar

@@ -19,7 +19,8 @@
 
 namespace tollbar {
 
-/// The answer to a request for a class of a hierarchy. True if the request may pass and has been charged.
+/// The answer to a request for a class of a hierarchy. True if the request may pass and has been
+/// charged.
 class [[nodiscard]] share {
 public:
     constexpr explicit operator bool() const noexcept { return answer().allowed(); }
@@ -30,14 +31,16 @@ public:
     std::error_code error() const noexcept { return answer().error(); }
     constexpr verdict answer() const noexcept { return verdict(code_); }
 
-    /// The class that decided. If the request was refused, it is the class with the longest wait. If it was admitted, it is the class with the fewest
-    /// permits left.
+    /// The class that decided. If the request was refused, it is the class with the longest wait.
+    /// If it was admitted, it is the class with the fewest permits left.
     constexpr std::uint32_t bound() const noexcept { return raw_.bound; }
     /// The reason of the decision. reason::fault if the call failed.
     constexpr tollbar::reason why() const noexcept { return static_cast<tollbar::reason>(raw_.reason); }
-    /// Permits that the leaf could take at this instant, as long as their interval stays the same. 0 if the call failed.
+    /// Permits that the leaf could take at this instant, as long as their interval stays the same.
+    /// 0 if the call failed.
     constexpr std::uint64_t remaining() const noexcept { return raw_.remaining; }
-    /// The wait of this request. 0 if it was admitted. Empty if no wait would help, or if the call failed.
+    /// The wait of this request. 0 if it was admitted. Empty if no wait would help, or if the call
+    /// failed.
     constexpr std::optional<nanoseconds> retry_after() const noexcept { return detail::if_any(raw_.retry_after_ns); }
     /// The time that a permit costs the leaf at present. 0 if the call failed.
     constexpr nanoseconds interval() const noexcept { return detail::from_c(raw_.interval_ns); }
@@ -70,8 +73,8 @@ public:
     /// The policy of a table's nodes.
     static spec policy() { return spec(TOLLBAR_HIERARCHY_POLICY); }
 
-    /// A hierarchy of up to `classes` classes, whose nodes are keys under the policy of that number. Throws errc::class_rate, errc::out_of_range or
-    /// errc::capacity.
+    /// A hierarchy of up to `classes` classes, whose nodes are keys under the policy of that
+    /// number. Throws errc::class_rate, errc::out_of_range or errc::capacity.
     template <class Rep, class Period>
     hierarchy(const std::string &rate, const std::chrono::duration<Rep, Period> &burst, std::uint32_t classes,
               policy_id nodes = policy_id::first)
@@ -84,8 +87,9 @@ public:
         });
     }
 
-    /// Adds a child of `parent`, and returns its number. An empty rate is no guarantee, or the ceiling of the parent. No other call may use the hierarchy
-    /// at the same time. Throws errc::guarantee, errc::class_rate, errc::class_tree, errc::class_number or errc::capacity.
+    /// Adds a child of `parent`, and returns its number. An empty rate is no guarantee, or the
+    /// ceiling of the parent. No other call may use the hierarchy at the same time. Throws
+    /// errc::guarantee, errc::class_rate, errc::class_tree, errc::class_number or errc::capacity.
     std::uint32_t add(std::uint32_t parent, const std::string &name, const std::string &guaranteed = "",
                       const std::string &ceiling = "", std::uint32_t keys = 1) {
         return try_add(parent, name, guaranteed, ceiling, keys).value();
@@ -98,7 +102,8 @@ public:
         return detail::done(code, number);
     }
 
-    /// Takes `cost` permits for a leaf class, or for a key of it, from the leaf and from all classes above it, or from none.
+    /// Takes `cost` permits for a leaf class, or for a key of it, from the leaf and from all
+    /// classes above it, or from none.
     share take(const table &in, std::uint32_t leaf, const key &of, std::uint64_t cost = 1) const noexcept {
         share made;
         made.code_ = tollbar_hierarchy_take(handle_.get(), in.get(), leaf, of.data(), of.size(), cost, &made.raw_);

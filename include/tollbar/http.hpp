@@ -23,7 +23,8 @@
 namespace tollbar {
 namespace http {
 
-/// The fields to write. Join values by |, with at most one of the two `legacy` values and at most one of the three `draft` values.
+/// The fields to write. Join values by |, with at most one of the two `legacy` values and at most
+/// one of the three `draft` values.
 enum class fields : std::uint32_t {
     /// Retry-After of a refused request, in seconds.
     retry_after = TOLLBAR_HTTP_RETRY_AFTER,
@@ -43,11 +44,13 @@ constexpr fields operator|(fields a, fields b) noexcept {
     return static_cast<fields>(static_cast<std::uint32_t>(a) | static_cast<std::uint32_t>(b));
 }
 
-/// A limit of a request and its decision, for the fields that tell a client about it. It owns nothing: the name, the policy, the decision and the
-/// partition key must live until the call returns.
+/// A limit of a request and its decision, for the fields that tell a client about it. It owns
+/// nothing: the name, the policy, the decision and the partition key must live until the call
+/// returns.
 class limit {
 public:
-    /// `more` is the time until more permits are left (more_after). `partition` is the partition key of drafts 08 to 11, which clients see.
+    /// `more` is the time until more permits are left (more_after). `partition` is the partition
+    /// key of drafts 08 to 11, which clients see.
     limit(std::string_view name, const spec &policy, const decision &made, std::optional<nanoseconds> more = std::nullopt,
           std::string_view partition = {}) noexcept
         : raw_{name.data(),      name.size(), policy.get(), &made.get(), more ? tollbar::detail::saturated(*more) : TOLLBAR_NO_TIME,
@@ -59,8 +62,9 @@ private:
 
 static_assert(sizeof(limit) == sizeof(tollbar_http_limit) && std::is_standard_layout_v<limit>, "an array of limits is C's");
 
-/// The lines of an answer's header for 1 to TOLLBAR_HTTP_LIMITS_MOST limits. A line is a field's name, a colon, a space, the value, CR and LF. Only
-/// fields::legacy_epoch uses `since_1970`, the time.
+/// The lines of an answer's header for 1 to TOLLBAR_HTTP_LIMITS_MOST limits. A line is a field's
+/// name, a colon, a space, the value, CR and LF. Only fields::legacy_epoch uses `since_1970`, the
+/// time.
 ///
 ///     const auto decision = table.decide(user);
 ///     const tollbar::http::limit limit("per-minute", policy, decision, tollbar::http::more_after(table, user, 1, decision));
@@ -75,7 +79,8 @@ inline std::string lines(span<const limit> limits, fields what, nanoseconds sinc
     return try_lines(limits, what, since_1970).value();
 }
 
-/// The body of a refusal, of the media type application/problem+json (RFC 9457), with the names of the limits that refuse.
+/// The body of a refusal, of the media type application/problem+json (RFC 9457), with the names of
+/// the limits that refuse.
 inline result<std::string> try_problem(span<const limit> limits, std::uint32_t status = 429) {
     return tollbar::detail::printed(512, [&](char *buffer, std::size_t capacity, std::size_t *length) {
         return tollbar_http_problem(reinterpret_cast<const tollbar_http_limit *>(limits.data()), limits.size(), status, buffer, capacity,
@@ -97,8 +102,8 @@ struct seen {
     std::optional<nanoseconds> retry_after;
 };
 
-/// Reads a server's limits from the lines of its answer's header, as tollbar_http_read does. `since_1970` is the time of the answer; dates and epochs
-/// are counted from it.
+/// Reads a server's limits from the lines of its answer's header, as tollbar_http_read does.
+/// `since_1970` is the time of the answer; dates and epochs are counted from it.
 inline seen read(std::string_view lines, nanoseconds since_1970) noexcept {
     auto raw = tollbar::detail::blank<tollbar_http_seen>();
     seen found;
@@ -113,8 +118,9 @@ inline seen read(std::string_view lines, nanoseconds since_1970) noexcept {
     return found;
 }
 
-/// The time after a decision until the key has more permits than the decision's `remaining`, as tollbar_table_more_after computes it. Empty: no permit
-/// is missing, none will come back, or the time is unknown.
+/// The time after a decision until the key has more permits than the decision's `remaining`, as
+/// tollbar_table_more_after computes it. Empty: no permit is missing, none will come back, or the
+/// time is unknown.
 inline std::optional<nanoseconds> more_after(const table &of, const key &with, std::uint64_t cost, const decision &made) noexcept {
     std::uint64_t more = TOLLBAR_NO_TIME;
     tollbar_table_more_after(of.get(), static_cast<std::uint32_t>(with.policy()), with.data(), with.size(), cost, &made.get(), &more);

@@ -32,7 +32,8 @@ struct in_flight_options {
     trust whose = trust::owner;
 };
 
-/// A permit in flight, or a refusal. The destructor gives the permit back. It must not outlive its table.
+/// A permit in flight, or a refusal. The destructor gives the permit back. It must not outlive its
+/// table.
 class permit {
 public:
     /// No permit. take_many can store one in it.
@@ -62,7 +63,8 @@ public:
     /// Gives up the permit's ticket. The caller ends it with tollbar_in_flight_release.
     [[nodiscard]] tollbar_ticket release() noexcept { return std::exchange(ticket_, 0); }
 
-    /// For take_many: releases the permit if there is one, and returns the place for the ticket of a permit of the table.
+    /// For take_many: releases the permit if there is one, and returns the place for the ticket of
+    /// a permit of the table.
     tollbar_ticket *place(const tollbar_in_flight *table) noexcept {
         give_back();
         table_ = table;
@@ -80,8 +82,8 @@ private:
     std::int32_t code_;
 };
 
-/// How many requests, connections or uploads each key has open at one time, in memory that processes can share. tollbar.h ("In flight") is
-/// its manual.
+/// How many requests, connections or uploads each key has open at one time, in memory that
+/// processes can share. tollbar.h ("In flight") is its manual.
 ///
 ///     auto uploads = tollbar::in_flight::open("/dev/shm/uploads", 10'000);
 ///     const auto permit = uploads.enter(user, 4);
@@ -121,22 +123,24 @@ public:
         const std::int32_t code = tollbar_in_flight_bytes(&raw, &bytes);
         return detail::done(code, bytes);
     }
-    /// Makes a table in the caller's memory of `size` bytes, which is aligned to 64 bytes and outlives the table. With capacity 0 the table
-    /// takes all of it.
+    /// Makes a table in the caller's memory of `size` bytes, which is aligned to 64 bytes and
+    /// outlives the table. With capacity 0 the table takes all of it.
     static in_flight init_in(void *memory, std::size_t size, const in_flight_options &options) {
         return try_init_in(memory, size, options).value();
     }
     static result<in_flight> try_init_in(void *memory, std::size_t size, const in_flight_options &options) noexcept {
         return made(options, [=](auto... with) { return tollbar_in_flight_init_in(memory, size, with...); });
     }
-    /// Attaches to the table in the caller's memory, which another process or object has made there.
+    /// Attaches to the table in the caller's memory, which another process or object has made
+    /// there.
     static in_flight attach(void *memory, std::size_t size) { return try_attach(memory, size).value(); }
     static result<in_flight> try_attach(void *memory, std::size_t size) noexcept {
         return detail::made<in_flight, tollbar_in_flight>(
             [=](auto **out) { return tollbar_in_flight_attach(memory, size, out); });
     }
 
-    /// Takes a permit of the key, unless `limit` permits of the key are in flight. Each call may give another limit.
+    /// Takes a permit of the key, unless `limit` permits of the key are in flight. Each call may
+    /// give another limit.
     permit enter(const key &of, std::uint32_t limit) const noexcept {
         tollbar_ticket ticket = 0;
         const std::int32_t code = tollbar_in_flight_acquire(get(), of.data(), of.size(), limit, &ticket);
@@ -186,7 +190,8 @@ private:
     handle handle_;
 };
 
-/// A limit on the permits in flight of this process, in one word, as the send window of TCP. Threads share it by reference.
+/// A limit on the permits in flight of this process, in one word, as the send window of TCP.
+/// Threads share it by reference.
 ///
 ///     tollbar::send_window window(4);
 ///     if (const auto number = window.acquire())
@@ -202,16 +207,19 @@ public:
     send_window(const send_window &) = delete;
     send_window &operator=(const send_window &) = delete;
 
-    /// Takes permits. The result is the number of the last of them, and is empty if fewer are usable.
+    /// Takes permits. The result is the number of the last of them, and is empty if fewer are
+    /// usable.
     std::optional<std::uint32_t> acquire(std::uint32_t permits = 1) noexcept {
         std::uint32_t last = 0;
         return tollbar_send_window_acquire(&raw_, permits, &last) == TOLLBAR_ALLOWED ? std::optional(last) : std::nullopt;
     }
     /// Releases any permits in flight. False, and nothing changes, if fewer are in flight.
     bool release(std::uint32_t permits = 1) noexcept { return tollbar_send_window_release(&raw_, permits) == TOLLBAR_ALLOWED; }
-    /// Releases all permits up to number `last`. False, and nothing changes, if no permit in flight has this number.
+    /// Releases all permits up to number `last`. False, and nothing changes, if no permit in flight
+    /// has this number.
     bool acknowledge(std::uint32_t last) noexcept { return tollbar_send_window_acknowledge(&raw_, last) == TOLLBAR_ALLOWED; }
-    /// Sets the limit. If more permits are in flight than the new limit, none is usable until enough of them are released.
+    /// Sets the limit. If more permits are in flight than the new limit, none is usable until
+    /// enough of them are released.
     result<void> resize(std::uint32_t limit) noexcept { return detail::done(tollbar_send_window_resize(&raw_, limit)); }
     /// The window's state.
     state read() const noexcept {

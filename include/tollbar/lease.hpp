@@ -24,14 +24,17 @@
 
 namespace tollbar {
 
-/// The version of the linked libtollbar-redis as `major << 16 | minor << 8 | patch`. Compare it with TOLLBAR_VERSION.
+/// The version of the linked libtollbar-redis as `major << 16 | minor << 8 | patch`. Compare it
+/// with TOLLBAR_VERSION.
 inline std::uint32_t redis_version_number() noexcept { return tollbar_redis_version(); }
-/// The ABI of the linked libtollbar-redis. A program that calls this neither links nor starts with a library of another ABI.
+/// The ABI of the linked libtollbar-redis. A program that calls this neither links nor starts with
+/// a library of another ABI.
 inline std::uint32_t redis_abi() noexcept { return tollbar_redis_abi_1; }
 
 /// What the machine does while the store does not answer.
 enum class fallback : std::uint32_t {
-    /// The machine admits its share by itself. When the store answers again, the client charges those permits there.
+    /// The machine admits its share by itself. When the store answers again, the client charges
+    /// those permits there.
     share = TOLLBAR_FALLBACK_SHARE,
     /// The machine refuses requests that no lease covers.
     deny = TOLLBAR_FALLBACK_DENY,
@@ -48,24 +51,26 @@ enum class circuit : std::uint32_t {
     open = TOLLBAR_CIRCUIT_OPEN,
 };
 
-/// The options of a lease: `tollbar::lease_options options(4); options.without_store = tollbar::fallback::deny;`
+/// The options of a lease:
+/// `tollbar::lease_options options(4); options.without_store = tollbar::fallback::deny;`
 struct lease_options {
-    /// `machines` is the maximum number of machines that share the limit, 1 to 65,535. The conversion is implicit, so a number can
-    /// stand for the options.
+    /// `machines` is the maximum number of machines that share the limit, 1 to 65,535. The
+    /// conversion is implicit, so a number can stand for the options.
     lease_options(std::uint32_t machines) noexcept : nodes(machines) {}
 
     std::uint32_t nodes;
     /// The number of this machine's keys that can have a slot at one time.
     std::uint64_t capacity = 4096;
-    /// The time for which a lease may be spent, 1 ms to 10 min. 0 means the policy's default: a sixteenth of the time in which its
-    /// burst refills, 4 s at the most.
+    /// The time for which a lease may be spent, 1 ms to 10 min. 0 means the policy's default: a
+    /// sixteenth of the time in which its burst refills, 4 s at the most.
     nanoseconds life{0};
-    /// Permits of a key that the machine admits before the client has asked the store. by_policy is the policy's default.
+    /// Permits of a key that the machine admits before the client has asked the store. by_policy is
+    /// the policy's default.
     std::uint64_t overdraft = by_policy;
     static constexpr std::uint64_t by_policy = UINT64_MAX;
     fallback without_store = fallback::share;
-    /// The store grants the whole burst. All machines together may then exceed the policy by the permits that they hold in leases
-    /// and reserves.
+    /// The store grants the whole burst. All machines together may then exceed the policy by the
+    /// permits that they hold in leases and reserves.
     bool inexact = false;
 };
 
@@ -83,11 +88,13 @@ struct lease_stats {
 ///     if (!logins.check(address))
 ///         return try_later();
 ///
-/// A request never waits for the store. `check()` without a key charges one limit for all. The policy number of a key is ignored.
+/// A request never waits for the store. `check()` without a key charges one limit for all. The
+/// policy number of a key is ignored.
 class lease {
 public:
-    /// From a policy, which may be a text: gcra without `borrow` and `init`. The name has 1 to 64 visible ASCII characters without
-    /// braces. Throws policy_error for a text, and error for a policy or options that cannot be leased.
+    /// From a policy, which may be a text: gcra without `borrow` and `init`. The name has 1 to 64
+    /// visible ASCII characters without braces. Throws policy_error for a text, and error for a
+    /// policy or options that cannot be leased.
     lease(std::string_view name, const spec &of, const lease_options &options) : lease(try_make(name, of, options).value()) {}
     static result<lease> try_make(std::string_view name, const spec &of, const lease_options &options) noexcept {
         return made(name, of, options, tollbar_lease_new);
@@ -100,7 +107,8 @@ public:
         return try_make(name, *parsed, options);
     }
 
-    /// Makes a lease in memory that this process shares with the processes that it forks later. Together they are one machine.
+    /// Makes a lease in memory that this process shares with the processes that it forks later.
+    /// Together they are one machine.
     static lease shared(std::string_view name, const spec &of, const lease_options &options) {
         return try_shared(name, of, options).value();
     }
@@ -108,8 +116,8 @@ public:
         return made(name, of, options, tollbar_lease_new_shared);
     }
 
-    /// Makes a lease in the caller's memory and overwrites it. The memory must be aligned to 64 bytes, have at least
-    /// bytes(of, options), and outlive the lease.
+    /// Makes a lease in the caller's memory and overwrites it. The memory must be aligned to 64
+    /// bytes, have at least bytes(of, options), and outlive the lease.
     static lease init_in(void *memory, std::size_t size, std::string_view name, const spec &of, const lease_options &options) {
         return try_init_in(memory, size, name, of, options).value();
     }
@@ -134,7 +142,8 @@ public:
         return detail::done(code, count);
     }
 
-    /// Takes `cost` permits of the key now, or of the one limit for all without a key. A cost of 0 asks without charging.
+    /// Takes `cost` permits of the key now, or of the one limit for all without a key. A cost of 0
+    /// asks without charging.
     verdict check(const key &of = key(nullptr, 0), std::uint64_t cost = 1) const noexcept {
         return verdict(tollbar_lease_check(get(), of.data(), of.size(), cost, nullptr));
     }
@@ -142,8 +151,8 @@ public:
     verdict check_at(instant now, const key &of = key(nullptr, 0), std::uint64_t cost = 1) const noexcept {
         return verdict(tollbar_lease_check_at(get(), of.data(), of.size(), cost, now.get(), nullptr));
     }
-    /// check with the decision in full. `remaining` counts this machine's permits, `retry_after` is an estimate, and `reset_after`
-    /// is 0.
+    /// check with the decision in full. `remaining` counts this machine's permits, `retry_after` is
+    /// an estimate, and `reset_after` is 0.
     decision decide(const key &of = key(nullptr, 0), std::uint64_t cost = 1) const noexcept {
         return decision::of([&](auto *out) { return tollbar_lease_check(get(), of.data(), of.size(), cost, out); });
     }
@@ -151,7 +160,8 @@ public:
         return decision::of(
             [&](auto *out) { return tollbar_lease_check_at(get(), of.data(), of.size(), cost, now.get(), out); });
     }
-    /// Returns what decide would return from this machine's permits. It takes none, and does not have the store asked.
+    /// Returns what decide would return from this machine's permits. It takes none, and does not
+    /// have the store asked.
     decision peek(const key &of = key(nullptr, 0), std::uint64_t cost = 1) const noexcept {
         return decision::of([&](auto *out) { return tollbar_lease_peek(get(), of.data(), of.size(), cost, out); });
     }
@@ -210,13 +220,15 @@ private:
     handle handle_;
 };
 
-/// The client that asks the store for the permits of a lease: from a thread of its own (start), from the caller's thread (run), or
-/// from an event loop (tick, fd, events). The lease must outlive its client. Only one thread may call at a time. Every thread may
-/// call state() and stop() at any time.
+/// The client that asks the store for the permits of a lease: from a thread of its own (start),
+/// from the caller's thread (run), or from an event loop (tick, fd, events). The lease must outlive
+/// its client. Only one thread may call at a time. Every thread may call state() and stop() at any
+/// time.
 class lease_client {
 public:
-    /// Makes a client, which does not connect yet. The URL is `redis://[user[:password]@]host[:port][/db]` or
-    /// `unix:/path[?db=N&user=...&password=...]`. For a wrong URL, why().column is the column of the fault.
+    /// Makes a client, which does not connect yet. The URL is
+    /// `redis://[user[:password]@]host[:port][/db]` or `unix:/path[?db=N&user=...&password=...]`.
+    /// For a wrong URL, why().column is the column of the fault.
     lease_client(const lease &of, std::string_view url) : lease_client(try_make(of, url).value()) {}
     static result<lease_client> try_make(const lease &of, std::string_view url) noexcept {
         tollbar_lease_client *made = nullptr;
@@ -239,8 +251,9 @@ public:
     /// close() with a patience of one second.
     ~lease_client() = default;
 
-    /// Makes the client call `listener` whenever the store begins or ceases to answer, in the thread that drives the client. The
-    /// listener must neither throw nor call the client. The call fails while a thread drives the client (errc::running).
+    /// Makes the client call `listener` whenever the store begins or ceases to answer, in the
+    /// thread that drives the client. The listener must neither throw nor call the client. The call
+    /// fails while a thread drives the client (errc::running).
     void on_change(std::function<void(circuit)> listener) { try_on_change(std::move(listener)).value(); }
     result<void> try_on_change(std::function<void(circuit)> listener) noexcept {
         if (!state_ || driven())
@@ -251,7 +264,8 @@ public:
         return detail::done(code);
     }
 
-    /// Drives the client from a thread of its own until close(). Throws std::system_error if the system starts no thread.
+    /// Drives the client from a thread of its own until close(). Throws std::system_error if the
+    /// system starts no thread.
     void start() {
         if (!state_ || driven())
             detail::raise(failure{state_ ? errc::running : errc::null});
@@ -265,7 +279,8 @@ public:
     /// Makes run() return within some 10 ms. Every thread and every signal handler may call it.
     void stop() const noexcept { tollbar_lease_client_stop(get()); }
 
-    /// Does all that can be done now, and never waits. Returns the time until the next call. Call sooner if the descriptor is ready.
+    /// Does all that can be done now, and never waits. Returns the time until the next call. Call
+    /// sooner if the descriptor is ready.
     std::chrono::milliseconds tick() { return try_tick().value(); }
     result<std::chrono::milliseconds> try_tick() noexcept {
         std::uint32_t wait = 0;
@@ -284,12 +299,13 @@ public:
 
     /// Whether the store answers.
     circuit state() const noexcept { return static_cast<circuit>(tollbar_lease_client_circuit(get())); }
-    /// The store's last refusal, in the store's words. Empty if there is none, or while a thread drives the client. The text is
-    /// valid until the next call.
+    /// The store's last refusal, in the store's words. Empty if there is none, or while a thread
+    /// drives the client. The text is valid until the next call.
     std::string_view last_error() const noexcept { return driven() ? "" : tollbar_lease_client_error(get()); }
 
-    /// Ends the thread of start(), reports to the store the charges that it does not know yet, and frees the client. If the reports
-    /// take longer than the patience, the call frees the client all the same and returns errc::unreported.
+    /// Ends the thread of start(), reports to the store the charges that it does not know yet, and
+    /// frees the client. If the reports take longer than the patience, the call frees the client
+    /// all the same and returns errc::unreported.
     template <class Rep, class Period> void close(const std::chrono::duration<Rep, Period> &patience) {
         try_close(patience).value();
     }
@@ -302,7 +318,8 @@ public:
         return detail::done(owner->end(ms < UINT32_MAX ? static_cast<std::uint32_t>(ms) : UINT32_MAX));
     }
 
-    /// Takes the handle of tollbar_lease_client_new into ownership. If there is no memory, it ends the client and holds nothing.
+    /// Takes the handle of tollbar_lease_client_new into ownership. If there is no memory, it ends
+    /// the client and holds nothing.
     static lease_client adopt(tollbar_lease_client *made) noexcept {
         lease_client owner;
         owner.state_.reset(new (std::nothrow) owned{made, {}, {}});
@@ -315,7 +332,8 @@ public:
     explicit operator bool() const noexcept { return state_ != nullptr; }
 
 private:
-    /// The client's part that does not move with its owner, because the listener and the thread point to it.
+    /// The client's part that does not move with its owner, because the listener and the thread
+    /// point to it.
     struct owned {
         tollbar_lease_client *handle;
         std::function<void(circuit)> listener;

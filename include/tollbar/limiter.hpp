@@ -22,10 +22,12 @@ namespace tollbar {
 struct limiter_options {
     /// The clock that calls without `_at` read.
     clock_source clock = clock_source::tsc;
-    /// The maximum number of callers that sleep in wait() at one time. wait() refuses further callers at once. 0 means 1024.
+    /// The maximum number of callers that sleep in wait() at one time. wait() refuses further
+    /// callers at once. 0 means 1024.
     std::uint32_t waiters = 0;
-    /// Whether threads take permits of a gcra policy in advance. If many threads check one limiter, checks are faster. Up to an
-    /// eighth of the burst may be refused early (TOLLBAR_CREDIT_ON in tollbar.h).
+    /// Whether threads take permits of a gcra policy in advance. If many threads check one limiter,
+    /// checks are faster. Up to an eighth of the burst may be refused early (TOLLBAR_CREDIT_ON in
+    /// tollbar.h).
     bool credit = false;
 };
 
@@ -49,14 +51,16 @@ struct limiter_state {
     std::uint64_t never;
 };
 
-/// One limit that any number of threads share. Its state is of any algorithm and has a cache line of its own.
+/// One limit that any number of threads share. Its state is of any algorithm and has a cache line
+/// of its own.
 ///
 ///     tollbar::limiter uploads("100/s burst 20");
 ///     if (!uploads.check())
 ///         return too_many_requests();
 class limiter {
 public:
-    /// From a policy, which may be a text. Throws policy_error for a text, and error for numbers that are out of range.
+    /// From a policy, which may be a text. Throws policy_error for a text, and error for numbers
+    /// that are out of range.
     explicit limiter(const spec &of, const limiter_options &options = {}) : limiter(try_make(of, options).value()) {}
     static result<limiter> try_make(const spec &of, const limiter_options &options = {}) noexcept {
         const tollbar_limiter_options raw = for_c(options);
@@ -71,8 +75,9 @@ public:
         return try_make(*parsed, options);
     }
 
-    /// Makes a limiter in the caller's memory of `size` bytes (at least size(), aligned to align()), which must outlive the
-    /// limiter. For a sliding window or a sliding log the call allocates an array. For other algorithms it allocates nothing.
+    /// Makes a limiter in the caller's memory of `size` bytes (at least size(), aligned to
+    /// align()), which must outlive the limiter. For a sliding window or a sliding log the call
+    /// allocates an array. For other algorithms it allocates nothing.
     static limiter init_in(void *memory, std::size_t size, const spec &of, const limiter_options &options = {}) {
         return try_init_in(memory, size, of, options).value();
     }
@@ -88,7 +93,8 @@ public:
     static std::size_t size() noexcept { return tollbar_limiter_size(); }
     static std::size_t align() noexcept { return tollbar_limiter_align(); }
 
-    /// The time that calls without `_at` read, in nanoseconds of UTC since 2025-03-13. With clock_source::wall it is Unix time.
+    /// The time that calls without `_at` read, in nanoseconds of UTC since 2025-03-13. With
+    /// clock_source::wall it is Unix time.
     nanoseconds now() const { return try_now().value(); }
     result<nanoseconds> try_now() const noexcept {
         std::uint64_t ns = 0;
@@ -98,12 +104,14 @@ public:
 
     /// Takes `cost` permits now. A cost of 0 asks without charging.
     verdict check(std::uint64_t cost = 1) const noexcept { return verdict(tollbar_limiter_check(get(), cost, nullptr)); }
-    /// check at the caller's time: on the scale of now(), or another that all callers of this limiter share.
+    /// check at the caller's time: on the scale of now(), or another that all callers of this
+    /// limiter share.
     verdict check_at(instant now, std::uint64_t cost = 1) const noexcept {
         return verdict(tollbar_limiter_check_at(get(), cost, now.get(), nullptr));
     }
-    /// decide for a request of a class of the policy ("100/s reserve low 20 high 0"), given by its name, or by its number: "1" for the first
-    /// one. It passes only if the class's reserve is left after it. errc::no_such_class if the policy has no such class.
+    /// decide for a request of a class of the policy ("100/s reserve low 20 high 0"), given by its
+    /// name, or by its number: "1" for the first one. It passes only if the class's reserve is left
+    /// after it. errc::no_such_class if the policy has no such class.
     decision decide_class(const char *class_name, std::uint64_t cost = 1) const noexcept {
         return decision::of([&](auto *out) { return tollbar_limiter_check_class(get(), cost, class_name, out); });
     }
@@ -111,8 +119,9 @@ public:
         return decision::of(
             [&](auto *out) { return tollbar_limiter_check_class_at(get(), cost, class_name, now.get(), out); });
     }
-    /// decide for a request of a lower class: it passes only if at least `reserve` permits are left after it. tollbar.h ("Classes") has the
-    /// policies that keep no reserve; their decision is errc::option_mismatch.
+    /// decide for a request of a lower class: it passes only if at least `reserve` permits are left
+    /// after it. tollbar.h ("Classes") has the policies that keep no reserve; their decision is
+    /// errc::option_mismatch.
     decision decide_leaving(std::uint64_t reserve, std::uint64_t cost = 1) const noexcept {
         return decision::of([&](auto *out) { return tollbar_limiter_check_leaving(get(), cost, reserve, out); });
     }
@@ -135,8 +144,9 @@ public:
         return decision::of([&](auto *out) { return tollbar_limiter_peek_at(get(), cost, now.get(), out); });
     }
 
-    /// Decides on one request for each of the costs, in turn, with one reading of the clock. results[i] is the verdict for
-    /// costs[i]. With fewer results than costs the call charges nothing and returns errc::buffer_too_small.
+    /// Decides on one request for each of the costs, in turn, with one reading of the clock.
+    /// results[i] is the verdict for costs[i]. With fewer results than costs the call charges
+    /// nothing and returns errc::buffer_too_small.
     result<void> check_many(span<const std::uint64_t> costs, span<verdict> results) const noexcept {
         if (results.size() < costs.size())
             return failure{errc::buffer_too_small};
@@ -165,9 +175,9 @@ public:
         return got;
     }
 
-    /// Charges `cost` permits without a decision, for work that was admitted before and whose cost, or failure, is known only now.
-    /// The limiter refuses later requests until the debt is paid. tollbar.h ("Charges afterwards, and bans") says how far each
-    /// algorithm goes into debt.
+    /// Charges `cost` permits without a decision, for work that was admitted before and whose cost,
+    /// or failure, is known only now. The limiter refuses later requests until the debt is paid.
+    /// tollbar.h ("Charges afterwards, and bans") says how far each algorithm goes into debt.
     charged charge(std::uint64_t cost = 1) const noexcept {
         charged done;
         done.answer = verdict(tollbar_limiter_charge(get(), cost, &done.rest));
@@ -179,15 +189,17 @@ public:
         return done;
     }
 
-    /// Takes `cost` permits, and sleeps up to `patience` until they may be used. Callers get them in the order in which they came. If the
-    /// wait would be longer, the call refuses at once and charges nothing. No lock is held during the sleep.
+    /// Takes `cost` permits, and sleeps up to `patience` until they may be used. Callers get them
+    /// in the order in which they came. If the wait would be longer, the call refuses at once and
+    /// charges nothing. No lock is held during the sleep.
     template <class Rep, class Period>
     decision wait(const std::chrono::duration<Rep, Period> &patience, std::uint64_t cost = 1) const noexcept {
         return decision::of(
             [&](auto *out) { return tollbar_limiter_wait(get(), cost, detail::saturated(patience), out); });
     }
-    /// Takes `cost` permits ahead of time. If the result is allowed, the caller must act after `wait`, and not before.
-    /// Denied if that wait would be longer than `patience`, or if the algorithm cannot book ahead.
+    /// Takes `cost` permits ahead of time. If the result is allowed, the caller must act after
+    /// `wait`, and not before. Denied if that wait would be longer than `patience`, or if the
+    /// algorithm cannot book ahead.
     template <class Rep, class Period>
     reservation reserve(const std::chrono::duration<Rep, Period> &patience, std::uint64_t cost = 1) const noexcept {
         return reservation::of(
@@ -202,8 +214,9 @@ public:
         });
     }
 
-    /// Gives back the permits of a reservation that the caller does not use, and returns how many came back. The last reservation
-    /// comes back whole, and of an earlier one mostly nothing, because the callers behind it keep their times. Cancel once.
+    /// Gives back the permits of a reservation that the caller does not use, and returns how many
+    /// came back. The last reservation comes back whole, and of an earlier one mostly nothing,
+    /// because the callers behind it keep their times. Cancel once.
     std::uint64_t cancel(const reservation &booked) const { return try_cancel(booked).value(); }
     result<std::uint64_t> try_cancel(const reservation &booked) const noexcept {
         const tollbar_reservation raw = booked.get();
@@ -217,16 +230,17 @@ public:
         return detail::done(tollbar_limiter_cancel_at(get(), &raw, now.get(), &back), back);
     }
 
-    /// Changes the policy while other threads use the limiter. `keep`, a TOLLBAR_KEEP_ number, says what it keeps: its permits, the
-    /// time until its debt is paid, or nothing. errc::policy_changes after 4,096 policies, and errc::option_mismatch for a limiter
-    /// with credit; then the policy stays as it was.
+    /// Changes the policy while other threads use the limiter. `keep`, a TOLLBAR_KEEP_ number, says
+    /// what it keeps: its permits, the time until its debt is paid, or nothing.
+    /// errc::policy_changes after 4,096 policies, and errc::option_mismatch for a limiter with
+    /// credit; then the policy stays as it was.
     void set_policy(const spec &to, std::uint32_t keep = TOLLBAR_KEEP_COUNT) const { try_set_policy(to, keep).value(); }
     result<void> try_set_policy(const spec &to, std::uint32_t keep = TOLLBAR_KEEP_COUNT) const noexcept {
         return detail::done(tollbar_limiter_set_policy(get(), to.get(), keep));
     }
 
-    /// Makes the state fresh and ends a ban. Other calls may run at the same time, and admissions in the same instant may survive
-    /// the reset.
+    /// Makes the state fresh and ends a ban. Other calls may run at the same time, and admissions
+    /// in the same instant may survive the reset.
     void reset() const { try_reset().value(); }
     result<void> try_reset() const noexcept { return detail::done(tollbar_limiter_reset(get())); }
 
@@ -251,8 +265,8 @@ public:
     /// Takes the handle of tollbar_limiter_new into ownership.
     static limiter adopt(tollbar_limiter *made) noexcept { return limiter(handle(made, deleter{false})); }
     tollbar_limiter *get() const noexcept { return handle_.get(); }
-    /// Gives up the handle. The caller ends it with tollbar_limiter_free, or with tollbar_limiter_close if it lies in the caller's
-    /// memory.
+    /// Gives up the handle. The caller ends it with tollbar_limiter_free, or with
+    /// tollbar_limiter_close if it lies in the caller's memory.
     [[nodiscard]] tollbar_limiter *release() noexcept { return handle_.release(); }
     /// Whether this object holds a limiter. It does until it is moved from.
     explicit operator bool() const noexcept { return handle_ != nullptr; }

@@ -21,7 +21,8 @@ enum class color : std::uint32_t {
     red = TOLLBAR_COLOR_RED,
 };
 
-/// What a meter measures: RFC 2697 (one rate) or RFC 2698 (two rates), in bytes. tollbar.h ("Meters") is its manual.
+/// What a meter measures: RFC 2697 (one rate) or RFC 2698 (two rates), in bytes. tollbar.h
+/// ("Meters") is its manual.
 ///
 ///     tollbar_meter_state uploads = {};                                       // shared by threads, or by processes in shared memory
 ///     const auto meter = tollbar::meter::single_rate(1000000, 1s, 100000, 50000);
@@ -51,8 +52,9 @@ public:
     void validate() const { try_validate().value(); }
     result<void> try_validate() const noexcept { return detail::done(tollbar_meter_validate(&raw_)); }
 
-    /// The colour of a packet, whose bytes are charged to the buckets of that colour. `before` is the colour that an earlier meter gave. Red also
-    /// after an error, so a wrong meter passes nothing.
+    /// The colour of a packet, whose bytes are charged to the buckets of that colour. `before` is
+    /// the colour that an earlier meter gave. Red also after an error, so a wrong meter passes
+    /// nothing.
     color color_of(tollbar_meter_state &state, std::uint64_t bytes, color before = color::green) const noexcept {
         return of(tollbar_meter_color(&raw_, &state, bytes, static_cast<std::uint32_t>(before)));
     }

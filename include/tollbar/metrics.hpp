@@ -19,8 +19,8 @@
 
 namespace tollbar {
 
-/// A limiter or a table, and the value of the label `limit` of its series. It owns nothing: the name and the limiter or table must live until the call
-/// returns.
+/// A limiter or a table, and the value of the label `limit` of its series. It owns nothing: the
+/// name and the limiter or table must live until the call returns.
 class metrics_source {
 public:
     metrics_source(std::string_view name, const limiter &of) noexcept : raw_{name.data(), name.size(), of.get(), nullptr, 0} {}
@@ -36,7 +36,8 @@ static_assert(sizeof(metrics_source) == sizeof(tollbar_metrics_source) && std::i
 enum class metrics_format : std::uint32_t {
     /// Prometheus' text format 0.0.4.
     prometheus = TOLLBAR_METRICS_PROMETHEUS,
-    /// OpenMetrics 1.0. The text ends with the line `# EOF`, after which the format allows no further metrics.
+    /// OpenMetrics 1.0. The text ends with the line `# EOF`, after which the format allows no
+    /// further metrics.
     openmetrics = TOLLBAR_METRICS_OPENMETRICS,
 };
 

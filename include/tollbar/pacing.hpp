@@ -19,8 +19,10 @@
 
 namespace tollbar {
 
-/// The rates at which a client sends to its hosts, learned from their answers. Its manual is in tollbar.h ("Pacing of a client's requests to
-/// servers"), and its options are tollbar_pacing_options. Threads may share it: a mutex is held in each call, and no call sleeps with it.
+/// The rates at which a client sends to its hosts, learned from their answers. Its manual is in
+/// tollbar.h ("Pacing of a client's requests to servers"), and its options are
+/// tollbar_pacing_options. Threads may share it: a mutex is held in each call, and no call sleeps
+/// with it.
 ///
 ///     tollbar::pacing pace;
 ///     const auto ticket = pace.acquire("https://api.example.com");  // sleeps until the request may be sent
@@ -43,7 +45,8 @@ public:
         return made;
     }
 
-    /// Room for 1 to 4096 hosts. Throws errc::capacity for another number, and errc::out_of_range for options that do not fit together.
+    /// Room for 1 to 4096 hosts. Throws errc::capacity for another number, and errc::out_of_range
+    /// for options that do not fit together.
     explicit pacing(const options &with = defaults(), std::size_t hosts = 256) {
         detail::done(tollbar_pacing_new(&with, hosts, &handle_)).value();
     }
@@ -61,7 +64,8 @@ public:
             std::this_thread::sleep_for(wait);
         }
     }
-    /// The host has answered. `header` is the answer's header, one field a line. Throws errc::out_of_range if the status is above 65535.
+    /// The host has answered. `header` is the answer's header, one field a line. Throws
+    /// errc::out_of_range if the status is above 65535.
     void respond(const ticket &turn, std::uint32_t status, std::string_view header) {
         respond_at(now(clock_source::monotonic), turn, status, header, now(clock_source::wall));
     }

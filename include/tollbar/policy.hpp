@@ -55,7 +55,8 @@ struct knot {
     std::uint8_t first, second;
 };
 
-/// A policy as plain data, from which limiters, tables and compiled policies are made. It comes from a text,
+/// A policy as plain data, from which limiters, tables and compiled policies are made. It comes
+/// from a text,
 ///
 ///     tollbar::spec uploads = "250mb/s burst 1gb unit bytes";
 ///
@@ -63,15 +64,16 @@ struct knot {
 ///
 ///     auto uploads = tollbar::spec(100, 1s).with_burst(20);
 ///
-/// validate() checks the numbers, and so does every call that makes something of the spec. tollbar.h, section 1, has the grammar
-/// and the meaning of all options.
+/// validate() checks the numbers, and so does every call that makes something of the spec.
+/// tollbar.h, section 1, has the grammar and the meaning of all options.
 class spec {
 public:
-    /// From one line of text. Throws policy_error, which has the column of the fault. The conversion is implicit, so a text can be
-    /// given wherever a call takes a policy.
+    /// From one line of text. Throws policy_error, which has the column of the fault. The
+    /// conversion is implicit, so a text can be given wherever a call takes a policy.
     template <class Text, detail::if_text<Text> = 0> spec(const Text &text) : spec(try_parse(text).value()) {}
 
-    /// `limit` permits per period, with a burst of `limit`, of an algorithm that needs no further option.
+    /// `limit` permits per period, with a burst of `limit`, of an algorithm that needs no further
+    /// option.
     template <class Rep, class Period>
     spec(std::uint64_t limit, const std::chrono::duration<Rep, Period> &period, algorithm algo = algorithm::gcra) noexcept {
         raw_.algorithm = static_cast<std::uint32_t>(algo);
@@ -88,8 +90,8 @@ public:
         return made;
     }
 
-    /// A quota of `limit` permits for each day, week, month or year of UTC: TOLLBAR_DAY, TOLLBAR_WEEK, TOLLBAR_MONTH or TOLLBAR_YEAR. A text
-    /// says the zone.
+    /// A quota of `limit` permits for each day, week, month or year of UTC: TOLLBAR_DAY,
+    /// TOLLBAR_WEEK, TOLLBAR_MONTH or TOLLBAR_YEAR. A text says the zone.
     [[nodiscard]] static spec calendar(std::uint64_t limit, std::uint64_t period) noexcept {
         spec made(limit, nanoseconds(1), algorithm::calendar);
         made.raw_.period_ns = period;
@@ -124,8 +126,8 @@ public:
         return detail::from_c(last);
     }
 
-    /// The time in which the policy refills one permit, rounded up. Empty if a table's keys get no permits back. take_many charges limits
-    /// in the order of this time. Throws as validate.
+    /// The time in which the policy refills one permit, rounded up. Empty if a table's keys get no
+    /// permits back. take_many charges limits in the order of this time. Throws as validate.
     std::optional<nanoseconds> refill() const { return try_refill().value(); }
     result<std::optional<nanoseconds>> try_refill() const noexcept {
         std::uint64_t refill = 0;
@@ -164,16 +166,19 @@ public:
     [[nodiscard]] spec with_init(std::uint64_t permits) const noexcept {
         return with([&](auto &raw) { raw.init = permits, raw.flags |= TOLLBAR_POLICY_HAS_INIT; });
     }
-    /// gcra: a bucket without debt lets any cost pass, and later requests wait until that cost is refilled.
+    /// gcra: a bucket without debt lets any cost pass, and later requests wait until that cost is
+    /// refilled.
     [[nodiscard]] spec with_borrow() const noexcept {
         return with([](auto &raw) { raw.flags |= TOLLBAR_POLICY_BORROW; });
     }
-    /// gcra, without init and borrow: the refusal number `after` (1 to 1000) bans the key for that time.
+    /// gcra, without init and borrow: the refusal number `after` (1 to 1000) bans the key for that
+    /// time.
     template <class Rep, class Period>
     [[nodiscard]] spec with_ban(const std::chrono::duration<Rep, Period> &time, std::uint32_t after = 1) const noexcept {
         return with([&](auto &raw) { raw.ban_ns = detail::saturated(time), raw.ban_after = after; });
     }
-    /// gcra, without init, borrow and ban: a second bucket of `permits` per period, which a request needs and charges as well.
+    /// gcra, without init, borrow and ban: a second bucket of `permits` per period, which a request
+    /// needs and charges as well.
     template <class Rep, class Period>
     [[nodiscard]] spec with_second(std::uint64_t permits, const std::chrono::duration<Rep, Period> &period) const noexcept {
         return with([&](auto &raw) {
@@ -181,12 +186,14 @@ public:
             raw.second_period_ns = detail::saturated(period);
         });
     }
-    /// The algorithm `curve` with up to 16 knots, {time in the slice, share of the limit} in whole percents, without {0, 0}. An empty list is a
-    /// straight line. The named curves come from a text. Further knots are ignored.
+    /// The algorithm `curve` with up to 16 knots, {time in the slice, share of the limit} in whole
+    /// percents, without {0, 0}. An empty list is a straight line. The named curves come from a
+    /// text. Further knots are ignored.
     [[nodiscard]] spec with_curve(std::initializer_list<knot> knots) const noexcept {
         return with_algorithm(tollbar::algorithm::curve).with_knots(knots);
     }
-    /// The algorithm `level_refill` with up to 4 bands, {level in percents of the burst, rate in percents of the policy's}.
+    /// The algorithm `level_refill` with up to 4 bands, {level in percents of the burst, rate in
+    /// percents of the policy's}.
     [[nodiscard]] spec with_bands(std::initializer_list<knot> bands) const noexcept {
         return with_algorithm(tollbar::algorithm::level_refill).with_knots(bands);
     }
@@ -206,13 +213,15 @@ public:
     [[nodiscard]] spec with_slack(std::uint64_t departures) const noexcept {
         return with([&](auto &raw) { raw.slack = departures; });
     }
-    /// Warm-up: the time from cold to warm, and the factor by which the rate is lower when cold (1 to 1000).
+    /// Warm-up: the time from cold to warm, and the factor by which the rate is lower when cold (1
+    /// to 1000).
     template <class Rep, class Period>
     [[nodiscard]] spec with_warm_up(const std::chrono::duration<Rep, Period> &time, std::uint32_t cold) const noexcept {
         return with([&](auto &raw) { raw.warm_up_ns = detail::saturated(time), raw.cold = cold; });
     }
-    /// gcra without borrow, interval, fixed and weighted window, quota: one more class of requests, which leave `reserve` permits to the others.
-    /// Up to four classes, each with its own name of 15 bytes at most.
+    /// gcra without borrow, interval, fixed and weighted window, quota: one more class of requests,
+    /// which leave `reserve` permits to the others. Up to four classes, each with its own name of
+    /// 15 bytes at most.
     [[nodiscard]] spec with_class(std::string_view name, std::uint64_t reserve) const noexcept {
         return with([&](auto &raw) {
             std::size_t n = 0;
@@ -263,22 +272,25 @@ private:
     tollbar_policy_spec raw_ = detail::blank<tollbar_policy_spec>();
 };
 
-/// A state word of 8 bytes in the caller's own struct. It is fresh from the start, and policy::check changes it. A cell cannot be
-/// copied, because another thread may be changing it. Wherever a call takes a cell, a tollbar_cell in a C struct or a mapping
-/// (all-zero is fresh) serves as well.
+/// A state word of 8 bytes in the caller's own struct. It is fresh from the start, and
+/// policy::check changes it. A cell cannot be copied, because another thread may be changing it.
+/// Wherever a call takes a cell, a tollbar_cell in a C struct or a mapping (all-zero is fresh)
+/// serves as well.
 struct cell : tollbar_cell {
     constexpr cell() noexcept : tollbar_cell{0} {}
     cell(const cell &) = delete;
     cell &operator=(const cell &) = delete;
 
-    /// Makes the cell fresh. Other calls may run at the same time, and admissions in the same instant may survive the reset.
+    /// Makes the cell fresh. Other calls may run at the same time, and admissions in the same
+    /// instant may survive the reset.
     void reset() noexcept { tollbar_cell_reset(this); }
 };
 
 static_assert(sizeof(cell) == sizeof(tollbar_cell) && std::is_standard_layout_v<cell>, "an array of cells is C's");
 
-/// A compiled policy for any number of cells and threads. It is read-only. Its algorithm must have a state of one word, otherwise
-/// the constructor throws errc::not_one_word. Cells outlive their policy.
+/// A compiled policy for any number of cells and threads. It is read-only. Its algorithm must have
+/// a state of one word, otherwise the constructor throws errc::not_one_word. Cells outlive their
+/// policy.
 ///
 ///     struct user { tollbar::cell logins; };
 ///     const tollbar::policy per_user("5/min burst 3");
@@ -297,8 +309,9 @@ public:
         return try_make(*parsed);
     }
 
-    /// Compiles a policy into the caller's memory of `size` bytes (at least size(), aligned to align()), which must outlive the
-    /// policy. The memory holds no pointers and may be copied or mapped.
+    /// Compiles a policy into the caller's memory of `size` bytes (at least size(), aligned to
+    /// align()), which must outlive the policy. The memory holds no pointers and may be copied or
+    /// mapped.
     static policy init_in(void *memory, std::size_t size, const spec &of) {
         return try_init_in(memory, size, of).value();
     }
@@ -337,8 +350,8 @@ public:
         got.answer = verdict(tollbar_cell_take_up_to_at(&state, get(), most, now.get(), &got.permits));
         return got;
     }
-    /// check_at for each of the cells. results[i] is the verdict of cells[i]. With fewer results than cells the call charges
-    /// nothing and returns errc::buffer_too_small.
+    /// check_at for each of the cells. results[i] is the verdict of cells[i]. With fewer results
+    /// than cells the call charges nothing and returns errc::buffer_too_small.
     result<void> check_many_at(instant now, span<cell> cells, span<verdict> results,
                                std::uint64_t cost = 1) const noexcept {
         return check_many_at(now, span<tollbar_cell>(cells.data(), cells.size()), results, cost);
@@ -354,7 +367,8 @@ public:
     /// Takes the handle of tollbar_policy_new into ownership.
     static policy adopt(tollbar_policy *made) noexcept { return policy(handle(made, deleter{false})); }
     const tollbar_policy *get() const noexcept { return handle_.get(); }
-    /// Gives up the handle. The caller frees it with tollbar_policy_free unless it lies in the caller's memory.
+    /// Gives up the handle. The caller frees it with tollbar_policy_free unless it lies in the
+    /// caller's memory.
     [[nodiscard]] tollbar_policy *release() noexcept { return handle_.release(); }
     /// Whether this object holds a policy. It does until it is moved from.
     explicit operator bool() const noexcept { return handle_ != nullptr; }

@@ -22,14 +22,16 @@ namespace tollbar {
 struct queue_options {
     /// The clock that calls without `_at` read.
     clock_source clock = clock_source::tsc;
-    /// The maximum number of callers that sleep in offer_within() at one time. The call refuses further callers at once. 0 means 1024.
+    /// The maximum number of callers that sleep in offer_within() at one time. The call refuses
+    /// further callers at once. 0 means 1024.
     std::uint32_t waiters = 0;
 };
 
 /// An item's place in a queue: its number, and the number of items before it when it was offered.
 using queue_ticket = tollbar_queue_ticket;
 
-/// A queue of objects that leave at a policy's pace. Any number of threads may use it at once. tollbar.h ("Queues") is its manual.
+/// A queue of objects that leave at a policy's pace. Any number of threads may use it at once.
+/// tollbar.h ("Queues") is its manual.
 ///
 ///     tollbar::queue<message> outbox("10/s algo pacer", 1000);      // up to 1,000 messages wait
 ///     std::thread worker([&] { outbox.run([&](std::unique_ptr<message> next) { gateway.send(*next); }); });
@@ -77,8 +79,8 @@ public:
         tollbar_queue_free(handle_);
     }
 
-    /// Puts an item behind all others, and takes it from the caller. If the queue is full or closed the result is empty, and the item
-    /// stays the caller's.
+    /// Puts an item behind all others, and takes it from the caller. If the queue is full or closed
+    /// the result is empty, and the item stays the caller's.
     std::optional<queue_ticket> offer(item &what) const noexcept {
         return put(what, [&](auto *ticket) { return tollbar_queue_offer(handle_, what.get(), ticket); });
     }
@@ -100,11 +102,13 @@ public:
     item take_at(instant now) const noexcept {
         return got([&](auto **out) { return tollbar_queue_take_at(handle_, now.get(), out); });
     }
-    /// take that sleeps up to `patience` until an item may leave. It returns at once if the queue is closed and empty.
+    /// take that sleeps up to `patience` until an item may leave. It returns at once if the queue
+    /// is closed and empty.
     template <class Rep, class Period> item take_within(const std::chrono::duration<Rep, Period> &patience) const noexcept {
         return got([&](auto **out) { return tollbar_queue_take_within(handle_, detail::saturated(patience), out); });
     }
-    /// Takes the oldest item at once, without the policy. A program that ends can empty a queue with it.
+    /// Takes the oldest item at once, without the policy. A program that ends can empty a queue
+    /// with it.
     item drain() const noexcept {
         return asked([&](auto **out) { return tollbar_queue_drain(handle_, out); });
     }
@@ -113,7 +117,8 @@ public:
         return asked([&](auto **out) { return tollbar_queue_cancel(handle_, &ticket, out); });
     }
 
-    /// The time at which take() will next return an item, on the scale of now(). Empty if the queue has no item.
+    /// The time at which take() will next return an item, on the scale of now(). Empty if the queue
+    /// has no item.
     std::optional<nanoseconds> next_departure() const noexcept {
         std::uint64_t at = 0;
         return tollbar_queue_next_departure(handle_, &at) == TOLLBAR_YES ? std::optional(detail::from_c(at)) : std::nullopt;
@@ -124,12 +129,14 @@ public:
                                                                                        : std::nullopt;
     }
 
-    /// Calls `work(item)` for each item at the policy's pace, until the queue is closed and empty or stop() is called. It blocks: call it
-    /// in a thread of your own, or in several. `work` must not throw.
+    /// Calls `work(item)` for each item at the policy's pace, until the queue is closed and empty
+    /// or stop() is called. It blocks: call it in a thread of your own, or in several. `work` must
+    /// not throw.
     template <class Work> result<void> run(Work work) const noexcept {
         return detail::done(tollbar_queue_run(handle_, &queue::call<Work>, &work));
     }
-    /// Makes run() return after the call of `work` that it is in. Later calls of run() return at once. The call does not wait.
+    /// Makes run() return after the call of `work` that it is in. Later calls of run() return at
+    /// once. The call does not wait.
     void stop() const noexcept { tollbar_queue_stop(handle_); }
 
     /// Refuses all offers from now on. Items that are in the queue can still be taken.

@@ -18,7 +18,8 @@
 
 namespace tollbar {
 
-/// A node, named by bytes that must live until the call returns. Its share of the keys is its weight by the sum of all weights.
+/// A node, named by bytes that must live until the call returns. Its share of the keys is its
+/// weight by the sum of all weights.
 class node {
 public:
     node(std::string_view name, std::uint32_t weight = 1) noexcept : raw_{name.data(), name.size(), weight, 0} {}
@@ -29,8 +30,9 @@ private:
 
 static_assert(sizeof(node) == sizeof(tollbar_node) && std::is_standard_layout_v<node>, "an array of nodes is C's");
 
-/// The index of the node that the key belongs to: the same for all callers that know the same nodes and the seed. Empty if no node has a
-/// weight above 0, or with no nodes or more than TOLLBAR_NODES_MOST. tollbar.h ("Routes") is its manual.
+/// The index of the node that the key belongs to: the same for all callers that know the same nodes
+/// and the seed. Empty if no node has a weight above 0, or with no nodes or more than
+/// TOLLBAR_NODES_MOST. tollbar.h ("Routes") is its manual.
 ///
 ///     const std::array<tollbar::node, 2> nodes = {{{"10.0.0.1", 1}, {"10.0.0.2", 2}}};   // the second gets two thirds of the keys
 ///     const auto index = tollbar::route(nodes, user, seed);

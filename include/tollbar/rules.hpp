@@ -37,7 +37,8 @@ public:
     rules_error(const failure &why, const std::string &faults)
         : error(why, faults.empty() ? "tollbar" : "tollbar: " + faults), faults_(std::make_shared<const std::string>(faults)) {}
 
-    /// A line for each fault, such as `site.toml:3:11: group.a.limit: "r/y" in "5r/y"; expected a limit: a whole number`.
+    /// A line for each fault, such as
+    /// `site.toml:3:11: group.a.limit: "r/y" in "5r/y"; expected a limit: a whole number`.
     const std::string &faults() const noexcept { return *faults_; }
 
 private:
@@ -49,11 +50,13 @@ private:
 struct rules_options {
     /// How many keys can have a debt at one time. A key counts once for each of its limits.
     std::uint64_t keys = 100000;
-    /// The states are in memory that this process shares with the processes that it forks later. Then only this process can reload.
+    /// The states are in memory that this process shares with the processes that it forks later.
+    /// Then only this process can reload.
     bool shared = false;
 };
 
-/// A field of a request: ":method", ":path", ":address", another word of the server with a colon before it, or a header. It owns nothing.
+/// A field of a request: ":method", ":path", ":address", another word of the server with a colon
+/// before it, or a header. It owns nothing.
 class rules_field {
 public:
     rules_field(std::string_view name, std::string_view value) noexcept
@@ -72,7 +75,8 @@ public:
     rules_answer() noexcept { raw_.retry_after_ns = TOLLBAR_NO_TIME; }
     explicit operator bool() const noexcept { return answer().allowed(); }
     bool allowed() const noexcept { return answer().allowed(); }
-    /// Whether the call failed. Nothing has been charged then, and the caller decides whether the request passes.
+    /// Whether the call failed. Nothing has been charged then, and the caller decides whether the
+    /// request passes.
     bool failed() const noexcept { return answer().failed(); }
     std::error_code error() const noexcept { return answer().error(); }
     verdict answer() const noexcept { return verdict(code_); }
@@ -81,13 +85,16 @@ public:
     tollbar::reason why() const noexcept { return failed() ? tollbar::reason::fault : static_cast<tollbar::reason>(raw_.reason); }
     /// The HTTP status to answer; 200 for a request that may pass, and 0 if the call failed.
     std::uint32_t status() const noexcept { return raw_.status; }
-    /// The body to answer; empty for a request that may pass. The text lives as long as this object.
+    /// The body to answer; empty for a request that may pass. The text lives as long as this
+    /// object.
     std::string_view body() const noexcept { return raw_.body; }
-    /// The name of the rule that refuses or, in an admission, has the fewest permits left. Empty if no rule matches.
+    /// The name of the rule that refuses or, in an admission, has the fewest permits left. Empty if
+    /// no rule matches.
     std::string_view rule() const noexcept { return raw_.rule; }
     /// Permits that are left of that rule.
     std::uint64_t remaining() const noexcept { return raw_.remaining; }
-    /// The time until the same request would pass. Empty if waiting does not help, or if the call failed.
+    /// The time until the same request would pass. Empty if waiting does not help, or if the call
+    /// failed.
     std::optional<nanoseconds> retry_after() const noexcept { return detail::if_any(raw_.retry_after_ns); }
     /// The time until all limits are as good as fresh.
     nanoseconds reset_after() const noexcept { return detail::from_c(raw_.reset_after_ns); }
@@ -111,7 +118,8 @@ private:
 /// Rules in force. Any number of threads may check requests while another one reloads.
 class rules {
 public:
-    /// Reads the file and puts its rules in force. A name that ends in .yaml, .yml or .json is YAML, any other is TOML. Throws rules_error.
+    /// Reads the file and puts its rules in force. A name that ends in .yaml, .yml or .json is
+    /// YAML, any other is TOML. Throws rules_error.
     explicit rules(const std::string &path, const rules_options &options = {}) : rules(loaded(path, options)) {}
     /// Writes the faults to `*faults`, unless it is null.
     static result<rules> try_make(const std::string &path, const rules_options &options = {}, std::string *faults = nullptr) {
@@ -145,8 +153,8 @@ public:
     /// The time that check reads. 0 after this object has been moved from.
     nanoseconds now() const noexcept { return detail::from_c(tollbar_rules_now(get())); }
 
-    /// Reads the file again and puts its rules in force as a whole. Keys of rules whose name stays keep their states. If that throws rules_error, the
-    /// old rules stay.
+    /// Reads the file again and puts its rules in force as a whole. Keys of rules whose name stays
+    /// keep their states. If that throws rules_error, the old rules stay.
     void reload() const {
         std::string faults;
         if (const result<void> done = try_reload(&faults); !done)
@@ -156,7 +164,8 @@ public:
         return detail::done(
             with_faults([&](char *text, std::size_t size) { return tollbar_rules_reload(get(), text, size); }, faults));
     }
-    /// reload(), if the file has changed since it was last read. Returns whether it has. It throws the faults of a file once.
+    /// reload(), if the file has changed since it was last read. Returns whether it has. It throws
+    /// the faults of a file once.
     bool reload_if_changed() const {
         std::string faults;
         const result<bool> changed = try_reload_if_changed(&faults);
@@ -169,7 +178,8 @@ public:
             with_faults([&](char *text, std::size_t size) { return tollbar_rules_reload_if_changed(get(), text, size); }, faults));
     }
 
-    /// Lets the keys of a rule begin anew: the one with this text, as `keys` and `exempt` of the file write it, or all. Returns whether they do (tollbar_rules_reset).
+    /// Lets the keys of a rule begin anew: the one with this text, as `keys` and `exempt` of the
+    /// file write it, or all. Returns whether they do (tollbar_rules_reset).
     bool reset(const std::string &rule) const { return try_reset(rule).value(); }
     bool reset(const std::string &rule, std::string_view key) const { return try_reset(rule, key).value(); }
     result<bool> try_reset(const std::string &rule) const {
@@ -180,7 +190,8 @@ public:
             tollbar_rules_reset(get(), rule.c_str(), key.empty() ? "" : key.data(), key.size(), nullptr, 0));
     }
 
-    /// What the rules have counted, as text. tollbar_rules_metrics lists the metrics. `name` is their label `limit`.
+    /// What the rules have counted, as text. tollbar_rules_metrics lists the metrics. `name` is
+    /// their label `limit`.
     std::string metrics(std::string_view name, metrics_format format = metrics_format::prometheus) const {
         return try_metrics(name, format).value();
     }
@@ -191,7 +202,8 @@ public:
         });
     }
 
-    /// Makes this process the one that may reload shared rules, after it was forked from the process that could before.
+    /// Makes this process the one that may reload shared rules, after it was forked from the
+    /// process that could before.
     void take_over() const { try_take_over().value(); }
     result<void> try_take_over() const noexcept { return detail::done(tollbar_rules_adopt(get())); }
 

@@ -45,7 +45,8 @@ public:
         return schedule(made, checked());
     }
 
-    /// The policy in force at a time since 1970, such as that of clock_source::wall or of std::chrono::system_clock.
+    /// The policy in force at a time since 1970, such as that of clock_source::wall or of
+    /// std::chrono::system_clock.
     in_force at(instant unix_time) const noexcept {
         auto raw = detail::blank<tollbar_policy_spec>();
         std::uint64_t until = 0;

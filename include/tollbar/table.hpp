@@ -23,16 +23,19 @@
 
 namespace tollbar {
 
-/// A state for each of millions of keys, in one block of memory that never grows and that processes share.
+/// A state for each of millions of keys, in one block of memory that never grows and that processes
+/// share.
 ///
 ///     auto logins = tollbar::table::open("/run/logins/table", 1'000'000, {"5/min burst 3"});
 ///     if (!logins.check(address))
 ///         return try_later();
 ///
-/// Calls that change a table's content are const, because the content belongs to all processes that share the table.
+/// Calls that change a table's content are const, because the content belongs to all processes that
+/// share the table.
 class table {
 public:
-    /// Makes a table in this process's own memory. Throws policy_error for a policy's text, and error otherwise.
+    /// Makes a table in this process's own memory. Throws policy_error for a policy's text, and
+    /// error otherwise.
     table(const table_options &options, const policy_list &policies) : table(try_make(options, policies).value()) {}
     static result<table> try_make(const table_options &options, const policy_list &policies) noexcept {
         return made(options, policies, tollbar_table_new);
@@ -46,8 +49,9 @@ public:
         return made(options, policies, tollbar_table_new_shared);
     }
 
-    /// Opens the table in the file at `path` (NUL-terminated), or makes the file if there is none. If the file has another table,
-    /// the call fails with an error that says why, and the file stays as it is.
+    /// Opens the table in the file at `path` (NUL-terminated), or makes the file if there is none.
+    /// If the file has another table, the call fails with an error that says why, and the file
+    /// stays as it is.
     static table open(const char *path, const table_options &options, const policy_list &policies) {
         return try_open(path, options, policies).value();
     }
@@ -64,8 +68,9 @@ public:
             [&](auto **out) { return tollbar_table_open(path, nullptr, 0, &raw, out); });
     }
 
-    /// Makes a table in memory that every process with the descriptor `fd` can open, and that no process can truncate. Use it
-    /// between processes that do not fully trust each other. The caller closes `fd`.
+    /// Makes a table in memory that every process with the descriptor `fd` can open, and that no
+    /// process can truncate. Use it between processes that do not fully trust each other. The
+    /// caller closes `fd`.
     static table sealed(const table_options &options, const policy_list &policies, int &fd) {
         return try_sealed(options, policies, fd).value();
     }
@@ -74,14 +79,15 @@ public:
             return tollbar_table_new_sealed(of, count, how, &fd, out);
         });
     }
-    /// Opens the table behind a descriptor of sealed(), of this process or another. The descriptor stays the caller's.
+    /// Opens the table behind a descriptor of sealed(), of this process or another. The descriptor
+    /// stays the caller's.
     static table open_fd(int fd) { return try_open_fd(fd).value(); }
     static result<table> try_open_fd(int fd) noexcept {
         return detail::made<table, tollbar_table>([fd](auto **out) { return tollbar_table_open_fd(fd, out); });
     }
 
-    /// Makes a table in the caller's memory and overwrites it. The memory must be aligned to 64 bytes, have at least
-    /// bytes(options, policies), and outlive the table.
+    /// Makes a table in the caller's memory and overwrites it. The memory must be aligned to 64
+    /// bytes, have at least bytes(options, policies), and outlive the table.
     static table init_in(void *memory, std::size_t size, const table_options &options, const policy_list &policies) {
         return try_init_in(memory, size, options, policies).value();
     }
@@ -97,7 +103,8 @@ public:
             [memory, size](auto **out) { return tollbar_table_attach(memory, size, out); });
     }
 
-    /// Sets table_options::hot_keys of a view that came without options. No other call may use this object meanwhile.
+    /// Sets table_options::hot_keys of a view that came without options. No other call may use this
+    /// object meanwhile.
     void set_hot_keys(std::uint32_t keys) { try_set_hot_keys(keys).value(); }
     result<void> try_set_hot_keys(std::uint32_t keys) noexcept {
         return detail::done(tollbar_table_set_hot_keys(get(), keys));
@@ -118,7 +125,8 @@ public:
     verdict check(const key &of, std::uint64_t cost = 1) const noexcept {
         return verdict(tollbar_table_check(get(), number(of), of.data(), of.size(), cost, nullptr));
     }
-    /// check at the caller's time: on the scale of now(), or another that all callers of this table share.
+    /// check at the caller's time: on the scale of now(), or another that all callers of this table
+    /// share.
     verdict check_at(instant now, const key &of, std::uint64_t cost = 1) const noexcept {
         return verdict(tollbar_table_check_at(get(), number(of), of.data(), of.size(), cost, now.get(), nullptr));
     }
@@ -143,7 +151,8 @@ public:
             return tollbar_table_check_class_at(get(), number(of), of.data(), of.size(), cost, class_name, now.get(), out);
         });
     }
-    /// decide for a request of a lower class: it passes only if the key has at least `reserve` permits left after it.
+    /// decide for a request of a lower class: it passes only if the key has at least `reserve`
+    /// permits left after it.
     decision decide_leaving(const key &of, std::uint64_t reserve, std::uint64_t cost = 1) const noexcept {
         return decision::of([&](auto *out) {
             return tollbar_table_check_leaving(get(), number(of), of.data(), of.size(), cost, reserve, out);
@@ -166,9 +175,10 @@ public:
         });
     }
 
-    /// Decides on the requests in turn with one reading of the clock. results[i] is the verdict of the i-th request. It is much
-    /// faster than one call for each request, because it prefetches the memory of all keys first. With fewer results than
-    /// requests the call charges nothing and returns errc::buffer_too_small.
+    /// Decides on the requests in turn with one reading of the clock. results[i] is the verdict of
+    /// the i-th request. It is much faster than one call for each request, because it prefetches
+    /// the memory of all keys first. With fewer results than requests the call charges nothing and
+    /// returns errc::buffer_too_small.
     result<void> check_many(span<const request> requests, span<verdict> results) const noexcept {
         if (results.size() < requests.size())
             return failure{errc::buffer_too_small};
@@ -196,8 +206,9 @@ public:
         return got;
     }
 
-    /// Takes `cost` permits of a key ahead of time. If they are granted, the caller must act `wait` from now, not earlier. Denied if the
-    /// wait would be longer than `patience`, or if the algorithm cannot book ahead.
+    /// Takes `cost` permits of a key ahead of time. If they are granted, the caller must act `wait`
+    /// from now, not earlier. Denied if the wait would be longer than `patience`, or if the
+    /// algorithm cannot book ahead.
     ///
     ///     if (const auto mail = mails.reserve(tenant, 10s))
     ///         timers.run_after(mail.wait, send);
@@ -217,8 +228,9 @@ public:
                                             now.get(), out);
         });
     }
-    /// Gives back the permits of a reservation that the caller does not use, and returns how many came back. The key's latest reservation
-    /// comes back whole, and an earlier one usually gives back nothing, because the later callers keep their departures. Cancel once.
+    /// Gives back the permits of a reservation that the caller does not use, and returns how many
+    /// came back. The key's latest reservation comes back whole, and an earlier one usually gives
+    /// back nothing, because the later callers keep their departures. Cancel once.
     std::uint64_t cancel(const key &of, const reservation &booked) const { return try_cancel(of, booked).value(); }
     result<std::uint64_t> try_cancel(const key &of, const reservation &booked) const noexcept {
         const tollbar_reservation raw = booked.get();
@@ -235,8 +247,9 @@ public:
         const auto code = tollbar_table_cancel_at(get(), number(of), of.data(), of.size(), &raw, now.get(), &back);
         return detail::done(code, back);
     }
-    /// Takes `cost` permits of a key, sleeping up to `patience` for them. If they would come later, the call refuses at once and charges
-    /// nothing. The callers of a key get their permits in the order in which they came; those of several processes take turns.
+    /// Takes `cost` permits of a key, sleeping up to `patience` for them. If they would come later,
+    /// the call refuses at once and charges nothing. The callers of a key get their permits in the
+    /// order in which they came; those of several processes take turns.
     template <class Rep, class Period>
     decision wait(const key &of, const std::chrono::duration<Rep, Period> &patience, std::uint64_t cost = 1) const noexcept {
         return decision::of([&](auto *out) {
@@ -244,8 +257,9 @@ public:
         });
     }
 
-    /// Charges `cost` permits of the key without a decision, after the work, when its cost or failure is known. The table refuses the key's
-    /// later requests until the debt is paid. tollbar.h ("Charges afterwards, and bans") says how far each algorithm goes into debt.
+    /// Charges `cost` permits of the key without a decision, after the work, when its cost or
+    /// failure is known. The table refuses the key's later requests until the debt is paid.
+    /// tollbar.h ("Charges afterwards, and bans") says how far each algorithm goes into debt.
     ///
     ///     if (!logins.peek(address))
     ///         return too_many_requests();
@@ -263,7 +277,8 @@ public:
         return done;
     }
 
-    /// Takes an estimate of what a request will cost, and returns the receipt by which settle() settles the real cost.
+    /// Takes an estimate of what a request will cost, and returns the receipt by which settle()
+    /// settles the real cost.
     ///
     ///     const auto tokens = table.take(user, 2000);
     ///     if (!tokens)
@@ -283,23 +298,25 @@ public:
         });
         return {answer, made};
     }
-    /// Settles a receipt at the real cost: returns unused permits of the estimate to the key, or charges a higher cost as a debt. Only
-    /// the first call for a receipt settles it (tollbar.h, "Receipts").
+    /// Settles a receipt at the real cost: returns unused permits of the estimate to the key, or
+    /// charges a higher cost as a debt. Only the first call for a receipt settles it (tollbar.h,
+    /// "Receipts").
     settled settle(const receipt &of, std::uint64_t cost) const noexcept {
         return settled::of([&](auto *out) { return tollbar_table_settle(get(), &of, cost, out); });
     }
-    /// The same at the caller's time, which is not before that of any call for this key that has returned.
+    /// The same at the caller's time, which is not before that of any call for this key that has
+    /// returned.
     settled settle_at(instant now, const receipt &of, std::uint64_t cost) const noexcept {
         return settled::of([&](auto *out) { return tollbar_table_settle_at(get(), &of, cost, now.get(), out); });
     }
-    /// settle() that also returns the permits that the key has regained by refill. Unsafe for the limit: each receipt that was open for
-    /// the refill of a burst may let one more burst pass.
+    /// settle() that also returns the permits that the key has regained by refill. Unsafe for the
+    /// limit: each receipt that was open for the refill of a burst may let one more burst pass.
     settled settle_in_full(const receipt &of, std::uint64_t cost) const noexcept {
         return settled::of([&](auto *out) { return tollbar_table_settle_in_full(get(), &of, cost, out); });
     }
 
-    /// Resets a key: it starts with a fresh state, and a ban ends. False if all of the key's other slots are taken. Then nothing has
-    /// changed.
+    /// Resets a key: it starts with a fresh state, and a ban ends. False if all of the key's other
+    /// slots are taken. Then nothing has changed.
     bool reset(const key &of) const { return try_reset(of).value(); }
     result<bool> try_reset(const key &of) const noexcept {
         return detail::yes_or_no(tollbar_table_reset(get(), number(of), of.data(), of.size()));
@@ -309,8 +326,8 @@ public:
         return detail::yes_or_no(tollbar_table_reset_at(get(), number(of), of.data(), of.size(), now.get()));
     }
 
-    /// Exempts a key: it always passes and is charged nothing. A table has room for some 1,600 exempt keys
-    /// (errc::exemptions_full).
+    /// Exempts a key: it always passes and is charged nothing. A table has room for some 1,600
+    /// exempt keys (errc::exemptions_full).
     void exempt(const key &of) const { try_exempt(of).value(); }
     result<void> try_exempt(const key &of) const noexcept {
         return detail::done(tollbar_table_exempt(get(), number(of), of.data(), of.size()));
@@ -321,12 +338,14 @@ public:
         return detail::yes_or_no(tollbar_table_unexempt(get(), number(of), of.data(), of.size()));
     }
 
-    /// Gives a key a policy of its own in place of the one that it names, in all processes at once, until clear_override:
+    /// Gives a key a policy of its own in place of the one that it names, in all processes at once,
+    /// until clear_override:
     ///
     ///     calls.set_override("acme", "1000/s burst 50");
     ///
-    /// `keep`, a TOLLBAR_KEEP_ number, says what the key keeps of its debt when the override begins and when it ends. The error is
-    /// errc::overrides_full if as many keys have one as table_options::overrides says.
+    /// `keep`, a TOLLBAR_KEEP_ number, says what the key keeps of its debt when the override begins
+    /// and when it ends. The error is errc::overrides_full if as many keys have one as
+    /// table_options::overrides says.
     void set_override(const key &of, const spec &own, std::uint32_t keep = TOLLBAR_KEEP_COUNT) const {
         try_set_override(of, own, keep).value();
     }
@@ -371,9 +390,9 @@ public:
         return detail::done(code, detail::from_c(ns));
     }
 
-    /// The keys of the table, with their states at the current time or another. Each entry is what its slot held at one instant.
-    /// A key that is inserted, moved or removed meanwhile may appear once, twice or not at all. The range must not outlive the
-    /// table.
+    /// The keys of the table, with their states at the current time or another. Each entry is what
+    /// its slot held at one instant. A key that is inserted, moved or removed meanwhile may appear
+    /// once, twice or not at all. The range must not outlive the table.
     entry_range entries(std::optional<instant> at = std::nullopt) const noexcept {
         return entry_range({get(), moment(at), 0});
     }
@@ -393,16 +412,17 @@ public:
         const std::int32_t code = tollbar_table_add_policy(get(), of.get(), &id);
         return detail::done(code, static_cast<policy_id>(id));
     }
-    /// Returns the number of the first policy that equals this one in every field, and adds it if there is none. If several
-    /// callers ask for one policy at once, all get the same number.
+    /// Returns the number of the first policy that equals this one in every field, and adds it if
+    /// there is none. If several callers ask for one policy at once, all get the same number.
     policy_id find_or_add_policy(const spec &of) const { return try_find_or_add_policy(of).value(); }
     result<policy_id> try_find_or_add_policy(const spec &of) const noexcept {
         std::uint32_t id = 0;
         const std::int32_t code = tollbar_table_find_or_add_policy(get(), of.get(), &id);
         return detail::done(code, static_cast<policy_id>(id));
     }
-    /// Changes a policy, for all processes at once, while the table is in use. A key keeps the number of permits that it has left,
-    /// up to the new burst, or with TOLLBAR_KEEP_TIME the time until its debt is paid.
+    /// Changes a policy, for all processes at once, while the table is in use. A key keeps the
+    /// number of permits that it has left, up to the new burst, or with TOLLBAR_KEEP_TIME the time
+    /// until its debt is paid.
     void set_policy(policy_id id, const spec &to, std::uint32_t keep = TOLLBAR_KEEP_COUNT) const {
         try_set_policy(id, to, keep).value();
     }
@@ -418,7 +438,8 @@ public:
         return detail::done(code, raw);
     }
 
-    /// Decisions of all threads and processes under one policy, by verdict. stats() has the sums over all policies.
+    /// Decisions of all threads and processes under one policy, by verdict. stats() has the sums
+    /// over all policies.
     decision_counts counts(std::uint32_t policy = 0) const { return try_counts(policy).value(); }
     result<decision_counts> try_counts(std::uint32_t policy = 0) const noexcept {
         auto raw = detail::blank<tollbar_counts>();
@@ -435,8 +456,8 @@ public:
                                                         static_cast<std::uint32_t>(why)));
     }
 
-    /// Examines `most` slots from number `from` on, and makes vacant the slots whose keys have expired. No table needs sweeps. They serve
-    /// to count the keys with a debt.
+    /// Examines `most` slots from number `from` on, and makes vacant the slots whose keys have
+    /// expired. No table needs sweeps. They serve to count the keys with a debt.
     sweep_result sweep(std::optional<instant> at = std::nullopt, std::uint64_t from = 0,
                        std::uint64_t most = UINT64_MAX) const {
         return try_sweep(at, from, most).value();
@@ -457,13 +478,15 @@ public:
     result<table_health> try_validate(std::optional<instant> at = std::nullopt) const noexcept {
         return looked_at(tollbar_table_validate, at);
     }
-    /// Repairs the slots that validate reports, and returns that report. No other thread or process may use the table meanwhile.
+    /// Repairs the slots that validate reports, and returns that report. No other thread or process
+    /// may use the table meanwhile.
     table_health repair(std::optional<instant> at = std::nullopt) const { return try_repair(at).value(); }
     result<table_health> try_repair(std::optional<instant> at = std::nullopt) const noexcept {
         return looked_at(tollbar_table_repair, at);
     }
 
-    /// Sets whether requests of all processes record the keys that they refuse, for top_refused. No table records them at first.
+    /// Sets whether requests of all processes record the keys that they refuse, for top_refused. No
+    /// table records them at first.
     void record_refusals(bool on) const { try_record_refusals(on).value(); }
     result<void> try_record_refusals(bool on) const noexcept {
         return detail::done(tollbar_table_record_refusals(get(), on ? 1 : 0));
@@ -472,8 +495,9 @@ public:
     result<bool> try_records_refusals() const noexcept {
         return detail::yes_or_no(tollbar_table_records_refusals(get()));
     }
-    /// The keys that requests were refused most in the last minute or two, the most refused first, at most 224. The bytes of a key are the
-    /// client's: escape them before they go to a terminal, a page or a log.
+    /// The keys that requests were refused most in the last minute or two, the most refused first,
+    /// at most 224. The bytes of a key are the client's: escape them before they go to a terminal,
+    /// a page or a log.
     std::vector<refused_key> top_refused(std::size_t most = 20, std::optional<instant> at = std::nullopt) const {
         std::vector<tollbar_table_refused> raw(std::clamp<std::size_t>(most, 1, TOLLBAR_REFUSED_MOST));
         raw[0] = detail::blank<tollbar_table_refused>();
@@ -486,8 +510,9 @@ public:
         return top;
     }
 
-    /// Copies the debts and exemptions of another table's keys into this table, for example to go on in a table of another size.
-    /// Both tables must have the same seed and clock, and this one a policy of each number that the other has.
+    /// Copies the debts and exemptions of another table's keys into this table, for example to go
+    /// on in a table of another size. Both tables must have the same seed and clock, and this one a
+    /// policy of each number that the other has.
     table_copied copy_from(const table &other, std::optional<instant> at = std::nullopt) const {
         return try_copy_from(other, at).value();
     }
@@ -552,7 +577,8 @@ private:
     }
     static std::uint32_t number(const key &of) noexcept { return static_cast<std::uint32_t>(of.policy()); }
 
-    /// The caller's time, or the table's. Without a table it is 0, and the C call then returns the error.
+    /// The caller's time, or the table's. Without a table it is 0, and the C call then returns the
+    /// error.
     std::uint64_t moment(std::optional<instant> at) const noexcept {
         std::uint64_t ns = 0;
         if (at)

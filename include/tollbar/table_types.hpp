@@ -23,13 +23,15 @@ namespace tollbar {
 
 /// What the table does with a new key if no slot is free for it.
 enum class on_full : std::uint32_t {
-    /// The table admits the key as a fresh one, in the slot that would have expired first, and forgets the key that had it.
+    /// The table admits the key as a fresh one, in the slot that would have expired first, and
+    /// forgets the key that had it.
     evict_nearest = TOLLBAR_ON_FULL_EVICT_NEAREST,
     /// The key takes over the slot that would have expired first, together with its debt.
     inherit = TOLLBAR_ON_FULL_INHERIT,
     /// The table admits the key as a fresh one, and does not store it.
     allow = TOLLBAR_ON_FULL_ALLOW,
-    /// The table refuses the key. It evicts no key, and admits no key without a count. Use it only for keys that a stranger cannot invent.
+    /// The table refuses the key. It evicts no key, and admits no key without a count. Use it only
+    /// for keys that a stranger cannot invent.
     deny = TOLLBAR_ON_FULL_DENY,
 };
 
@@ -44,17 +46,18 @@ enum class missing_key : std::uint32_t {
 
 /// Whose file the call may open.
 enum class trust : std::uint32_t {
-    /// A file of the caller's effective user or of root that no other user may replace, and that no other user may write but
-    /// those whom the mode lets write.
+    /// A file of the caller's effective user or of root that no other user may replace, and that no
+    /// other user may write but those whom the mode lets write.
     owner,
-    /// Any file. Every user who may write it can admit or refuse keys, and its owner can end this process by SIGBUS at any time.
+    /// Any file. Every user who may write it can admit or refuse keys, and its owner can end this
+    /// process by SIGBUS at any time.
     anyone,
 };
 
 /// The options of a table: `tollbar::table_options options(1'000'000); options.mode = 0660;`
 struct table_options {
-    /// `keys` is the number of keys that can have a debt at one time. The conversion is implicit, so a number can stand for the
-    /// options.
+    /// `keys` is the number of keys that can have a debt at one time. The conversion is implicit,
+    /// so a number can stand for the options.
     table_options(std::uint64_t keys) noexcept : capacity(keys) {}
 
     std::uint64_t capacity;
@@ -64,24 +67,28 @@ struct table_options {
     clock_source clock = clock_source::tsc;
     /// The permissions of a new file. 0 means 0600.
     std::uint32_t mode = 0;
-    /// The seed of the hash, if `seeded`. Otherwise the seed is random. A client that knows the seed can choose keys that collide.
+    /// The seed of the hash, if `seeded`. Otherwise the seed is random. A client that knows the
+    /// seed can choose keys that collide.
     std::uint64_t seed = 0;
     bool seeded = false;
     /// Do not advise the system to use huge pages.
     bool small_pages = false;
     /// Whose file the call may open.
     trust whose = trust::owner;
-    /// Callers of one table object that may sleep in wait() at one time; 0: 1024. More are refused at once.
+    /// Callers of one table object that may sleep in wait() at one time; 0: 1024. More are refused
+    /// at once.
     std::uint32_t waiters = 0;
-    /// The keys for which each thread of this process may take permits in advance: those that it checks most often; 0: none. Faster
-    /// where many threads check one key (tollbar_table_options in tollbar.h).
+    /// The keys for which each thread of this process may take permits in advance: those that it
+    /// checks most often; 0: none. Faster where many threads check one key (tollbar_table_options
+    /// in tollbar.h).
     std::uint32_t hot_keys = 0;
-    /// The keys that may have a policy of their own at one time (table::set_override), 32 bytes each. 0 means 1024.
+    /// The keys that may have a policy of their own at one time (table::set_override), 32 bytes
+    /// each. 0 means 1024.
     std::uint32_t overrides = 0;
 };
 
-/// The policies of a table, 1 to 128: `{"5/min burst 3", "100/s"}`, or any type with data() and size() of specs. The list owns
-/// nothing. Make it in the call.
+/// The policies of a table, 1 to 128: `{"5/min burst 3", "100/s"}`, or any type with data() and
+/// size() of specs. The list owns nothing. Make it in the call.
 class policy_list {
 public:
     policy_list(std::initializer_list<spec> specs) noexcept { take(specs.begin(), specs.size()); }
@@ -131,7 +138,8 @@ private:
 static_assert(sizeof(request) == sizeof(tollbar_request) && std::is_standard_layout_v<request>,
               "an array of requests is C's");
 
-/// The proof of a charge: 32 bytes of plain data, which may be copied, stored, and settled by another process that has the same table.
+/// The proof of a charge: 32 bytes of plain data, which may be copied, stored, and settled by
+/// another process that has the same table.
 using receipt = tollbar_receipt;
 
 /// The result of table::take. True if the table took the estimate.
@@ -143,11 +151,13 @@ struct [[nodiscard]] estimated {
     explicit operator bool() const noexcept { return answer.allowed(); }
 };
 
-/// The result of table::settle. True unless a part of the debt could not be charged, or the call failed.
+/// The result of table::settle. True unless a part of the debt could not be charged, or the call
+/// failed.
 struct [[nodiscard]] settled {
     /// Allowed, denied (the key owes as much as its state can hold), or an error.
     verdict answer;
-    /// Whether this call has settled the receipt. If it had been settled before, or is too old, nothing came back.
+    /// Whether this call has settled the receipt. If it had been settled before, or is too old,
+    /// nothing came back.
     bool first = false;
     /// The permits that came back.
     std::uint64_t given_back = 0;
@@ -189,7 +199,8 @@ struct numbered_policy {
 
 namespace detail {
 
-/// A single-pass range over the values of `Step::next(T &)`. The range ends when that function returns false.
+/// A single-pass range over the values of `Step::next(T &)`. The range ends when that function
+/// returns false.
 template <class T, class Step> class sequence {
 public:
     explicit sequence(const Step &step) noexcept : step_(step) {}
@@ -267,7 +278,8 @@ struct next_policy {
 using entry_range = detail::sequence<entry, detail::next_entry>;
 using policy_range = detail::sequence<numbered_policy, detail::next_policy>;
 
-/// Counters and sizes, and the results of a sweep and of a copy: C structs, whose fields tollbar.h explains.
+/// Counters and sizes, and the results of a sweep and of a copy: C structs, whose fields tollbar.h
+/// explains.
 using table_stats = tollbar_table_stats;
 using sweep_result = tollbar_table_sweep_result;
 using table_copied = tollbar_table_copy_result;

@@ -21,19 +21,21 @@
 
 namespace tollbar {
 
-/// One limit of several, and what the request costs there: a limiter, a key of a table, or a permit of a key of an in-flight table. It owns
-/// nothing: the limiter, the table and the key's bytes must live until the call returns.
+/// One limit of several, and what the request costs there: a limiter, a key of a table, or a permit
+/// of a key of an in-flight table. It owns nothing: the limiter, the table and the key's bytes must
+/// live until the call returns.
 class limit {
 public:
     limit(const limiter &of, std::uint64_t cost = 1) noexcept : raw_{of.get(), nullptr, nullptr, 0, cost, 0, 0, nullptr, nullptr, nullptr} {}
     limit(const table &of, const key &with, std::uint64_t cost = 1) noexcept
         : raw_{nullptr, of.get(), with.data(), with.size(), cost, static_cast<std::uint32_t>(with.policy()), 0, nullptr,
                nullptr, nullptr} {}
-    /// A permit of the key, of which at most `most` permits are in flight. `into` has no permit, and gets one if the call admits the request. It must not
-    /// move before the call returns.
+    /// A permit of the key, of which at most `most` permits are in flight. `into` has no permit,
+    /// and gets one if the call admits the request. It must not move before the call returns.
     limit(const in_flight &of, const key &with, std::uint32_t most, permit &into) noexcept
         : raw_{nullptr, nullptr, with.data(), with.size(), 1, 0, most, of.get(), into.place(of.get()), nullptr} {}
-    /// This limit for a request of a class of its policy. `class_name` must live until the call returns.
+    /// This limit for a request of a class of its policy. `class_name` must live until the call
+    /// returns.
     [[nodiscard]] limit with_class(const char *class_name) const noexcept {
         limit copy = *this;
         copy.raw_.class_name = class_name;
@@ -59,16 +61,18 @@ public:
     std::error_code error() const noexcept { return answer().error(); }
     constexpr verdict answer() const noexcept { return verdict(code_); }
 
-    /// The index of the limit that bound: of a refusal the one with the longest wait, of an admission the one with the fewest permits
-    /// left.
+    /// The index of the limit that bound: of a refusal the one with the longest wait, of an
+    /// admission the one with the fewest permits left.
     constexpr std::size_t bound() const noexcept { return raw_.bound; }
     /// The reason of the limit that bound. reason::fault if the call failed.
     constexpr tollbar::reason why() const noexcept { return static_cast<tollbar::reason>(raw_.reason); }
     /// The smallest number of permits that a limit has left. 0 if the call failed.
     constexpr std::uint64_t remaining() const noexcept { return raw_.remaining; }
-    /// The time after which all limits would admit the same request if no other request came first. 0 if the request was admitted. Empty if no wait would help, or if the call failed.
+    /// The time after which all limits would admit the same request if no other request came first.
+    /// 0 if the request was admitted. Empty if no wait would help, or if the call failed.
     constexpr std::optional<nanoseconds> retry_after() const noexcept { return detail::if_any(raw_.retry_after_ns); }
-    /// The time until all limits are as good as fresh if no other request comes first. 0 if the call failed.
+    /// The time until all limits are as good as fresh if no other request comes first. 0 if the
+    /// call failed.
     constexpr nanoseconds reset_after() const noexcept { return detail::from_c(raw_.reset_after_ns); }
     /// The C struct.
     constexpr const tollbar_taken &get() const noexcept { return raw_; }
@@ -91,7 +95,8 @@ private:
 
 namespace detail {
 
-/// `call(const tollbar_limit *, count, tollbar_decision *, tollbar_taken *)`, and each limit's decision into `each`.
+/// `call(const tollbar_limit *, count, tollbar_decision *, tollbar_taken *)`, and each limit's
+/// decision into `each`.
 template <class Call> joint_decision taken_by(span<const limit> limits, span<decision> each, const Call &call) noexcept {
     tollbar_decision raw[TOLLBAR_LIMITS_MOST];
     const bool wanted = !each.empty();
@@ -101,7 +106,8 @@ template <class Call> joint_decision taken_by(span<const limit> limits, span<dec
             return TOLLBAR_E_BUFFER_TOO_SMALL;
         const auto *first = reinterpret_cast<const tollbar_limit *>(limits.data());
         const std::int32_t code = call(first, limits.size(), wanted ? raw : nullptr, out);
-        // A limit here is of a limiter or of a table, so it has neither only if that was moved from.
+        // A limit here is of a limiter or of a table, so it has neither only if that was moved
+        // from.
         if (code == TOLLBAR_E_LIMITS && !limits.empty() && limits.size() <= TOLLBAR_LIMITS_MOST)
             return TOLLBAR_E_NULL;
         return code;
@@ -116,15 +122,17 @@ template <class Call> joint_decision taken_by(span<const limit> limits, span<dec
 
 } // namespace detail
 
-/// Takes the cost of each of the limits, 1 to TOLLBAR_LIMITS_MOST of them, or nothing from any. tollbar.h ("Several limits in one
-/// request") says what holds beside other calls. Each limit reads its own clock.
+/// Takes the cost of each of the limits, 1 to TOLLBAR_LIMITS_MOST of them, or nothing from any.
+/// tollbar.h ("Several limits in one request") says what holds beside other calls. Each limit reads
+/// its own clock.
 ///
 ///     const auto taken = tollbar::take_many({{users, {name, per_second}}, {users, {name, per_day}}, {everybody}});
 ///     if (!taken)
 ///         return try_later(names[taken.bound()], taken.retry_after());
 ///
-/// `each`, unless empty, gets what each limit decides, or, of a refused request, would. It has at least as many elements as
-/// there are limits; with fewer the call charges nothing and returns errc::buffer_too_small.
+/// `each`, unless empty, gets what each limit decides, or, of a refused request, would. It has at
+/// least as many elements as there are limits; with fewer the call charges nothing and returns
+/// errc::buffer_too_small.
 inline joint_decision take_many(span<const limit> limits, span<decision> each = {}) noexcept {
     return detail::taken_by(limits, each, tollbar_take_many);
 }

@@ -1,15 +1,18 @@
 #!/usr/bin/env python3
-"""What a limit costs a request, in instructions: nginx's own limit_req, the drop-in, and tollbar's own directives.
+"""What a limit costs a request, in instructions: nginx's own limit_req, the drop-in, and tollbar's
+own directives.
 
 usage: cost.py [requests]
 
-A single process of nginx runs under callgrind. What one request takes is the difference between a long run and a short one,
-and what the limit takes of it is the difference to the same configuration without one; so nothing has to be known
-about where in nginx the instructions are. The time-stamp counter is read as in earnest, but its instruction counts as one.
+A single process of nginx runs under callgrind. What one request takes is the difference between a
+long run and a short one, and what the limit takes of it is the difference to the same configuration
+without one; so nothing has to be known about where in nginx the instructions are. The time-stamp
+counter is read as in earnest, but its instruction counts as one.
 
-What has nothing to do with limits is kept out. Nginx's own clock stands still, or it would be set so often as this slow
-process needs. And the C library's allocator is not counted: a request's memory is found after one look or after many, as its lists
-happen to lie, which differs from start to start by as much as half a limit. Nothing here allocates for a limit.
+What has nothing to do with limits is kept out. Nginx's own clock stands still, or it would be set
+so often as this slow process needs. And the C library's allocator is not counted: a request's
+memory is found after one look or after many, as its lists happen to lie, which differs from start
+to start by as much as half a limit. Nothing here allocates for a limit.
 """
 
 import re
@@ -36,7 +39,8 @@ KNOWN = 2_000
 
 
 def words(prefix, key, limits, size):
-    """The two directives, so many times: a rate that nobody reaches, so that every request is admitted at once."""
+    """The two directives, so many times: a rate that nobody reaches, so that every request is
+    admitted at once."""
     zones = "".join(f"{prefix}_zone {key} zone=z{n}:{size} rate=1000r/s;" for n in range(limits))
     return zones, "".join(f"{prefix} zone=z{n} burst=30000 nodelay;" for n in range(limits))
 
@@ -47,8 +51,8 @@ FLAVOURS = {
     "drop-in": ([places.DROPIN], "limit_req"),
     "tollbar": ([TOLLBAR], "tollbar"),
 }
-# The zones' key, their number, the key's number in the n-th request, and a size of zones that has room for all keys: callgrind takes a second
-# for 32 MB of a table.
+# The zones' key, their number, the key's number in the n-th request, and a size of zones that has
+# room for all keys: callgrind takes a second for 32 MB of a table.
 CASES = {
     "one address": ("$binary_remote_addr", 1, lambda n: 0, "1m"),
     "one address, three limits": ("$binary_remote_addr", 3, lambda n: 0, "1m"),
@@ -60,7 +64,8 @@ CASES = {
 
 
 def end(nginx):
-    """A single process may take the signal just before it begins to wait for events: then it needs one."""
+    """A single process may take the signal just before it begins to wait for events: then it needs
+    one."""
     for _ in range(int(PATIENCE)):
         nginx.process.send_signal(signal.SIGTERM)
         try:

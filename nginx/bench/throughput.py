@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Requests a second with nginx's own limit_req, the drop-in, and tollbar's own directives, in turn on one machine.
+"""Requests a second with nginx's own limit_req, the drop-in, and tollbar's own directives, in turn
+on one machine.
 
 usage: throughput.py [rounds] [seconds]
 
-One worker, wrk with one thread; every request is admitted. A ratio is the median of the rounds' ratios, and each round has another one
-first, since a machine that is shared is faster in one moment than in the next. Where other programs want the cores too, requests a
-second are what those leave: so there is a second figure, requests in a second of the worker's processor time.
+One worker, wrk with one thread; every request is admitted. A ratio is the median of the rounds'
+ratios, and each round has another one first, since a machine that is shared is faster in one moment
+than in the next. Where other programs want the cores too, requests a second are what those leave:
+so there is a second figure, requests in a second of the worker's processor time.
 """
 
 import statistics

@@ -1,14 +1,17 @@
 # shellcheck shell=sh
 # The common part of all modules' `config` files, which source it in nginx's configure.
 #
-# TOLLBAR_BUILD is the directory with libtollbar.a and libtollbar-redis.a of `make lib`. The default is build/ of this project.
+# TOLLBAR_BUILD is the directory with libtollbar.a and libtollbar-redis.a of `make lib`. The default
+# is build/ of this project.
 
-# The path is the same text for every module, because nginx's configure builds a source of two modules once only if both name it alike.
+# The path is the same text for every module, because nginx's configure builds a source of two
+# modules once only if both name it alike.
 tollbar_root=$(cd "$ngx_addon_dir/../.." && pwd)
 tollbar_common=$tollbar_root/nginx/common
 tollbar_archive=${TOLLBAR_BUILD:-$tollbar_root/build}/libtollbar.a
 
-# nginx searches these directories for every header, before the system's. So the headers have long names.
+# nginx searches these directories for every header, before the system's. So the headers have long
+# names.
 tollbar_incs="$tollbar_root/include $tollbar_common"
 
 # The paths of files in nginx/common.
@@ -35,8 +38,8 @@ tollbar_conn_deps=$(tollbar_files tollbar_conn_zone.h tollbar_conn_limit.h)
 tollbar_http_srcs=$(tollbar_files http_tollbar_request.c)
 tollbar_http_deps=$(tollbar_files http_tollbar_request.h)
 
-# nginx loads all modules into one symbol namespace. A module exports only the symbols that nginx looks up, or two modules of
-# different versions would call each other's functions.
+# nginx loads all modules into one symbol namespace. A module exports only the symbols that nginx
+# looks up, or two modules of different versions would call each other's functions.
 if [ "$ngx_module_link" = DYNAMIC ]; then
     tollbar_libs="$tollbar_libs -Wl,--exclude-libs,ALL -Wl,--version-script=$tollbar_common/exports.map"
 fi

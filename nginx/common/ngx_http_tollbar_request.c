@@ -66,7 +66,8 @@ ngx_int_t ngx_http_tollbar_key_too_long(ngx_http_request_t *r, ngx_http_tollbar_
     return NGX_DECLINED;
 }
 
-/* During the delay nginx reads no body, and only tests whether the client has closed the connection. */
+/* During the delay nginx reads no body, and only tests whether the client has closed the
+ * connection. */
 ngx_int_t ngx_http_tollbar_delay(ngx_http_request_t *r, ngx_msec_t wait)
 {
     ngx_event_t *read = r->connection->read;
@@ -87,7 +88,8 @@ static void after_delay(ngx_http_request_t *r)
 {
     ngx_event_t *write = r->connection->write;
 
-    /* nginx clears `delayed` when the timer expires. An event before that only says that the socket is writable. */
+    /* nginx clears `delayed` when the timer expires. An event before that only says that the socket
+     * is writable. */
     if (write->delayed) {
         if (ngx_handle_write_event(write, 0) != NGX_OK) {
             ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);

@@ -10,7 +10,8 @@
 
 typedef struct {
     ngx_http_complex_value_t value;
-    /* The variable's index if the key is one variable and nothing else. Such a key needs no script. NGX_ERROR: another key. */
+    /* The variable's index if the key is one variable and nothing else. Such a key needs no script.
+     * NGX_ERROR: another key. */
     ngx_int_t variable;
 } ngx_http_tollbar_key_t;
 
@@ -30,11 +31,12 @@ ngx_int_t ngx_http_tollbar_add_client(ngx_conf_t *cf);
 /* Logs that a key is too long for any limit. Returns NGX_DECLINED. */
 ngx_int_t ngx_http_tollbar_key_too_long(ngx_http_request_t *r, ngx_http_tollbar_key_t *key, ngx_str_t *value);
 
-/* Delays the request by the timer of its connection's write event. Returns the phase handler's return value. After the delay nginx runs the phases
- * again, beginning with that handler. */
+/* Delays the request by the timer of its connection's write event. Returns the phase handler's
+ * return value. After the delay nginx runs the phases again, beginning with that handler. */
 ngx_int_t ngx_http_tollbar_delay(ngx_http_request_t *r, ngx_msec_t wait);
 
-/* Evaluates the key. NGX_DECLINED: it is empty or too long, so the request is not limited. NGX_ABORT: it cannot be evaluated. */
+/* Evaluates the key. NGX_DECLINED: it is empty or too long, so the request is not limited.
+ * NGX_ABORT: it cannot be evaluated. */
 static ngx_inline ngx_int_t ngx_http_tollbar_key_of(ngx_http_request_t *r, ngx_http_tollbar_key_t *key, ngx_str_t *value)
 {
     ngx_http_variable_value_t *variable;

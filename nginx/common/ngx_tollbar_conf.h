@@ -1,7 +1,8 @@
 /* Parsing and messages of all modules' directives.
  *
- * A message about the configuration has the file, the line, what was found and what is expected. ngx_conf_log_error
- * appends the line that nginx reads at that moment. For faults that show only after the whole configuration has been
+ * A message about the configuration has the file, the line, what was found and what is expected.
+ * ngx_conf_log_error appends the line that nginx reads at that moment. For faults that show only
+ * after the whole configuration has been
  * read, a module stores the directive's line (ngx_tollbar_where_t). */
 
 #ifndef NGX_TOLLBAR_CONF_H
@@ -32,11 +33,13 @@ ngx_tollbar_where_t ngx_tollbar_conf_here(ngx_conf_t *cf);
 /* Logs a message about the directive at `where`, after nginx has read past it. */
 void ngx_tollbar_conf_late(ngx_conf_t *cf, const ngx_tollbar_where_t *where, const char *format, ...);
 
-/* Logs a message about `argument`, which replaces the "%V" in `message`, and refuses the configuration. */
+/* Logs a message about `argument`, which replaces the "%V" in `message`, and refuses the
+ * configuration. */
 char *ngx_tollbar_conf_refuse(ngx_conf_t *cf, const char *message, ngx_str_t *argument);
 
-/* Setters for ngx_command_t. The first sets a field to one of the words of `post`, an array of ngx_conf_enum_t. The second sets the
- * status of a refusal. Their messages list the valid values. */
+/* Setters for ngx_command_t. The first sets a field to one of the words of `post`, an array of
+ * ngx_conf_enum_t. The second sets the status of a refusal. Their messages list the valid
+ * values. */
 char *ngx_tollbar_conf_set_word(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_tollbar_conf_set_status(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 
@@ -108,16 +111,18 @@ static ngx_inline ngx_msec_t ngx_tollbar_wait(uint64_t debt_ns, uint64_t undelay
     return debt_ns > undelayed_ns ? (ngx_msec_t) ((debt_ns - undelayed_ns + 500000) / 1000000) : 0;
 }
 
-/* Limits the log lines of one kind of fault that could log a line with every request. Each kind has a record of its own, so that a fault that
- * clients can cause does not keep another one out of the log. */
+/* Limits the log lines of one kind of fault that could log a line with every request. Each kind has
+ * a record of its own, so that a fault that clients can cause does not keep another one out of the
+ * log. */
 typedef struct {
     time_t second;
     ngx_uint_t left_out;
     u_char text[48];
 } ngx_tollbar_seldom_t;
 
-/* Whether to log the message now. A process logs at most one line of the kind a second, and counts the others. The caller appends `text` to the
- * line. If lines were left out since the last one, `text` has their number, and otherwise it is empty. */
+/* Whether to log the message now. A process logs at most one line of the kind a second, and counts
+ * the others. The caller appends `text` to the line. If lines were left out since the last one,
+ * `text` has their number, and otherwise it is empty. */
 ngx_flag_t ngx_tollbar_seldom(ngx_tollbar_seldom_t *message);
 
 #endif

@@ -93,7 +93,8 @@ ngx_int_t ngx_tollbar_conn_zone_enter(zone_t *zone, ngx_str_t *key, ngx_uint_t l
 {
     int32_t rc = TOLLBAR_E_OWNERS_FULL;
 
-    /* Without a master, nginx does not call init_process after a reload. A failed join is tried again once a second. */
+    /* Without a master, nginx does not call init_process after a reload. A failed join is tried
+     * again once a second. */
     if (!zone->joined && zone->table != NULL && zone->full.second != ngx_time()) {
         ngx_tollbar_conn_zone_join(zone, log);
     }
@@ -123,7 +124,8 @@ void ngx_tollbar_conn_zone_leave(ngx_tollbar_conn_held_t *held)
     }
 }
 
-/* Acquires a permit of the table's key: the text of the zone's key, a NUL, and the request's key. */
+/* Acquires a permit of the table's key: the text of the zone's key, a NUL, and the request's
+ * key. */
 static int32_t acquire(zone_t *zone, ngx_str_t *key, ngx_uint_t limit, tollbar_ticket *ticket)
 {
     u_char usual[USUAL_KEY], *joined = usual, *p;
@@ -146,7 +148,8 @@ static int32_t acquire(zone_t *zone, ngx_str_t *key, ngx_uint_t limit, tollbar_t
     return rc;
 }
 
-/* nginx calls this after it has mapped the zone. The zone's memory is new, or, in a reload that keeps the zone, still in use by the old workers. */
+/* nginx calls this after it has mapped the zone. The zone's memory is new, or, in a reload that
+ * keeps the zone, still in use by the old workers. */
 static ngx_int_t init(ngx_shm_zone_t *shm_zone, void *data)
 {
     zone_t *zone = shm_zone->data;
@@ -194,8 +197,8 @@ static ngx_int_t make(ngx_shm_zone_t *shm_zone)
     return error == 0 ? NGX_OK : NGX_ERROR;
 }
 
-/* The options of a table. `processes` is the number of workers, or of processors if that is higher. It only sets the room of each key: the table
- * counts more processes, too. */
+/* The options of a table. `processes` is the number of workers, or of processors if that is higher.
+ * It only sets the room of each key: the table counts more processes, too. */
 static tollbar_in_flight_options options_of(const zone_t *zone, uint64_t capacity)
 {
     ngx_core_conf_t *core = (ngx_core_conf_t *) ngx_get_conf(zone->cycle->conf_ctx, ngx_core_module);
@@ -216,10 +219,11 @@ static size_t least(const zone_t *zone)
     return (size_t) bytes;
 }
 
-/* nginx calls this when it frees the configuration, and may have unmapped the zone's memory before. Closing the view of an owner writes to that
- * memory, and closing any other view does not. A master is no owner, so its view is closed. A process without a
- * master is an owner. Its view is closed only if a later configuration still uses the memory (`kept`), and otherwise
- * stays until the process ends. */
+/* nginx calls this when it frees the configuration, and may have unmapped the zone's memory before.
+ * Closing the view of an owner writes to that memory, and closing any other view does not. A master
+ * is no owner, so its view is closed. A process without a master is an owner. Its view is closed
+ * only if a later configuration still uses the memory (`kept`), and otherwise stays until the
+ * process ends. */
 static void close_table(void *data)
 {
     zone_t *zone = data;

@@ -1,11 +1,12 @@
 /* A zone of nginx's shared memory that counts open requests or connections, for the modules of http and stream. The zone holds an in-flight table
  * of the library (tollbar.h, "In flight").
  *
- * The master makes the table before it forks, and no process takes the zone's mutex. Each worker becomes an owner. On
- * a reload a zone of the same size keeps its memory, and the requests of old workers still count. If the zone's key
- * has changed, old and new workers count separately in the same memory, because the table's keys begin with the text
- * of the zone's key. A zone of another size begins empty: requests of old workers do not count in it. After an
- * upgrade of nginx's binary the zone begins empty, too, because the new binary has its own memory.
+ * The master makes the table before it forks, and no process takes the zone's mutex. Each worker
+ * becomes an owner. On a reload a zone of the same size keeps its memory, and the requests of old
+ * workers still count. If the zone's key has changed, old and new workers count separately in the
+ * same memory, because the table's keys begin with the text of the zone's key. A zone of another
+ * size begins empty: requests of old workers do not count in it. After an upgrade of nginx's binary
+ * the zone begins empty, too, because the new binary has its own memory.
  *
  * A module's order of calls:
  *
@@ -35,11 +36,13 @@ typedef struct {
     ngx_cycle_t *cycle;
     /* Where its directive stands. */
     ngx_tollbar_where_t where;
-    /* The zone's key as the configuration has it, such as "$remote_addr". The table's keys begin with it. */
+    /* The zone's key as the configuration has it, such as "$remote_addr". The table's keys begin
+     * with it. */
     ngx_str_t keys;
     /* on_full=allow: a request without a slot is admitted and not counted. */
     ngx_flag_t allow_when_full;
-    /* Limits the log lines about a full zone, and the attempts to become an owner, to one a second. */
+    /* Limits the log lines about a full zone, and the attempts to become an owner, to one a
+     * second. */
     ngx_tollbar_seldom_t full;
     /* This process's view of the table. NULL after exit_process. */
     tollbar_in_flight *table;
@@ -64,9 +67,10 @@ void ngx_tollbar_conn_zone_join(ngx_tollbar_conn_zone_t *zone, ngx_log_t *log);
 /* Closes this process's view of the table. Its requests no longer count. */
 void ngx_tollbar_conn_zone_part(ngx_tollbar_conn_zone_t *zone);
 
-/* Counts a request of the key. NGX_OK: the table counts it, and `*held` has the ticket. NGX_DECLINED: the zone is full, and the request is admitted
- * without being counted. NGX_BUSY: the limit refuses it. NGX_ERROR: the zone is full, and the request is refused.
- * This process logs a full zone at most once a second. */
+/* Counts a request of the key. NGX_OK: the table counts it, and `*held` has the ticket.
+ * NGX_DECLINED: the zone is full, and the request is admitted without being counted. NGX_BUSY: the
+ * limit refuses it. NGX_ERROR: the zone is full, and the request is refused. This process logs a
+ * full zone at most once a second. */
 ngx_int_t ngx_tollbar_conn_zone_enter(ngx_tollbar_conn_zone_t *zone, ngx_str_t *key, ngx_uint_t limit, ngx_log_t *log,
                                       ngx_tollbar_conn_held_t *held);
 

@@ -9,7 +9,8 @@ uint64_t ngx_tollbar_refill(const ngx_tollbar_zone_t *zone, const tollbar_policy
 {
     uint64_t refill;
 
-    /* The library gives no permits back to a hot key, of which a worker may have taken permits in advance. */
+    /* The library gives no permits back to a hot key, of which a worker may have taken permits in
+     * advance. */
     if (zone->hot_keys != 0 || tollbar_policy_spec_refill(policy, &refill) != 0) {
         return TOLLBAR_NO_TIME;
     }
@@ -46,7 +47,8 @@ static ngx_flag_t is_before(const limit_t *one, const limit_t *other,
     return ngx_memn2cmp(a->data, b->data, a->len, b->len) > 0;
 }
 
-/* The caller may ignore an error: it means damaged memory, and the table's next call returns it again. */
+/* The caller may ignore an error: it means damaged memory, and the table's next call returns it
+ * again. */
 void ngx_tollbar_give_back(const tollbar_table *table, uint32_t policy, const ngx_str_t *key, uint64_t cost, uint64_t now)
 {
     tollbar_reservation charge;

@@ -1,14 +1,16 @@
 /* Several limits of one request: all of them are charged, or none.
  *
- * A module peeks at all limits and then charges them, each at the time that its table's clock had at the peek.
- * Another request may take the last permits of a limit between the peek and the charge. Then the module gives back
- * its charges of the limits before that one. tollbar_table_cancel gives back only permits that keep the bound, so no
- * limit ever admits more than its bound.
+ * A module peeks at all limits and then charges them, each at the time that its table's clock had
+ * at the peek. Another request may take the last permits of a limit between the peek and the
+ * charge. Then the module gives back its charges of the limits before that one.
+ * tollbar_table_cancel gives back only permits that keep the bound, so no limit ever admits more
+ * than its bound.
  *
- * All requests charge in one order, so requests that race meet at the first limit that they share, and one of them
- * passes. The limit that refills a permit fastest comes first, and limits that take no permits back come last.
- * tollbar_take_many has the same order. The modules do not call it, because it costs a request half as many
- * instructions again (docs/internals/decisions/0025-several-limits-in-nginx.md).
+ * All requests charge in one order, so requests that race meet at the first limit that they share,
+ * and one of them passes. The limit that refills a permit fastest comes first, and limits that take
+ * no permits back come last. tollbar_take_many has the same order. The modules do not call it,
+ * because it costs a request half as many instructions again
+ * (docs/internals/decisions/0025-several-limits-in-nginx.md).
  *
  * The functions that decide a request or a connection return one of these results:
  *
@@ -27,7 +29,8 @@
 #include <tollbar.h>
 #include "ngx_tollbar_zone.h"
 
-/* The time in nanoseconds after which the policy has refilled one permit. TOLLBAR_NO_TIME: keys of the zone take no permits back. */
+/* The time in nanoseconds after which the policy has refilled one permit. TOLLBAR_NO_TIME: keys of
+ * the zone take no permits back. */
 uint64_t ngx_tollbar_refill(const ngx_tollbar_zone_t *zone, const tollbar_policy_spec *policy);
 
 /* The order in which the first `n` of `limits` are charged: their indices. `limits` holds pointers

@@ -81,8 +81,9 @@ void ngx_tollbar_zone_settle(ngx_shm_zone_t *shm_zone)
     ngx_tollbar_zone_t *zone = shm_zone->data;
     ngx_tollbar_zone_t *old = former_table(shm_zone);
 
-    /* Old workers still use the old memory, so another table needs new memory. A new rate does, too: the old table could take it, but each key
-     * would keep the time until its debt ends. A copy keeps the number of requests of the debt. */
+    /* Old workers still use the old memory, so another table needs new memory. A new rate does,
+     * too: the old table could take it, but each key would keep the time until its debt ends. A
+     * copy keeps the number of requests of the debt. */
     if (old == NULL || old->on_full != zone->on_full || !same_keys(old, zone) || !same_rates(old, zone)) {
         ngx_tollbar_zone_renew(shm_zone);
     } else {
@@ -148,7 +149,8 @@ static void start(ngx_shm_zone_t *shm_zone, ngx_log_t *log)
     error = tollbar_table_get_stats(zone->table, &stats);
     for (n = 0; error == 0 && n < zone->policies_n; n++) {
         if (n < stats.policies) {
-            /* TOLLBAR_KEEP_TIME, because a key of nginx's own module keeps its excess over a reload: a larger burst then admits more at once. */
+            /* TOLLBAR_KEEP_TIME, because a key of nginx's own module keeps its excess over a
+             * reload: a larger burst then admits more at once. */
             error = tollbar_table_set_policy(zone->table, n, &zone->policies[n], TOLLBAR_KEEP_TIME);
         } else {
             error = tollbar_table_add_policy(zone->table, &zone->policies[n], &number);
@@ -161,7 +163,8 @@ static void start(ngx_shm_zone_t *shm_zone, ngx_log_t *log)
     }
 }
 
-/* nginx calls this after it has mapped the zone. The zone's memory is new, or, in a reload that keeps the zone, still in use by the old workers. */
+/* nginx calls this after it has mapped the zone. The zone's memory is new, or, in a reload that
+ * keeps the zone, still in use by the old workers. */
 static ngx_int_t init(ngx_shm_zone_t *shm_zone, void *data)
 {
     ngx_tollbar_zone_t *zone = shm_zone->data;
@@ -172,7 +175,8 @@ static ngx_int_t init(ngx_shm_zone_t *shm_zone, void *data)
     if (pool->data == NULL) {
         return make(shm_zone, old != NULL && old->table != NULL && same_keys(old, zone) ? old : NULL);
     }
-    /* The call reads the table's size from its header. It only needs to know that the memory ends at the end of the zone. */
+    /* The call reads the table's size from its header. It only needs to know that the memory ends
+     * at the end of the zone. */
     error = tollbar_table_attach(pool->data, (size_t) (pool->end - (u_char *) pool->data), &zone->table);
     if (error == 0) {
         error = tollbar_table_set_hot_keys(zone->table, zone->hot_keys);
@@ -188,8 +192,9 @@ static ngx_int_t init(ngx_shm_zone_t *shm_zone, void *data)
     return NGX_OK;
 }
 
-/* Makes the table of a new zone. The table takes all free pages of nginx's slab allocator. The allocator's header stays at the start of the zone,
- * because nginx unlocks the mutex in it whenever a worker dies. */
+/* Makes the table of a new zone. The table takes all free pages of nginx's slab allocator. The
+ * allocator's header stays at the start of the zone, because nginx unlocks the mutex in it whenever
+ * a worker dies. */
 static ngx_int_t make(ngx_shm_zone_t *shm_zone, ngx_tollbar_zone_t *old)
 {
     ngx_tollbar_zone_t *zone = shm_zone->data;
@@ -214,7 +219,8 @@ static ngx_int_t make(ngx_shm_zone_t *shm_zone, ngx_tollbar_zone_t *old)
     options.flags = TOLLBAR_TABLE_HAS_SEED;
     options.capacity = largest_capacity(&options, policies, policies_n, room);
     if (options.capacity == 0) {
-        /* No table can hold the new policies and the old table's policies. Then the new table has the new ones only. */
+        /* No table can hold the new policies and the old table's policies. Then the new table has
+         * the new ones only. */
         policies_n = zone->policies_n;
         options.capacity = largest_capacity(&options, policies, policies_n, room);
     }
@@ -235,8 +241,8 @@ static ngx_int_t make(ngx_shm_zone_t *shm_zone, ngx_tollbar_zone_t *old)
     return NGX_OK;
 }
 
-/* Lists the policies of a new table: those of the configuration, and after them those that requests added to the old table. The copy of the old
- * table needs the policies of all its keys. */
+/* Lists the policies of a new table: those of the configuration, and after them those that requests
+ * added to the old table. The copy of the old table needs the policies of all its keys. */
 static ngx_uint_t all_policies(ngx_tollbar_zone_t *zone, ngx_tollbar_zone_t *old, const tollbar_policy_spec **policies,
                                tollbar_policy_spec *added)
 {
@@ -323,7 +329,8 @@ static uint64_t largest_capacity(tollbar_table_options *options, const tollbar_p
     return fits;
 }
 
-/* The old configuration's zone of this name. NULL if there is none, or if it held something other than a table. */
+/* The old configuration's zone of this name. NULL if there is none, or if it held something other
+ * than a table. */
 static ngx_tollbar_zone_t *former_table(ngx_shm_zone_t *shm_zone)
 {
     ngx_shm_zone_t *old = ngx_tollbar_zone_former(shm_zone);
@@ -331,7 +338,8 @@ static ngx_tollbar_zone_t *former_table(ngx_shm_zone_t *shm_zone)
     return old != NULL && old->init == shm_zone->init ? old->data : NULL;
 }
 
-/* While nginx reads a new configuration, ngx_cycle is the running one. At the start of nginx it has no zones. */
+/* While nginx reads a new configuration, ngx_cycle is the running one. At the start of nginx it has
+ * no zones. */
 ngx_shm_zone_t *ngx_tollbar_zone_former(ngx_shm_zone_t *shm_zone)
 {
     volatile ngx_list_part_t *part = &ngx_cycle->shared_memory.part;
@@ -351,7 +359,8 @@ ngx_shm_zone_t *ngx_tollbar_zone_former(ngx_shm_zone_t *shm_zone)
     return NULL;
 }
 
-/* The module of a zone. A zone's tag is the address of the module's ngx_module_t, which is even, or that address plus 1. */
+/* The module of a zone. A zone's tag is the address of the module's ngx_module_t, which is even, or
+ * that address plus 1. */
 static void *module_of(const ngx_shm_zone_t *shm_zone)
 {
     return (void *) ((uintptr_t) shm_zone->tag & ~(uintptr_t) 1);
@@ -378,8 +387,9 @@ static ngx_flag_t same_keys(const ngx_tollbar_zone_t *a, const ngx_tollbar_zone_
     return a->keys.len == b->keys.len && ngx_memcmp(a->keys.data, b->keys.data, a->keys.len) == 0;
 }
 
-/* Closes this process's view. nginx calls this when it frees the configuration, and may have unmapped the zone's memory before. Closing a table's
- * view touches only the process's own memory. */
+/* Closes this process's view. nginx calls this when it frees the configuration, and may have
+ * unmapped the zone's memory before. Closing a table's view touches only the process's own
+ * memory. */
 static void end_view(void *data)
 {
     ngx_tollbar_zone_t *zone = data;

@@ -47,7 +47,8 @@ typedef struct {
     /* The seed of the hashes. A table that takes over another one's keys has the same seed. */
     uint64_t seed;
 
-    /* Limits the log lines of each error that has occurred. Errors beyond NGX_TOLLBAR_ZONE_ERRORS share the last entry. */
+    /* Limits the log lines of each error that has occurred. Errors beyond NGX_TOLLBAR_ZONE_ERRORS
+     * share the last entry. */
     struct {
         int32_t error;
         ngx_tollbar_seldom_t message;
@@ -59,11 +60,12 @@ typedef struct {
 ngx_shm_zone_t *ngx_tollbar_zone_add(ngx_conf_t *cf, ngx_str_t *name, size_t size, void *tag,
                                      ngx_tollbar_zone_t *zone, ngx_array_t *zones);
 
-/* The size of a zone with the smallest table for the zone's policies. 0 if no table can hold them. */
+/* The size of a zone with the smallest table for the zone's policies. 0 if no table can hold
+ * them. */
 size_t ngx_tollbar_zone_least(ngx_tollbar_zone_t *zone);
 
-/* The clock of a table with these policies. Days and months are those of the wall clock. No other policy needs it, and a step of the system's
- * clock moves it. */
+/* The clock of a table with these policies. Days and months are those of the wall clock. No other
+ * policy needs it, and a step of the system's clock moves it. */
 uint32_t ngx_tollbar_zone_clock(const tollbar_policy_spec *const *policies, ngx_uint_t count);
 
 /* The size of a zone from which `bytes` can be allocated in one piece. */
@@ -78,17 +80,18 @@ ngx_int_t ngx_tollbar_zone_bind(ngx_conf_t *cf, ngx_shm_zone_t *shm_zone, ngx_to
 /* Decides whether the zone keeps the memory of the running configuration. */
 void ngx_tollbar_zone_settle(ngx_shm_zone_t *shm_zone);
 
-/* _keep makes nginx keep the memory of the running configuration if the size is the same. _renew makes nginx give the zone new memory.
- *
- * nginx keeps memory if name, size and tag are the same. A zone of a module has one of two tags: the address of its
- * ngx_module_t, or that address plus 1. _keep sets the tag of the running zone, and _renew the other one. (nginx's
- * own mark `noreuse` does not serve, because nginx reads the new zone's mark before it maps memory, but the old
- * zone's mark before it frees memory.) Call these after all directives have been read, because ngx_shared_memory_add
- * finds a zone by its tag. */
+/* _keep makes nginx keep the memory of the running configuration if the size is the same. _renew
+ * makes nginx give the zone new memory. * nginx keeps memory if name, size and tag are the same. A
+ * zone of a module has one of two tags: the address of its ngx_module_t, or that address plus 1.
+ * _keep sets the tag of the running zone, and _renew the other one. (nginx's own mark `noreuse`
+ * does not serve, because nginx reads the new zone's mark before it maps memory, but the old zone's
+ * mark before it frees memory.) Call these after all directives have been read, because
+ * ngx_shared_memory_add finds a zone by its tag. */
 void ngx_tollbar_zone_keep(ngx_shm_zone_t *shm_zone);
 void ngx_tollbar_zone_renew(ngx_shm_zone_t *shm_zone);
 
-/* Logs that the zone's table returned an error. This process logs each error at most once a second. */
+/* Logs that the zone's table returned an error. This process logs each error at most once a
+ * second. */
 void ngx_tollbar_zone_failed(ngx_shm_zone_t *shm_zone, ngx_log_t *log, int32_t error);
 
 /* Sets the configured policies in each zone's table. `zones` has elements ngx_shm_zone_t *. */

@@ -1,15 +1,11 @@
-/* tollbar for http: the data of its directives and of a request, and the functions between its files.
- *
- * A zone has a `rate` or a `policy`. The module turns a rate into a policy: gcra with the largest burst that any
- * limit has for the zone, plus one permit, because a burst of N is N requests beyond the one that the rate always
- * allows. Limits with a smaller burst use the same states, and leave the difference of the bursts untouched
- * (`spare`).
- *
- * If the rate holds variables, the module adds its policy to the table with the first request that has this rate. A
- * key has a separate state under each rate.
- *
- * If machines share the limit, the zone has a node instead of a table (ngx_http_tollbar_sync.h), and no request is
- * delayed.
+/* tollbar for http: the data of its directives and of a request, and the functions between its
+ * files. * A zone has a `rate` or a `policy`. The module turns a rate into a policy: gcra with the
+ * largest burst that any limit has for the zone, plus one permit, because a burst of N is N
+ * requests beyond the one that the rate always allows. Limits with a smaller burst use the same
+ * states, and leave the difference of the bursts untouched (`spare`). * If the rate holds
+ * variables, the module adds its policy to the table with the first request that has this rate. A
+ * key has a separate state under each rate. * If machines share the limit, the zone has a node
+ * instead of a table (ngx_http_tollbar_sync.h), and no request is delayed.
  */
 
 #ifndef NGX_HTTP_TOLLBAR_H
@@ -28,7 +24,8 @@
 
 /* A number of permits. */
 typedef struct {
-    /* NGX_CONF_UNSET: the directive does not give a number, or gives one with variables (`text`). */
+    /* NGX_CONF_UNSET: the directive does not give a number, or gives one with variables
+     * (`text`). */
     ngx_int_t number;
     ngx_http_complex_value_t *text;
     /* Limits the log lines about values of `text` that are no numbers. */
@@ -50,8 +47,9 @@ struct ngx_http_tollbar_zone_s {
     /* The parameters `ban` and `after`, which `policy` repeats. */
     uint64_t ban_ns;
     uint32_t ban_after;
-    /* Limit the log lines about values of `rate` that are no rates, and about rates for which the table has no room. Clients can often
-     * choose the value, so one kind must not keep the other out of the log. */
+    /* Limit the log lines about values of `rate` that are no rates, and about rates for which the
+     * table has no room. Clients can often choose the value, so one kind must not keep the other
+     * out of the log. */
     ngx_tollbar_seldom_t wrong_rate;
     ngx_tollbar_seldom_t no_policy;
     /* NULL: the zone has a table. */
@@ -72,7 +70,8 @@ typedef struct {
     uint64_t capacity;
     /* The permits that the table's policy would let a fresh key take beyond `capacity`. */
     uint64_t spare;
-    /* Nanoseconds. The module delays a request if the key's debt, with the request's cost, is above this. */
+    /* Nanoseconds. The module delays a request if the key's debt, with the request's cost, is above
+     * this. */
     uint64_t undelayed;
     /* The policy's index in the table. */
     uint32_t number;
@@ -80,8 +79,8 @@ typedef struct {
     unsigned delays:1;
     /* The zone has a node. */
     unsigned leased:1;
-    /* One call to the table decides each request: the limit has the zone's own burst, does not delay, and has no node, no ban, no class and no
-     * charge after the answer. */
+    /* One call to the table decides each request: the limit has the zone's own burst, does not
+     * delay, and has no node, no ban, no class and no charge after the answer. */
     unsigned plain:1;
 } ngx_http_tollbar_resolved_t;
 
@@ -93,14 +92,18 @@ typedef struct {
     ngx_http_tollbar_zone_t *zone;
     ngx_http_tollbar_amount_t burst;
     ngx_http_tollbar_amount_t cost;
-    /* The number of requests above the rate that are not delayed. With `nodelay` NGX_MAX_INT_T_VALUE. */
+    /* The number of requests above the rate that are not delayed. With `nodelay`
+     * NGX_MAX_INT_T_VALUE. */
     ngx_int_t delay;
     ngx_uint_t status;
-    /* With `afterwards`: the module charges a request if its answer has one of these statuses, one bit each. NULL: all. */
+    /* With `afterwards`: the module charges a request if its answer has one of these statuses, one
+     * bit each. NULL: all. */
     uint32_t *counted;
-    /* With `afterwards`: a text that must be neither empty nor "0" for the request to be charged. NULL: no condition. */
+    /* With `afterwards`: a text that must be neither empty nor "0" for the request to be charged.
+     * NULL: no condition. */
     ngx_http_complex_value_t *when;
-    /* The class, which may hold variables. NULL: none. Without variables `reserve` has its permits. */
+    /* The class, which may hold variables. NULL: none. Without variables `reserve` has its
+     * permits. */
     ngx_http_complex_value_t *class_name;
     uint64_t reserve;
     /* Limits the log lines about values of `class_name` that are no classes. */
@@ -116,7 +119,8 @@ typedef struct {
 } ngx_http_tollbar_limit_t;
 
 typedef struct {
-    /* Of ngx_http_tollbar_limit_t *: limits with a table, then limits with a node, then limits in a dry run. */
+    /* Of ngx_http_tollbar_limit_t *: limits with a table, then limits with a node, then limits in a
+     * dry run. */
     ngx_array_t limits;
     /* The number of limits that are not in a dry run. */
     ngx_uint_t enforced;
@@ -151,7 +155,8 @@ typedef struct {
     ngx_uint_t variables[NGX_HTTP_TOLLBAR_VARIABLES];
     /* Whether any limit is charged after the answer. */
     ngx_flag_t afterwards;
-    /* Whether the configuration names a variable about the limit of a zone, other than $tollbar_status. */
+    /* Whether the configuration names a variable about the limit of a zone, other than
+     * $tollbar_status. */
     ngx_flag_t variables_used;
     /* Whether the configuration names $tollbar_rule. */
     ngx_flag_t rule_used;
@@ -206,11 +211,13 @@ char *ngx_http_tollbar_read_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 char *ngx_http_tollbar_read_limit(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_tollbar_read_status_page(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 
-/* A status page: refuses other methods than GET and HEAD; sends the page's text, which has at least one buffer. */
+/* A status page: refuses other methods than GET and HEAD; sends the page's text, which has at least
+ * one buffer. */
 ngx_int_t ngx_http_tollbar_begin_page(ngx_http_request_t *r);
 ngx_int_t ngx_http_tollbar_send_page(ngx_http_request_t *r, ngx_chain_t *page, const char *type);
 
-/* Makes the text UTF-8 without control characters. With `escapes` quotes, backslashes and newlines are escaped. Without, they stay. */
+/* Makes the text UTF-8 without control characters. With `escapes` quotes, backslashes and newlines
+ * are escaped. Without, they stay. */
 ngx_int_t ngx_http_tollbar_page_text(ngx_pool_t *pool, const ngx_str_t *text, ngx_str_t *escaped, ngx_flag_t escapes);
 
 /* The handler of `tollbar_status_page prometheus`. */
@@ -219,16 +226,18 @@ ngx_int_t ngx_http_tollbar_answer_prometheus(ngx_http_request_t *r);
 /* Refuses a configuration with such a page and with more zones than the page has room for. */
 ngx_int_t ngx_http_tollbar_check_prometheus(ngx_conf_t *cf, ngx_http_tollbar_main_conf_t *main);
 
-/* Whether a `return` on the level of `cf` always answers before nginx checks limits. 0 if the module cannot know. */
+/* Whether a `return` on the level of `cf` always answers before nginx checks limits. 0 if the
+ * module cannot know. */
 ngx_flag_t ngx_http_tollbar_returns(ngx_conf_t *cf);
 
-/* Raises the policy's burst above that of any limit. The burst stays small enough that the state word has room for fine steps of time. */
+/* Raises the policy's burst above that of any limit. The burst stays small enough that the state
+ * word has room for fine steps of time. */
 void ngx_http_tollbar_rate_widen(tollbar_policy_spec *policy);
 
 ngx_http_tollbar_rates_t *ngx_http_tollbar_rates_create(ngx_pool_t *pool);
 
-/* Finds or adds the policy of a rate, and its index in the zone's table. NULL, with a line in the log, if the text is no rate or the table
- * has no room. */
+/* Finds or adds the policy of a rate, and its index in the zone's table. NULL, with a line in the
+ * log, if the text is no rate or the table has no room. */
 const tollbar_policy_spec *ngx_http_tollbar_rate_find(ngx_shm_zone_t *shm_zone, ngx_str_t *text, uint32_t *number,
                                                       ngx_log_t *log);
 
@@ -236,21 +245,23 @@ const tollbar_policy_spec *ngx_http_tollbar_rate_find(ngx_shm_zone_t *shm_zone, 
 void ngx_http_tollbar_resolve(ngx_http_tollbar_resolved_t *resolved, const ngx_http_tollbar_limit_t *limit,
                             const tollbar_policy_spec *policy, uint32_t number, uint64_t burst, uint64_t cost);
 
-/* Fills in the numbers of a limit with variables for this request. NGX_DECLINED: the rate is empty, so the request is not limited. NGX_ERROR: a value
- * is no rate or no number, so the request is refused. NGX_ABORT: a value cannot be evaluated. */
+/* Fills in the numbers of a limit with variables for this request. NGX_DECLINED: the rate is empty,
+ * so the request is not limited. NGX_ERROR: a value is no rate or no number, so the request is
+ * refused. NGX_ABORT: a value cannot be evaluated. */
 ngx_int_t ngx_http_tollbar_resolve_for(ngx_http_request_t *r, ngx_http_tollbar_limit_t *limit, ngx_http_tollbar_charge_t *charge);
 
 /* Charges a limit that has a node. `full`: the caller needs the full decision. */
 ngx_int_t ngx_http_tollbar_take_leased(ngx_http_request_t *r, ngx_http_tollbar_charge_t *charge, ngx_flag_t full);
 
-/* Peeks whether the node would admit the request. With `charge_refusal` a refused peek is followed by a charge, because only a refused
- * charge makes the node ask the store for a lease. */
+/* Peeks whether the node would admit the request. With `charge_refusal` a refused peek is followed
+ * by a charge, because only a refused charge makes the node ask the store for a lease. */
 ngx_int_t ngx_http_tollbar_peek_leased(ngx_http_request_t *r, ngx_http_tollbar_charge_t *charge, ngx_flag_t charge_refusal);
 
 /* Checks the limit's `class` against the policy of its zone. */
 ngx_int_t ngx_http_tollbar_class_check(ngx_conf_t *cf, ngx_http_tollbar_limit_t *limit);
 
-/* Finds the reserve of the request's class. NGX_ERROR, with a line in the log: there is no such class. NGX_ABORT: the value cannot be evaluated. */
+/* Finds the reserve of the request's class. NGX_ERROR, with a line in the log: there is no such
+ * class. NGX_ABORT: the value cannot be evaluated. */
 ngx_int_t ngx_http_tollbar_class_of(ngx_http_request_t *r, ngx_http_tollbar_limit_t *limit, uint64_t *reserve);
 
 /* The permits that a request must find: its cost and its class's reserve. */
@@ -268,12 +279,13 @@ ngx_int_t ngx_http_tollbar_keep(ngx_http_request_t *r, const ngx_http_tollbar_ou
 /* The handler of the log phase. */
 ngx_int_t ngx_http_tollbar_log_handler(ngx_http_request_t *r);
 
-/* Evaluates a number of permits for this request. NGX_ERROR, with a line in the log: the value is no number. NGX_ABORT: it cannot be
- * evaluated. */
+/* Evaluates a number of permits for this request. NGX_ERROR, with a line in the log: the value is
+ * no number. NGX_ABORT: it cannot be evaluated. */
 ngx_int_t ngx_http_tollbar_amount_of(ngx_http_request_t *r, ngx_http_tollbar_limit_t *limit, ngx_http_tollbar_amount_t *amount,
                                      const char *name, ngx_int_t otherwise, uint64_t *number);
 
-/* Peeks whether the limit would admit the request, and charges nothing. `*verdict` is the verdict of the table, whose burst may be larger. */
+/* Peeks whether the limit would admit the request, and charges nothing. `*verdict` is the verdict
+ * of the table, whose burst may be larger. */
 ngx_int_t ngx_http_tollbar_peek(ngx_http_request_t *r, ngx_http_tollbar_charge_t *charge, int32_t *verdict);
 
 /* ngx_http_tollbar_peek, but a refusal counts in the zone's statistics and toward a ban. */
@@ -282,8 +294,8 @@ ngx_int_t ngx_http_tollbar_peek_and_count(ngx_http_request_t *r, ngx_http_tollba
 /* Stores the table's decision in `charge`, with `spare` permits fewer left. */
 void ngx_http_tollbar_set_decision(ngx_http_tollbar_charge_t *charge, const tollbar_decision *decision);
 
-/* For a refused request: stores in `charge` the time after which it would pass, and the reason if the table itself would admit it. `verdict` is the
- * table's verdict. */
+/* For a refused request: stores in `charge` the time after which it would pass, and the reason if
+ * the table itself would admit it. `verdict` is the table's verdict. */
 void ngx_http_tollbar_set_refusal(ngx_http_tollbar_charge_t *charge, int32_t verdict);
 
 /* Counts in the zone's statistics a verdict that the table has not counted. */
@@ -298,8 +310,8 @@ ngx_int_t ngx_http_tollbar_failed(ngx_http_request_t *r, const ngx_http_tollbar_
 /* The handler of the preaccess phase. */
 ngx_int_t ngx_http_tollbar_handler(ngx_http_request_t *r);
 
-/* Carries out a result, as listed in ngx_tollbar_several.h: admits, delays or refuses the request, or answers with status 500. Returns the phase
- * handler's return value. */
+/* Carries out a result, as listed in ngx_tollbar_several.h: admits, delays or refuses the request,
+ * or answers with status 500. Returns the phase handler's return value. */
 ngx_int_t ngx_http_tollbar_answer(ngx_http_request_t *r, ngx_int_t rc, const ngx_http_tollbar_outcome_t *outcome);
 
 /* Adds the configured headers, and Retry-After to a refusal. */

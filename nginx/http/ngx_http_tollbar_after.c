@@ -1,7 +1,7 @@
-/* Limits with `count` or `when`: the module charges them in the log phase, when the response's status and the variables are known.
- *
- * Before the response the module only peeks at such a limit. It keeps the limit and the key in the request's pool,
- * because an internal redirect clears the module's own context. */
+/* Limits with `count` or `when`: the module charges them in the log phase, when the response's
+ * status and the variables are known. * Before the response the module only peeks at such a limit.
+ * It keeps the limit and the key in the request's pool, because an internal redirect clears the
+ * module's own context. */
 
 #include "ngx_http_tollbar.h"
 

@@ -1,4 +1,5 @@
-/* Applies the decision on a request: lets the request pass, delays it, or answers it with an error, and writes a line to the error log. */
+/* Applies the decision on a request: lets the request pass, delays it, or answers it with an error,
+ * and writes a line to the error log. */
 
 #include "ngx_http_tollbar.h"
 
@@ -90,7 +91,8 @@ static void note(ngx_http_request_t *r, ngx_uint_t status, const charge_t *charg
     }
 }
 
-/* If a request is over a rate, the line is that of limit_req, because tools search logs for it. Other lines name the reason. */
+/* If a request is over a rate, the line is that of limit_req, because tools search logs for it.
+ * Other lines name the reason. */
 static void log_refusal(ngx_http_request_t *r, conf_t *conf, const charge_t *charge, const char *dry_run)
 {
     const ngx_http_tollbar_resolved_t *resolved = charge->resolved;

@@ -1,5 +1,5 @@
-/* `class` of a limit: the class of the zone's policy ("100/s reserve low 20 high 0") that a request belongs to. A request of a class passes only if
- * the class's reserve is left after it. */
+/* `class` of a limit: the class of the zone's policy ("100/s reserve low 20 high 0") that a request
+ * belongs to. A request of a class passes only if the class's reserve is left after it. */
 
 #include "ngx_http_tollbar.h"
 
@@ -65,7 +65,8 @@ int32_t ngx_http_tollbar_charge_at(const ngx_http_tollbar_charge_t *charge, uint
     const ngx_http_tollbar_resolved_t *resolved = charge->resolved;
     const tollbar_table *table = charge->limit->zone->zone.table;
 
-    /* Without a reserve the plain call decides, which all policies have and which spends the credit of hot keys. */
+    /* Without a reserve the plain call decides, which all policies have and which spends the credit
+     * of hot keys. */
     return resolved->reserve != 0 ? tollbar_table_check_leaving_at(table, resolved->number, charge->key.data, charge->key.len, resolved->cost,
                                                                    resolved->reserve, now, decision)
                                   : tollbar_table_check_at(table, resolved->number, charge->key.data, charge->key.len, resolved->cost, now,

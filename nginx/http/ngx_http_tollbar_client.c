@@ -1,4 +1,5 @@
-/* A worker's lease client on nginx's event loop: a timer, and the descriptor of the connection while there is one. */
+/* A worker's lease client on nginx's event loop: a timer, and the descriptor of the connection
+ * while there is one. */
 
 #include "ngx_http_tollbar.h"
 
@@ -6,12 +7,13 @@ typedef ngx_http_tollbar_zone_t zone_t;
 typedef ngx_http_tollbar_sync_t sync_t;
 typedef ngx_http_tollbar_client_t client_t;
 
-/* Milliseconds that an ending worker waits for the store at most. It serves no requests any more. */
+/* Milliseconds that an ending worker waits for the store at most. It serves no requests any
+ * more. */
 #define FLUSH 10
 
-/* A new worker ticks every EAGER milliseconds for EAGER_FOR milliseconds. After a reload the old workers end one after the other, and with them
- * the client that asks the store. Another client ticks only every 100 ms, so leases would run out before it takes
- * over. */
+/* A new worker ticks every EAGER milliseconds for EAGER_FOR milliseconds. After a reload the old
+ * workers end one after the other, and with them the client that asks the store. Another client
+ * ticks only every 100 ms, so leases would run out before it takes over. */
 #define EAGER 10
 #define EAGER_FOR 3000
 
@@ -84,7 +86,8 @@ static ngx_int_t start(ngx_cycle_t *cycle, ngx_shm_zone_t *shm_zone)
     }
     error = tollbar_lease_client_new(sync->lease, (const char *) sync->url.data, sync->url.len, NULL, &client->lease_client);
     if (error != 0) {
-        /* The worker starts without a client. The client of another worker may ask the store, and without any client the node uses `fallback`. */
+        /* The worker starts without a client. The client of another worker may ask the store, and
+         * without any client the node uses `fallback`. */
         ngx_tollbar_zone_failed(shm_zone, cycle->log, error);
         return NGX_OK;
     }
@@ -147,9 +150,9 @@ static void tick(client_t *client)
     ngx_add_timer(&client->timer, wait);
 }
 
-/* Watches the library's descriptor. The library closes a descriptor in one tick and opens the next one in a later tick. So if the number is the same
- * in two ticks, it is the same descriptor. If nginx has no free connection for it, the client has only its timer, and
- * reacts a little later. */
+/* Watches the library's descriptor. The library closes a descriptor in one tick and opens the next
+ * one in a later tick. So if the number is the same in two ticks, it is the same descriptor. If
+ * nginx has no free connection for it, the client has only its timer, and reacts a little later. */
 static void watch(client_t *client)
 {
     uint32_t events = 0;
@@ -171,7 +174,8 @@ static void watch(client_t *client)
     }
     c = client->connection;
     if (c != NULL) {
-        /* nginx watches an event only if `ready` is 0. The tick before this has read and written as much as the socket allowed. */
+        /* nginx watches an event only if `ready` is 0. The tick before this has read and written as
+         * much as the socket allowed. */
         c->read->ready = !(events & TOLLBAR_EVENT_READ);
         c->write->ready = !(events & TOLLBAR_EVENT_WRITE);
         (void) ngx_handle_read_event(c->read, 0);
@@ -179,7 +183,8 @@ static void watch(client_t *client)
     }
 }
 
-/* Does what ngx_close_connection does, but leaves the descriptor open, because the library closes it. */
+/* Does what ngx_close_connection does, but leaves the descriptor open, because the library closes
+ * it. */
 static void forget(client_t *client)
 {
     ngx_connection_t *c = client->connection;

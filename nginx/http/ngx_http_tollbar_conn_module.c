@@ -1,4 +1,5 @@
-/* tollbar_conn_zone, tollbar_conn and their directives: how many requests a key may have at one time. */
+/* tollbar_conn_zone, tollbar_conn and their directives: how many requests a key may have at one
+ * time. */
 
 #include <ngx_config.h>
 #include <ngx_core.h>
@@ -82,7 +83,8 @@ static record_t *record_of(ngx_http_request_t *r)
     if (record != NULL || !(r->main->internal || r->main->filter_finalize)) {
         return record;
     }
-    /* A redirect clears the module's context, so the record is searched among the pool's cleanups. */
+    /* A redirect clears the module's context, so the record is searched among the pool's
+     * cleanups. */
     for (cleanup = r->main->pool->cleanup; cleanup != NULL; cleanup = cleanup->next) {
         if (cleanup->handler == ngx_tollbar_conn_record_leave) {
             ngx_http_set_ctx(r->main, cleanup->data, ngx_http_tollbar_conn_module);

@@ -12,7 +12,8 @@ typedef ngx_http_tollbar_outcome_t outcome_t;
 /* Up to so many limits need no memory from the request's pool. */
 #define USUAL_LIMITS 4
 
-/* The functions here that return ngx_int_t return a result of ngx_tollbar_several.h, except check, which returns the phase handler's value. */
+/* The functions here that return ngx_int_t return a result of ngx_tollbar_several.h, except check,
+ * which returns the phase handler's value. */
 static ngx_int_t check(ngx_http_request_t *r, conf_t *conf, main_conf_t *main);
 static ngx_int_t check_several(ngx_http_request_t *r, conf_t *conf, outcome_t *outcome, ngx_flag_t full);
 static ngx_int_t peek_at_all(ngx_http_request_t *r, conf_t *conf, outcome_t *outcome, ngx_flag_t full);
@@ -139,8 +140,8 @@ static ngx_int_t peek_at_all(ngx_http_request_t *r, conf_t *conf, outcome_t *out
             }
         }
         if (rc == NGX_BUSY) {
-            /* A refused request counts once, at the first limit that refuses it. A node counts its own refusals, and
-             * ngx_http_tollbar_peek_and_count has counted those of its limits. */
+            /* A refused request counts once, at the first limit that refuses it. A node counts its
+             * own refusals, and ngx_http_tollbar_peek_and_count has counted those of its limits. */
             if (worst == NGX_OK && !charge->resolved->leased && !charge->limit->afterwards
                 && charge->limit->zone->policy.ban_ns == 0)
             {
@@ -156,8 +157,9 @@ static ngx_int_t peek_at_all(ngx_http_request_t *r, conf_t *conf, outcome_t *out
     return worst;
 }
 
-/* The refusing limit with the longest wait binds. Waits that differ by at most a millisecond count as equal, because the module reads the limits'
- * clocks one after the other. Of equal limits the one that the configuration names first binds. */
+/* The refusing limit with the longest wait binds. Waits that differ by at most a millisecond count
+ * as equal, because the module reads the limits' clocks one after the other. Of equal limits the
+ * one that the configuration names first binds. */
 static void choose_binding(outcome_t *outcome, charge_t *charge, ngx_flag_t first)
 {
     const uint64_t alike_ns = 1000000;
@@ -301,7 +303,8 @@ static ngx_int_t take_other(ngx_http_request_t *r, charge_t *charge, ngx_flag_t 
     return charge->resolved->leased ? ngx_http_tollbar_take_leased(r, charge, full) : take_in_full(r, charge);
 }
 
-/* Decides a limit that the module charges after the answer. It only peeks, and counts an admission in the statistics. */
+/* Decides a limit that the module charges after the answer. It only peeks, and counts an admission
+ * in the statistics. */
 static ngx_int_t take_afterwards(ngx_http_request_t *r, charge_t *charge)
 {
     ngx_int_t rc = charge->decided ? NGX_OK : ngx_http_tollbar_peek_and_count(r, charge);
@@ -319,7 +322,8 @@ static ngx_int_t refused(ngx_http_request_t *r, charge_t *charge, int32_t verdic
     if (verdict < 0) {
         return ngx_http_tollbar_failed(r, charge, verdict);
     }
-    /* This peek only finds the wait and the reason. Even if the limit would now admit the request, the refusal stands. */
+    /* This peek only finds the wait and the reason. Even if the limit would now admit the request,
+     * the refusal stands. */
     rc = ngx_http_tollbar_peek(r, charge, &verdict);
     if (rc == NGX_OK) {
         charge->reason = TOLLBAR_REASON_RATE;
@@ -328,7 +332,8 @@ static ngx_int_t refused(ngx_http_request_t *r, charge_t *charge, int32_t verdic
     return rc;
 }
 
-/* Charges a table if the module needs the full decision: for header fields, a delay, a ban or a burst of the limit's own. */
+/* Charges a table if the module needs the full decision: for header fields, a delay, a ban or a
+ * burst of the limit's own. */
 static ngx_int_t take_in_full(ngx_http_request_t *r, charge_t *charge)
 {
     tollbar_decision decision = TOLLBAR_DECISION_INIT;
@@ -338,7 +343,8 @@ static ngx_int_t take_in_full(ngx_http_request_t *r, charge_t *charge)
 
     if (resolved->spare != 0) {
         rc = ngx_http_tollbar_peek(r, charge, &verdict);
-        /* If the table itself refuses, the charge below still follows, so that the table counts a new key that finds no slot. */
+        /* If the table itself refuses, the charge below still follows, so that the table counts a
+         * new key that finds no slot. */
         if (rc != NGX_OK && verdict != TOLLBAR_DENIED) {
             if (rc == NGX_BUSY) {
                 ngx_http_tollbar_count_refusal(r, charge);
@@ -355,7 +361,8 @@ static ngx_int_t take_in_full(ngx_http_request_t *r, charge_t *charge)
         ngx_http_tollbar_set_refusal(charge, verdict);
         return NGX_BUSY;
     }
-    /* Another request was charged between the peek and the charge, so this request has exceeded the limit's own burst. */
+    /* Another request was charged between the peek and the charge, so this request has exceeded the
+     * limit's own burst. */
     if (resolved->cost != 0 && decision.remaining < resolved->spare) {
         ngx_http_tollbar_set_refusal(charge, verdict);
         give_back(charge);
@@ -367,7 +374,8 @@ static ngx_int_t take_in_full(ngx_http_request_t *r, charge_t *charge)
     return NGX_OK;
 }
 
-/* Whether the table would admit the request. If the limit has the zone's own burst, this call without a decision replaces a full peek. */
+/* Whether the table would admit the request. If the limit has the zone's own burst, this call
+ * without a decision replaces a full peek. */
 static ngx_inline ngx_flag_t would_pass(const charge_t *charge)
 {
     return tollbar_table_peek_at(charge->limit->zone->zone.table, charge->resolved->number, charge->key.data, charge->key.len,

@@ -1,5 +1,6 @@
-/* Header fields that tell a client about its limits. tollbar_http_fields writes them. The module adds them before nginx produces the answer, so
- * that error pages, redirects inside nginx and answers of upstreams have them, too. */
+/* Header fields that tell a client about its limits. tollbar_http_fields writes them. The module
+ * adds them before nginx produces the answer, so that error pages, redirects inside nginx and
+ * answers of upstreams have them, too. */
 
 #include "ngx_http_tollbar.h"
 
@@ -24,7 +25,8 @@ ngx_int_t ngx_http_tollbar_add_headers(ngx_http_request_t *r, ngx_int_t rc, cons
     const uint32_t draft = (uint32_t) conf->headers & ~legacy;
     const charge_t *binding = outcome->binding;
 
-    /* nginx has sent the header already: this is a subrequest that adds a later part of the answer. */
+    /* nginx has sent the header already: this is a subrequest that adds a later part of the
+     * answer. */
     if (r->main->header_sent || binding == NULL) {
         return NGX_OK;
     }
@@ -119,7 +121,8 @@ static void describe(const charge_t *charge, source_t *source, tollbar_http_limi
     limit->partition_length = 0;
 }
 
-/* Nanoseconds until more permits are left than in `decision`. TOLLBAR_NO_TIME: unknown, as for every limit with a node. */
+/* Nanoseconds until more permits are left than in `decision`. TOLLBAR_NO_TIME: unknown, as for
+ * every limit with a node. */
 static uint64_t more_after(const charge_t *charge, const tollbar_decision *decision)
 {
     const ngx_http_tollbar_resolved_t *resolved = charge->resolved;

@@ -1,4 +1,5 @@
-/* Decides a request by a limit with a node. The node decides from this machine's permits, and no request waits for the store. */
+/* Decides a request by a limit with a node. The node decides from this machine's permits, and no
+ * request waits for the store. */
 
 #include "ngx_http_tollbar.h"
 
@@ -40,8 +41,8 @@ ngx_int_t ngx_http_tollbar_peek_leased(ngx_http_request_t *r, charge_t *charge, 
     return set_decision(charge, verdict, &decision);
 }
 
-/* Stores a node's decision. `remaining` counts this machine's permits only, and the wait is an estimate. The time until all permits are back stays
- * unknown, because only the store knows it. */
+/* Stores a node's decision. `remaining` counts this machine's permits only, and the wait is an
+ * estimate. The time until all permits are back stays unknown, because only the store knows it. */
 static ngx_int_t set_decision(charge_t *charge, int32_t verdict, const tollbar_decision *decision)
 {
     charge->decided = 1;

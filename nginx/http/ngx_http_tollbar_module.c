@@ -157,8 +157,8 @@ static ngx_int_t complete_zone(ngx_conf_t *cf, limit_t *limit)
     if (limit->burst.text != NULL) {
         ngx_http_tollbar_rate_widen(&zone->policy);
     } else if (zone->rate != NULL) {
-        /* The rate depends on the request. When a request has given it, ngx_http_tollbar_resolve lowers the burst to the largest that the rate
-         * allows. */
+        /* The rate depends on the request. When a request has given it, ngx_http_tollbar_resolve
+         * lowers the burst to the largest that the rate allows. */
         zone->policy.burst = ngx_max(zone->policy.burst, 1);
     } else {
         return ngx_tollbar_conf_raise_burst(cf, &limit->base, "tollbar", &zone->policy,
@@ -203,7 +203,8 @@ static ngx_int_t start(ngx_cycle_t *cycle)
 {
     main_conf_t *conf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_tollbar_module);
 
-    /* Only a process without a master has clients here. A reload frees its old zones, and nginx does not call init_process again. */
+    /* Only a process without a master has clients here. A reload frees its old zones, and nginx
+     * does not call init_process again. */
     ngx_http_tollbar_clients_end();
     if (conf != NULL) {
         ngx_tollbar_zones_start(&conf->zones, cycle->log);
@@ -274,8 +275,8 @@ static char *merge_conf(ngx_conf_t *cf, void *parent, void *child)
     return conf->limits.nelts != 0 ? ngx_tollbar_conf_push(cf, &main->confs, conf) : NGX_CONF_OK;
 }
 
-/* Sorts limits: first those with a table, then those with a node, then those in a dry run. The order within each group stays.
- * Returns the number of limits that are not in a dry run. */
+/* Sorts limits: first those with a table, then those with a node, then those in a dry run. The
+ * order within each group stays. Returns the number of limits that are not in a dry run. */
 static ngx_uint_t sort(ngx_array_t *array)
 {
     limit_t **limits = array->elts;

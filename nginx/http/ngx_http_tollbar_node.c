@@ -53,7 +53,8 @@ void ngx_http_tollbar_node_settle(ngx_shm_zone_t *shm_zone)
     }
 }
 
-/* nginx calls this after it has mapped the zone. The zone's memory is new, or, in a reload that keeps the zone, still in use by the old workers. */
+/* nginx calls this after it has mapped the zone. The zone's memory is new, or, in a reload that
+ * keeps the zone, still in use by the old workers. */
 static ngx_int_t init(ngx_shm_zone_t *shm_zone, void *data)
 {
     zone_t *zone = shm_zone->data;
@@ -97,7 +98,8 @@ static int32_t make(zone_t *zone, ngx_slab_pool_t *pool)
     return error;
 }
 
-/* The largest capacity of a node that fits into `room` bytes, and the node's size. 0 if no node fits. */
+/* The largest capacity of a node that fits into `room` bytes, and the node's size. 0 if no node
+ * fits. */
 static uint64_t largest_capacity(const zone_t *zone, uint64_t room, uint64_t *bytes)
 {
     uint64_t fits = 0, too_many = CAPACITY_MOST + 1, takes;
@@ -134,8 +136,9 @@ static ngx_flag_t same_text(const ngx_str_t *a, const ngx_str_t *b)
     return a->len == b->len && ngx_memcmp(a->data, b->data, a->len) == 0;
 }
 
-/* Closes this process's view, after its clients have ended. nginx calls this when it frees the configuration, and may have unmapped the zone's
- * memory before. Closing a node's view touches only the process's own memory. */
+/* Closes this process's view, after its clients have ended. nginx calls this when it frees the
+ * configuration, and may have unmapped the zone's memory before. Closing a node's view touches only
+ * the process's own memory. */
 static void end_view(void *data)
 {
     sync_t *sync = data;

@@ -1,4 +1,5 @@
-/* Peeks at a table, and turns the table's decision into a limit's decision. A peek charges nothing. */
+/* Peeks at a table, and turns the table's decision into a limit's decision. A peek charges
+ * nothing. */
 
 #include "ngx_http_tollbar.h"
 
@@ -25,8 +26,9 @@ ngx_int_t ngx_http_tollbar_peek(ngx_http_request_t *r, charge_t *charge, int32_t
     return NGX_BUSY;
 }
 
-/* In a zone with `ban`, a check follows a refused peek, at the same time. The table refuses the check, too: it charges nothing and counts toward the
- * ban. All limits of such a zone have the zone's burst, so every refusal is the table's own. */
+/* In a zone with `ban`, a check follows a refused peek, at the same time. The table refuses the
+ * check, too: it charges nothing and counts toward the ban. All limits of such a zone have the
+ * zone's burst, so every refusal is the table's own. */
 ngx_int_t ngx_http_tollbar_peek_and_count(ngx_http_request_t *r, charge_t *charge)
 {
     tollbar_decision decision = TOLLBAR_DECISION_INIT;
@@ -96,14 +98,15 @@ void ngx_http_tollbar_count(ngx_http_request_t *r, const charge_t *charge, int32
     }
 }
 
-/* A limit with a smaller burst than the table's admits the request later than the table would: when the key's debt is small enough for this
- * limit's own burst. */
+/* A limit with a smaller burst than the table's admits the request later than the table would: when
+ * the key's debt is small enough for this limit's own burst. */
 void ngx_http_tollbar_set_refusal(charge_t *charge, int32_t verdict)
 {
     const resolved_t *resolved = charge->resolved;
     uint64_t allowed, retry;
 
-    /* A peek looks for the cost and the class's reserve in one number, and a table's burst may be above that of the limit. */
+    /* A peek looks for the cost and the class's reserve in one number, and a table's burst may be
+     * above that of the limit. */
     if (resolved->cost > resolved->capacity && resolved->capacity != 0) {
         charge->reason = TOLLBAR_REASON_BURST;
     } else if (resolved->reserve != 0 && charge->remaining >= resolved->cost

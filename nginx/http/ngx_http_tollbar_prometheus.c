@@ -1,6 +1,6 @@
-/* tollbar_status_page prometheus: the metrics of the zones and of the rules, by the library's own writers.
- *
- * The library has no writer for leases, so this file prints the metrics of zones with `sync`. */
+/* tollbar_status_page prometheus: the metrics of the zones and of the rules, by the library's own
+ * writers. * The library has no writer for leases, so this file prints the metrics of zones with
+ * `sync`. */
 
 #include "ngx_http_tollbar.h"
 
@@ -100,7 +100,8 @@ static ngx_int_t append_tables(ngx_http_request_t *r, main_conf_t *main, ngx_cha
         if (ngx_http_tollbar_page_text(r->pool, &zones[n]->shm.name, &name, 0) != NGX_OK) {
             return NGX_ERROR;
         }
-        /* If the rate holds variables, no request uses the first policy, and the others have a burst above that of any limit. */
+        /* If the rate holds variables, no request uses the first policy, and the others have a
+         * burst above that of any limit. */
         sources[count++] = (tollbar_metrics_source) {
             (const char *) name.data, name.len, NULL, zone->zone.table,
             zone->rate != NULL ? TOLLBAR_METRICS_RATES_ONLY|TOLLBAR_METRICS_WITHOUT_FIRST : 0

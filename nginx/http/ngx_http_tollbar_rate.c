@@ -7,7 +7,8 @@ typedef ngx_http_tollbar_rates_t rates_t;
 /* The most policies of a table. */
 #define RATES_MOST 128
 
-/* The longest text of a rate: 15 digits, a point, 9 digits, "r/", 9 digits and a unit of at most 3 letters. */
+/* The longest text of a rate: 15 digits, a point, 9 digits, "r/", 9 digits and a unit of at most 3
+ * letters. */
 #define TEXT_MOST 40
 
 typedef struct {
@@ -17,9 +18,9 @@ typedef struct {
     tollbar_policy_spec policy;
 } rate_t;
 
-/* A process's cache of parsed rates: it parses each text once and looks each policy up once. When the cache is full, a new text replaces the
- * oldest. The table has no more policies than the cache has places, so only several spellings of one rate can fill
- * it. */
+/* A process's cache of parsed rates: it parses each text once and looks each policy up once. When
+ * the cache is full, a new text replaces the oldest. The table has no more policies than the cache
+ * has places, so only several spellings of one rate can fill it. */
 struct ngx_http_tollbar_rates_s {
     ngx_uint_t n;
     ngx_uint_t next;

@@ -140,8 +140,9 @@ static char *read_zone_parameter(ngx_conf_t *cf, ngx_str_t *argument, zone_t *zo
     return rc == NGX_OK ? NGX_CONF_OK : NGX_CONF_ERROR;
 }
 
-/* nginx ends a word at a space, also between quotes: policy="10/s burst 20" arrives as three words. Joins them, up to the word
- * that ends with the closing quote, and sets `n` to that word's index. */
+/* nginx ends a word at a space, also between quotes: policy="10/s burst 20" arrives as three words.
+ * Joins them, up to the word that ends with the closing quote, and sets `n` to that word's
+ * index. */
 static ngx_int_t unquote(ngx_conf_t *cf, ngx_str_t *argument, ngx_uint_t *n)
 {
     ngx_str_t *value = cf->args->elts;
@@ -182,7 +183,8 @@ static char *read_rate(ngx_conf_t *cf, ngx_str_t *argument, zone_t *zone)
     if (ngx_http_script_variables_count(&text) == 0) {
         return ngx_tollbar_conf_rate(cf, argument, &zone->policy);
     }
-    /* A table needs a policy. No request uses this one, because no rate's text has such a period: texts have whole milliseconds. */
+    /* A table needs a policy. No request uses this one, because no rate's text has such a period:
+     * texts have whole milliseconds. */
     zone->policy.limit = 1;
     zone->policy.period_ns = 1000000001;
     zone->policy.burst = 1;
@@ -250,7 +252,8 @@ static char *check_ban(ngx_conf_t *cf, ngx_str_t *name, zone_t *zone)
     return NGX_CONF_OK;
 }
 
-/* tollbar zone=NAME [burst=N] [nodelay|delay=N] [cost=N] [count=WHICH] [when=TEXT] [class=TEXT] [status=N] [dry_run] */
+/* tollbar zone=NAME [burst=N] [nodelay|delay=N] [cost=N] [count=WHICH] [when=TEXT] [class=TEXT]
+ * [status=N] [dry_run] */
 char *ngx_http_tollbar_read_limit(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     conf_t *here = conf;
@@ -366,8 +369,8 @@ static ngx_http_complex_value_t *compile(ngx_conf_t *cf, ngx_str_t *text)
     return ngx_http_compile_complex_value(&compiled) == NGX_OK ? value : NULL;
 }
 
-/* Checks that the zone has room for the smallest table. Its size depends on the policy, because sliding windows and logs need
- * more memory for each key. */
+/* Checks that the zone has room for the smallest table. Its size depends on the policy, because
+ * sliding windows and logs need more memory for each key. */
 static char *check_size(ngx_conf_t *cf, ngx_str_t *name, size_t size, zone_t *zone)
 {
     tollbar_table_options options = TOLLBAR_TABLE_OPTIONS_INIT(1);

@@ -30,7 +30,8 @@ ngx_int_t ngx_http_tollbar_resolve_for(ngx_http_request_t *r, limit_t *limit, ch
     }
     rc = ngx_http_tollbar_amount_of(r, limit, &limit->burst, "burst", ngx_max(zone->burst.number, 0), &burst);
     if (rc == NGX_OK && limit->afterwards) {
-        /* The module evaluates the cost after the answer. The peek before it asks for one permit. */
+        /* The module evaluates the cost after the answer. The peek before it asks for one
+         * permit. */
         cost = 1;
     } else if (rc == NGX_OK) {
         rc = ngx_http_tollbar_amount_of(r, limit, &limit->cost, "cost", 1, &cost);
@@ -83,7 +84,8 @@ void ngx_http_tollbar_resolve(resolved_t *resolved, const limit_t *limit, const 
     if (limit->zone->paced) {
         resolved->capacity = ngx_min(burst, policy->burst - 1) + 1;
         resolved->delays = (uint64_t) limit->delay < burst;
-        /* The request's own cost causes no delay, so it is added to the debt that is not delayed. */
+        /* The request's own cost causes no delay, so it is added to the debt that is not
+         * delayed. */
         resolved->undelayed = ngx_tollbar_time_of(policy, (uint64_t) limit->delay + cost);
     }
     resolved->spare = policy->burst - resolved->capacity;

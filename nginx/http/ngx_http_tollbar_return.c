@@ -1,8 +1,9 @@
 /* Whether `return` answers before any limit is checked.
  *
- * nginx has no interface for this question. The configuration of the rewrite module has the answer: it begins with a
- * pointer to the array of its codes, in every version from 1.9.11, the first that loads modules, to 1.31. A module
- * loads only into the version that it was built for, so the check is compiled only for these versions. Built for
+ * nginx has no interface for this question. The configuration of the rewrite module has the answer:
+ * it begins with a pointer to the array of its codes, in every version from 1.9.11, the first that
+ * loads modules, to 1.31. A module loads only into the version that it was built for, so the check
+ * is compiled only for these versions. Built for
  * another one, the module does not warn. */
 
 #include "ngx_http_tollbar.h"
@@ -14,7 +15,8 @@
 
 static ngx_array_t *codes_of(ngx_conf_t *cf);
 
-/* Returns 1 only if nothing before the `return` could end the phase otherwise: no `if`, `rewrite` or `break`. */
+/* Returns 1 only if nothing before the `return` could end the phase otherwise: no `if`, `rewrite`
+ * or `break`. */
 ngx_flag_t ngx_http_tollbar_returns(ngx_conf_t *cf)
 {
     ngx_array_t *codes = codes_of(cf);

@@ -53,7 +53,8 @@ ngx_int_t ngx_http_tollbar_rules_handler(ngx_http_request_t *r)
     return NGX_DECLINED;
 }
 
-/* Collects the request's fields: nginx's own, those of tollbar_rules_field, and the headers. `*fields` has room for USUAL_FIELDS. */
+/* Collects the request's fields: nginx's own, those of tollbar_rules_field, and the headers.
+ * `*fields` has room for USUAL_FIELDS. */
 static ngx_int_t collect(ngx_http_request_t *r, const conf_t *conf, tollbar_rules_field **fields, ngx_uint_t *count)
 {
     static const ngx_str_t method = ngx_string(":method"), path = ngx_string(":path"), address = ngx_string(":address");
@@ -97,8 +98,8 @@ static tollbar_rules_field *append_headers(ngx_http_request_t *r, tollbar_rules_
     for (part = &r->headers_in.headers.part; part != NULL; part = part->next) {
         header = part->elts;
         for (n = 0; n < part->nelts; n++) {
-            /* Before version 1.21.1 and with `ignore_invalid_headers off` nginx accepts a name that begins with a colon. Only the server may give such
-             * names. */
+            /* Before version 1.21.1 and with `ignore_invalid_headers off` nginx accepts a name that
+             * begins with a colon. Only the server may give such names. */
             if (header[n].key.len != 0 && header[n].key.data[0] != ':') {
                 *to++ = field(&header[n].key, &header[n].value);
             }

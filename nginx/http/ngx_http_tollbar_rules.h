@@ -1,10 +1,10 @@
 /* tollbar_rules: a rules file (docs/rules.md) decides requests.
  *
- * The first tollbar_rules directive loads libtollbar-rules, so nginx without such a directive needs no parser. The
- * master opens the rules in shared memory before it forks. A reload of nginx first reads the file without putting it
- * in force, so that a fault refuses the whole configuration. Once the configuration cannot fail any more, the master
- * reloads the rules that are open, and these keep the states of all keys. Old workers go on with the former rules, in
- * the same memory.
+ * The first tollbar_rules directive loads libtollbar-rules, so nginx without such a directive needs
+ * no parser. The master opens the rules in shared memory before it forks. A reload of nginx first
+ * reads the file without putting it in force, so that a fault refuses the whole configuration. Once
+ * the configuration cannot fail any more, the master reloads the rules that are open, and these
+ * keep the states of all keys. Old workers go on with the former rules, in the same memory.
  *
  *     the directive   ngx_http_tollbar_read_rules: opens the file, or checks it if it is open
  *     init_module     ngx_http_tollbar_rules_start: reloads what was open
@@ -58,15 +58,16 @@ typedef struct {
     ngx_http_complex_value_t value;
 } ngx_http_tollbar_rules_field_t;
 
-/* Loads libtollbar-rules once. It stays loaded, because its threads' memory belongs to it. Logs why it cannot be loaded. */
+/* Loads libtollbar-rules once. It stays loaded, because its threads' memory belongs to it. Logs why
+ * it cannot be loaded. */
 ngx_int_t ngx_http_tollbar_rules_load(ngx_conf_t *cf);
 
 /* Read directives. */
 char *ngx_http_tollbar_read_rules(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_tollbar_read_rules_field(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 
-/* Reloads the rules that a former configuration has opened. If one of these files has got a fault since nginx checked it, its former rules stay in force, and the log
- * says why. */
+/* Reloads the rules that a former configuration has opened. If one of these files has got a fault
+ * since nginx checked it, its former rules stay in force, and the log says why. */
 void ngx_http_tollbar_rules_start(ngx_array_t *all, ngx_log_t *log);
 
 /* The handler of the preaccess phase. */

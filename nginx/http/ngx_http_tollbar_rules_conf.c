@@ -1,4 +1,5 @@
-/* tollbar_rules and tollbar_rules_field: which rules a level has, and how rules stay open over reloads. */
+/* tollbar_rules and tollbar_rules_field: which rules a level has, and how rules stay open over
+ * reloads. */
 
 #include "ngx_http_tollbar.h"
 
@@ -181,7 +182,8 @@ static char *attach(ngx_conf_t *cf, rules_t *rules)
     return error;
 }
 
-/* The rules of this file that the running configuration has open. NULL: none, or with room for another number of keys. */
+/* The rules of this file that the running configuration has open. NULL: none, or with room for
+ * another number of keys. */
 static opened_t *former(const rules_t *rules)
 {
     volatile ngx_cycle_t *running = ngx_cycle;

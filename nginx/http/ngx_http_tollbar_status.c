@@ -143,7 +143,8 @@ ngx_int_t ngx_http_tollbar_begin_page(ngx_http_request_t *r)
     return r->method & (NGX_HTTP_GET|NGX_HTTP_HEAD) ? ngx_http_discard_request_body(r) : NGX_HTTP_NOT_ALLOWED;
 }
 
-/* Collects all zones. `*names` is the bytes of their printed names and keys, `*decided` the number of their policies. */
+/* Collects all zones. `*names` is the bytes of their printed names and keys, `*decided` the number
+ * of their policies. */
 static seen_t *collect(ngx_http_request_t *r, ngx_uint_t *count, size_t *names, size_t *decided)
 {
     main_conf_t *main = ngx_http_get_module_main_conf(r, ngx_http_tollbar_module);
@@ -203,8 +204,9 @@ static int32_t read_stats(ngx_pool_t *pool, seen_t *seen)
     return error;
 }
 
-/* Reads the policies and their decisions. If the rate has variables, no request uses the table's first policy, so the page leaves it out. The other
- * policies then have a burst above that of any limit, so the page shows only their rates. */
+/* Reads the policies and their decisions. If the rate has variables, no request uses the table's
+ * first policy, so the page leaves it out. The other policies then have a burst above that of any
+ * limit, so the page shows only their rates. */
 static int32_t read_policies(ngx_pool_t *pool, seen_t *seen)
 {
     static const tollbar_counts none = TOLLBAR_COUNTS_INIT;
@@ -238,8 +240,9 @@ static ngx_int_t escape(ngx_pool_t *pool, const ngx_str_t *text, ngx_str_t *esca
     return ngx_http_tollbar_page_text(pool, text, escaped, 1);
 }
 
-/* JSON and Prometheus escape quotes, backslashes and newlines, and both need UTF-8. Only JSON has escapes for other control characters, so these
- * become question marks, and so do bytes that are not UTF-8. */
+/* JSON and Prometheus escape quotes, backslashes and newlines, and both need UTF-8. Only JSON has
+ * escapes for other control characters, so these become question marks, and so do bytes that are
+ * not UTF-8. */
 ngx_int_t ngx_http_tollbar_page_text(ngx_pool_t *pool, const ngx_str_t *text, ngx_str_t *escaped, ngx_flag_t escapes)
 {
     u_char *to = ngx_pnalloc(pool, 2 * text->len + 1);

@@ -138,7 +138,8 @@ char *ngx_http_tollbar_sync_check(ngx_conf_t *cf, ngx_str_t *name, size_t size, 
                            (least + 1023) / 1024);
         return NGX_CONF_ERROR;
     }
-    /* Two zones with one limit of one store would give this machine two shares. A zone that is declared twice gets another message later. */
+    /* Two zones with one limit of one store would give this machine two shares. A zone that is
+     * declared twice gets another message later. */
     for (n = 0; n < main->zones.nelts; n++) {
         other = zones[n]->data;
         if (other->sync != NULL && ngx_http_tollbar_sync_same(other->sync, zone->sync)
@@ -190,7 +191,8 @@ static char *check_node(ngx_conf_t *cf, ngx_str_t *name, zone_t *zone, tollbar_l
     return error == 0 ? NGX_CONF_OK : refuse_node(cf, name, zone, error);
 }
 
-/* Makes a node in this process's own memory, to see whether the library accepts the options and which costs the node can admit. */
+/* Makes a node in this process's own memory, to see whether the library accepts the options and
+ * which costs the node can admit. */
 static int32_t make_trial(const zone_t *zone, tollbar_lease **trial)
 {
     tollbar_lease_options options = zone->sync->options;
@@ -256,7 +258,8 @@ static const char *why_not(const ngx_str_t *url, size_t column)
                                                      : "expected redis:// or unix:";
 }
 
-/* Replaces the host's name by its address, as nginx resolves the names of upstreams when it reads the configuration. */
+/* Replaces the host's name by its address, as nginx resolves the names of upstreams when it reads
+ * the configuration. */
 static char *resolve(ngx_conf_t *cf, ngx_str_t *name, sync_t *sync)
 {
     size_t scheme = begins(&sync->url, REDIS) ? sizeof(REDIS) - 1 : begins(&sync->url, VALKEY) ? sizeof(VALKEY) - 1 : 0;

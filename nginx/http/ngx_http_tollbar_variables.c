@@ -1,7 +1,8 @@
 /* $tollbar_status and the module's other variables.
  *
- * The module stores their values in nginx's array of a request's variables, which subrequests share and redirects
- * keep. It stores a number in the pointer field of a value that is marked invalid. When nginx reads the variable, the
+ * The module stores their values in nginx's array of a request's variables, which subrequests share
+ * and redirects keep. It stores a number in the pointer field of a value that is marked invalid.
+ * When nginx reads the variable, the
  * module prints the number as text. So a variable that nothing reads takes no memory. */
 
 #include "ngx_http_tollbar.h"
@@ -126,7 +127,8 @@ static ngx_int_t print(ngx_http_request_t *r, ngx_http_variable_value_t *v, uint
     return ngx_tollbar_set_text(v, text, (size_t) (ngx_sprintf(text, "%uL", number) - text));
 }
 
-/* Marks the value invalid, because nginx has cached "not found" if the variable was read before the limits were checked. */
+/* Marks the value invalid, because nginx has cached "not found" if the variable was read before the
+ * limits were checked. */
 static void keep(ngx_http_variable_value_t *v, uint64_t number)
 {
     v->valid = 0;

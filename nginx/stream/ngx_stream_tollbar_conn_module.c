@@ -1,4 +1,5 @@
-/* tollbar_conn_zone, tollbar_conn and their directives, for stream: how many connections a key may have at one time. */
+/* tollbar_conn_zone, tollbar_conn and their directives, for stream: how many connections a key may
+ * have at one time. */
 
 #include "ngx_stream_tollbar.h"
 #include "ngx_tollbar_conn_limit.h"

@@ -141,7 +141,8 @@ static ngx_int_t delay(ngx_connection_t *c, session_t *session, ngx_msec_t wait)
     session->timer.handler = after_delay;
     session->timer.data = c;
     session->timer.log = c->log;
-    /* nginx's handler for PROXY headers is still set. It would parse the bytes after the header as a second header. */
+    /* nginx's handler for PROXY headers is still set. It would parse the bytes after the header as
+     * a second header. */
     c->read->handler = read_in_delay;
     ngx_add_timer(&session->timer, wait);
     return NGX_AGAIN;
@@ -156,7 +157,8 @@ static void after_delay(ngx_event_t *timer)
     ngx_stream_core_run_phases(c->data);
 }
 
-/* nginx calls this when data arrives, or when the worker shuts down. The data stays in the socket for a later reader. */
+/* nginx calls this when data arrives, or when the worker shuts down. The data stays in the socket
+ * for a later reader. */
 static void read_in_delay(ngx_event_t *read)
 {
     ngx_connection_t *c = read->data;

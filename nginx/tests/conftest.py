@@ -1,7 +1,9 @@
-"""Every test of limit_req runs on the drop-in, and in `make soak ONLY=nginx` also on the stock module, which is the oracle.
+"""Every test of limit_req runs on the drop-in, and in `make soak ONLY=nginx` also on the stock
+module, which is the oracle.
 
-Two processes may share the tests (run.sh): each has TOLLBAR_SHARED, one directory for both, and TOLLBAR_FROM, the end of the list
-that it begins at. A process claims a test by making a file of its number, and passes over a test that the other has claimed."""
+Two processes may share the tests (run.sh): each has TOLLBAR_SHARED, one directory for both, and
+TOLLBAR_FROM, the end of the list that it begins at. A process claims a test by making a file of its
+number, and passes over a test that the other has claimed."""
 
 import os
 import sys
@@ -26,7 +28,8 @@ def flavour(request):
 
 @pytest.fixture
 def launch(tmp_path, flavour):
-    """Starts nginx with limit_req of this flavour; afterwards looks for what must never stand in its log."""
+    """Starts nginx with limit_req of this flavour; afterwards looks for what must never stand in
+    its log."""
     running = []
 
     def start(modules=(), **parts):
@@ -58,8 +61,8 @@ def pytest_runtest_protocol(item):
 
 
 def pytest_runtest_logreport(report):
-    # A test has three parts (setup, call, teardown) and counts once: it fails if any part fails. A skipped test counts as
-    # failed, because nobody reads the list of skipped tests.
+    # A test has three parts (setup, call, teardown) and counts once: it fails if any part fails. A
+    # skipped test counts as failed, because nobody reads the list of skipped tests.
     if report.when == "call" and report.passed:
         outcome["passed"] += 1
     elif not report.passed:

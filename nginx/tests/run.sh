@@ -1,8 +1,9 @@
 #!/bin/sh
-# All tests of the nginx modules in their short forms, by two processes at once: half of the time a test waits, and tests have ports and
-# directories of their own. Arguments go to pytest, of which one process runs then: `run.sh -k stock`, `run.sh test_docs.py`. The last line is
-# `N passed, N failed`. PYTHON chooses the interpreter, TOLLBAR_NGINX the server.
-# (nginx itself reads NGINX, and takes it for sockets that it inherits.)
+# All tests of the nginx modules in their short forms, by two processes at once: half of the time a
+# test waits, and tests have ports and directories of their own. Arguments go to pytest, of which
+# one process runs then: `run.sh -k stock`, `run.sh test_docs.py`. The last line is
+# `N passed, N failed`. PYTHON chooses the interpreter, TOLLBAR_NGINX the server. (nginx itself
+# reads NGINX, and takes it for sockets that it inherits.)
 set -u
 cd "$(dirname "$0")" || exit 1
 root=../..

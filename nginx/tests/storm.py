@@ -24,7 +24,8 @@ FLAVOURS = {
     places.DROPIN_FLAVOUR: ([places.DROPIN], "limit_req"),
     "tollbar": ([tollbar.MODULE], "tollbar"),
 }
-# The first limit has the lowest rate and the smallest burst, so it decides. The probes expect its burst.
+# The first limit has the lowest rate and the smallest burst, so it decides. The probes expect its
+# burst.
 ZONES = """
     access_log off;
     {word}_zone $arg_k zone=a:10m rate=1r/s;

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Workers are killed while requests are in progress, again and again; afterwards every key has room for its limit and no more.
+"""Workers are killed while requests are in progress, again and again; afterwards every key has room
+for its limit and no more.
 
 usage: storm_conn.py [stock|tollbar] [kills]
 """
@@ -33,7 +34,8 @@ class Damage:
     kills: int = 0
     let_in: int = 0
     refused: int = 0
-    # Keys that after the storm do not have exactly the limit's permits free, each with its free permits.
+    # Keys that after the storm do not have exactly the limit's permits free, each with its free
+    # permits.
     wrong_keys: list = field(default_factory=list)
     after_a_reload: list = field(default_factory=list)
     complaints: list = field(default_factory=list)
@@ -76,8 +78,8 @@ class Client(threading.Thread):
 
 
 def wrong_keys(nginx, patience):
-    """The last requests of the storm may not have ended for nginx when their clients have gone. Stock counts that have
-    leaked never come right, so they are given less time."""
+    """The last requests of the storm may not have ended for nginx when their clients have gone.
+    Stock counts that have leaked never come right, so they are given less time."""
     found = []
     for n in range(KEYS):
         end = time.monotonic() + patience

@@ -1,4 +1,5 @@
-"""`make nginx` on machines that lack something: what it asks for, which Rust it takes, and which nginx it builds for."""
+"""`make nginx` on machines that lack something: what it asks for, which Rust it takes, and which
+nginx it builds for."""
 
 import subprocess
 import sys
@@ -28,7 +29,8 @@ def rust(directory, version):
 
 @pytest.fixture
 def machine(tmp_path):
-    """Runs a script as an ordinary user of a machine that has these programs, and `more` in a directory that is first in PATH."""
+    """Runs a script as an ordinary user of a machine that has these programs, and `more` in a
+    directory that is first in PATH."""
 
     class Machine:
         home = tmp_path / "home"
@@ -79,7 +81,8 @@ def test_no_rust_at_all(machine):
 
 
 @pytest.mark.parametrize("in_path, at_home, taken", [
-    # Debian's old Rust in PATH and a newer one at home; only one at home; only one in PATH; twice, the newer of two.
+    # Debian's old Rust in PATH and a newer one at home; only one at home; only one in PATH; twice,
+    # the newer of two.
     ("1.63.0", "1.90.0", "1.90.0"), (None, "1.81.0", "1.81.0"), ("1.88.0", None, "1.88.0"), ("1.88.0", "1.63.0", "1.88.0"),
     ("1.88.0", "1.90.0", "1.90.0"),
 ])
@@ -106,7 +109,8 @@ def nginx_of(directory, version):
 
 
 def test_another_nginx_in_the_path_is_refused(machine, tmp_path):
-    """Without a word which sources, those of nginx-dev are meant, and the nginx that they are of."""
+    """Without a word which sources, those of nginx-dev are meant, and the nginx that they are
+    of."""
     found = nginx_of(machine.first, "1.31.5")
     tree = sources(tmp_path / "tree", "1.22.1")
     done = machine.run(BUILD, tmp_path / "out", TOLLBAR_NGINX_DEV=str(tree))
@@ -140,7 +144,8 @@ def test_nginx_is_found_where_debian_has_it():
 
 
 def test_the_variable_that_nginx_reads_is_not_read_here(tmp_path, monkeypatch):
-    """nginx takes NGINX for a list of sockets that it inherits. Somebody's is neither taken for the program, nor passed on."""
+    """nginx takes NGINX for a list of sockets that it inherits. Somebody's is neither taken for the
+    program, nor passed on."""
     monkeypatch.setenv("NGINX", "/nowhere/nginx")
     assert places.program("nginx") != "/nowhere/nginx"
     nginx = server.Nginx(tmp_path / "nginx", server="location / { empty_gif; }").start()
@@ -166,7 +171,8 @@ FUTURE = """
 
 @pytest.mark.parametrize("future", [False, True])
 def test_the_rewrite_module_is_looked_into_only_in_versions_that_are_known(tmp_path, future):
-    """Compiled for a version of nginx that nobody has looked at, the file asks nothing of the rewrite module."""
+    """Compiled for a version of nginx that nobody has looked at, the file asks nothing of the
+    rewrite module."""
     built = places.MODULES
     tree = built / "tree" / "src"
     if future:

@@ -26,7 +26,8 @@ SERVER = f"""
 
 
 def reload_and_end(nginx):
-    # nginx as a single process stops serving after a reload, with or without this module. Still, one process has had both configurations.
+    # nginx as a single process stops serving after a reload, with or without this module. Still,
+    # one process has had both configurations.
     os.kill(nginx.process.pid, signal.SIGHUP)
     wait_until(lambda: nginx.said("reconfiguring"), "it reloads")
     os.kill(nginx.process.pid, signal.SIGTERM)
@@ -67,7 +68,8 @@ def test_stream(tmp_path, echo):  # noqa: F811
     nginx = Streams(tmp_path / "nginx", wrapper=memory.wrapper(report), main="master_process off;", stream=stream).start()
     try:
         several = [nginx.open() for _ in range(7)]
-        # The rate admits four connections, three of them delayed, and the connection limit admits two of the four.
+        # The rate admits four connections, three of them delayed, and the connection limit admits
+        # two of the four.
         assert sum(one.passed() for one in several) == 2
         for one in several:
             one.close()

@@ -1,4 +1,5 @@
-"""What limits cost a request, in instructions, beside nginx's own: counted by callgrind, so that the machine's load does not matter."""
+"""What limits cost a request, in instructions, beside nginx's own: counted by callgrind, so that
+the machine's load does not matter."""
 
 import sys
 
@@ -23,9 +24,11 @@ def limits(monkeypatch, tmp_path, count, *flavours):
 
 @pytest.mark.parametrize("few, many", [(3, 20)])
 def test_limits_cost_less_than_nginx_has_for_them_and_each_the_same(monkeypatch, tmp_path, few, many):
-    """Every limit but one is asked twice, before and when it is charged; the many cost as much each as the few."""
+    """Every limit but one is asked twice, before and when it is charged; the many cost as much each
+    as the few."""
     stock, *ours = limits(monkeypatch, tmp_path, few, "limit_req", "drop-in", "tollbar")
     for one, all_of_them in zip(ours, limits(monkeypatch, tmp_path, many, "drop-in", "tollbar"), strict=True):
         assert one < stock
-        # The first limit is only charged, without a peek before. It is a larger part of the few limits than of the many.
+        # The first limit is only charged, without a peek before. It is a larger part of the few
+        # limits than of the many.
         assert all_of_them / many < 1.15 * one / few

@@ -1,4 +1,5 @@
-"""docs/nginx.md beside the sources: every directive with its contexts and its default, every variable, and the examples."""
+"""docs/nginx.md beside the sources: every directive with its contexts and its default, every
+variable, and the examples."""
 
 import re
 import time
@@ -63,7 +64,8 @@ def test_directives(part):
 
 @pytest.mark.parametrize("part, least", [("limit_req", 1), ("http", 6), ("stream", 2)])
 def test_variables(part, least):
-    # In the C files nothing but a semicolon or a function follows a variable's name. Flags follow a directive's name.
+    # In the C files nothing but a semicolon or a function follows a variable's name. Flags follow a
+    # directive's name.
     files = [*(NGINX / part).glob("*.c"), *(NGINX / "common").glob(f"ngx_{'stream' if part == 'stream' else 'http'}_*.c")]
     names = {name for path in files for name in
              re.findall(r'(?:\{ |= )ngx_string\("((?:tollbar|limit_req)\w*)"\)(?:;|, (?:absent|print) )', path.read_text())}
@@ -90,8 +92,8 @@ def test_examples(tmp_path, number):
 
 
 def test_c10_the_first_example_refuses_what_the_page_says(launch):
-    """The example once had no port of its own. On Debian the default site answered in its place, and refused none of
-    the 30 requests."""
+    """The example once had no port of its own. On Debian the default site answered in its place,
+    and refused none of the 30 requests."""
     block = re.search(r"(?ms)^```nginx\n(.*?)^```$", TEXT)[1]
     assert re.search(r"listen (\d+);", block)[1] != "80" and "127.0.0.1:8080/?[1-30]" in TEXT
     http = "\n".join(re.findall(r"(?m)^    (tollbar_.*)$", block))

@@ -1,4 +1,5 @@
-"""examples/nginx, started as somebody would who wants to see it, and asked with the lines that it prints."""
+"""examples/nginx, started as somebody would who wants to see it, and asked with the lines that it
+prints."""
 
 import os
 import re

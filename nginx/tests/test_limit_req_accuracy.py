@@ -31,8 +31,10 @@ def stolen():
 
 
 def admitted_per_second(home, flavour):
-    """What was admitted in a second, and the share of the time in which nginx or its clients waited for a core."""
-    # With this small burst a limiter whose clock has steps of a millisecond admits two requests in each step.
+    """What was admitted in a second, and the share of the time in which nginx or its clients waited
+    for a core."""
+    # With this small burst a limiter whose clock has steps of a millisecond admits two requests in
+    # each step.
     nginx = Nginx(home, modules=places.modules_of(flavour), log_level="crit",
                   http=f"access_log off; limit_req_zone $server_port zone=z:1m rate={RATE}r/s;",
                   server=f"location / {{ limit_req zone=z burst=1 nodelay; {CONTENT} }}").start()
@@ -55,7 +57,8 @@ def test_a_high_rate_without_a_burst_is_reached(tmp_path, capsys):
     while len(lines) <= TRIES and not reached:
         ours, held_up = admitted_per_second(tmp_path / f"dropin{len(lines)}", places.DROPIN_FLAVOUR)
         lines.append(f"drop-in {ours:,.0f} (without a core for {held_up:.0%} of the time)")
-        # While another program has the core of nginx or of the clients, permits above this small burst are lost.
+        # While another program has the core of nginx or of the clients, permits above this small
+        # burst are lost.
         reached = ours >= 0.85 * RATE * (1 - held_up)
         assert ours <= 1.01 * RATE
     with capsys.disabled():
@@ -65,7 +68,8 @@ def test_a_high_rate_without_a_burst_is_reached(tmp_path, capsys):
 
 
 def test_requests_that_keep_to_a_high_rate_all_pass(launch, flavour):
-    """On a machine however slow: one after the other over one connection they come further apart than the rate asks."""
+    """On a machine however slow: one after the other over one connection they come further apart
+    than the rate asks."""
     nginx = launch(http="limit_req_zone $server_port zone=z:1m rate=100000r/s;", log_level="crit",
                    server=f"location / {{ limit_req zone=z burst=1 nodelay; {CONTENT} }}")
     refused = 0

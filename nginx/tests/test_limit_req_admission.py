@@ -7,7 +7,8 @@ import pytest
 from harness.client import Kept, count, statuses, volley
 from harness.config import CONTENT
 
-# Slow enough that nothing is earned back while a test runs, on however slow a machine: one a minute.
+# Slow enough that nothing is earned back while a test runs, on however slow a machine: one a
+# minute.
 SLOW = "limit_req_zone $arg_k zone=z:1m rate=1r/m;"
 
 
@@ -61,7 +62,8 @@ def test_more_is_not_saved_up_than_the_burst(launch):
 def test_the_rate_is_what_it_says(launch, rate, seconds):
     """Asked all the time, requests pass one period after another: what is refused costs nothing."""
     nginx = launch(**one("limit_req zone=z;", f"limit_req_zone $arg_k zone=z:1m rate={rate};"))
-    # A busy machine may delay the client's requests, and then it tries again. Half of the rate would take 4 periods.
+    # A busy machine may delay the client's requests, and then it tries again. Half of the rate
+    # would take 4 periods.
     for n in range(5):
         passed = []
         while len(passed) < 3:
@@ -69,7 +71,8 @@ def test_the_rate_is_what_it_says(launch, rate, seconds):
             if answer.status == 200:
                 passed.append(answer)
             time.sleep(0.005)
-        # A millisecond's rounding on either side, and the rest for what passes between nginx's clock and ours.
+        # A millisecond's rounding on either side, and the rest for what passes between nginx's
+        # clock and ours.
         assert passed[-1].done - passed[0].sent > 2 * seconds - 0.05
         if passed[-1].sent - passed[0].done < 3 * seconds:
             break

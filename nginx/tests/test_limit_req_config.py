@@ -1,5 +1,6 @@
-"""What the directives accept: what nginx's own module accepts, and nothing else. What the drop-in says where it accepts nothing is in
-test_messages.py; it is what nginx says, and what is expected."""
+"""What the directives accept: what nginx's own module accepts, and nothing else. What the drop-in
+says where it accepts nothing is in test_messages.py; it is what nginx says, and what is
+expected."""
 
 import pytest
 
@@ -9,8 +10,9 @@ from harness.server import check
 
 ZONE = "limit_req_zone $arg_k zone=z:1m rate=1r/s;"
 
-# A name, the lines of http, the lines of the location, and a part of nginx's message; None if nginx accepts the configuration.
-# The part shows that nginx refuses for the reason that the case is about. A pair has the stock module's words and the drop-in's.
+# A name, the lines of http, the lines of the location, and a part of nginx's message; None if nginx
+# accepts the configuration. The part shows that nginx refuses for the reason that the case is
+# about. A pair has the stock module's words and the drop-in's.
 CASES = [
     # limit_req_zone
     ("the usual", ZONE, "limit_req zone=z burst=5 nodelay;", None),

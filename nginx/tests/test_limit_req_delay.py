@@ -10,7 +10,8 @@ from harness.config import CONTENT
 from harness.edges import again_if_late
 from harness.server import wait_until
 
-# nginx looks at its clock once per turn of its event loop, so a wait may begin a little before we sent the request.
+# nginx looks at its clock once per turn of its event loop, so a wait may begin a little before we
+# sent the request.
 EARLY = 0.05
 # How late an answer may be on a machine that is busy with other things.
 LATE = 3.0
@@ -39,7 +40,8 @@ def assert_waits(answers, expected, lag):
 ])
 def test_a_volley_is_spread_over_time(launch, limit, waits):
     nginx = launch(**parts(limit))
-    # A busy machine tries again until ten requests took less than a third of a second. No permit comes back in that time.
+    # A busy machine tries again until ten requests took less than a third of a second. No permit
+    # comes back in that time.
     for key in range(10):
         began = time.monotonic()
         answers = nginx.volley(f"/?k={key}", 10)
@@ -56,7 +58,8 @@ def test_a_volley_is_spread_over_time(launch, limit, waits):
 
 @again_if_late(0.03)
 def test_without_nodelay_the_longest_wait_is_not_that_of_nodelay(launch):
-    """The test above distinguishes the kinds of delay by their times, with bounds for slow machines; this one by a header."""
+    """The test above distinguishes the kinds of delay by their times, with bounds for slow
+    machines; this one by a header."""
     for limit, delayed in (("burst=3", 3), ("burst=3 delay=2", 1), ("burst=3 nodelay", 0)):
         nginx = launch(**parts(f"limit_req zone=z {limit};", "30r/s"))
         found = [a.headers.get("x-limit") for a in nginx.volley("/?k=a", 12)]
@@ -134,7 +137,8 @@ def test_a_request_that_waits_survives_a_reload(launch):
 
 
 def test_the_body_of_a_post_that_waits(launch):
-    """The body is on its way while the request waits; what answers it afterwards still sees all of it."""
+    """The body is on its way while the request waits; what answers it afterwards still sees all of
+    it."""
     nginx = launch(port_count=2, http=f"""
         limit_req_zone $arg_k zone=z:1m rate=20r/m;
         server {{ listen 127.0.0.1:@PORT1@; location / {{ return 200 $http_content_length; }} }}""",

@@ -1,4 +1,5 @@
-"""Configurations and requests made up by chance, put to the stock module and to the drop-in: they have to agree."""
+"""Configurations and requests made up by chance, put to the stock module and to the drop-in: they
+have to agree."""
 
 import os
 import random
@@ -15,8 +16,8 @@ from harness.server import Nginx
 SEEDS = range(int(os.environ.get("DIFFERENTIAL_SEEDS", "12")))
 REQUESTS = 200
 
-# At each of these rates less than a third of a permit comes back in a second. With bursts below ten no two rates give the
-# same wait, so the wait shows which limit refused.
+# At each of these rates less than a third of a permit comes back in a second. With bursts below ten
+# no two rates give the same wait, so the wait shows which limit refused.
 RATES = [11, 13, 17, 19]
 SECONDS = 1.0
 TOLERANCE = SECONDS * max(RATES) / 60 + 0.01
@@ -36,7 +37,8 @@ def limits_of(chance, zones):
 def parts_of(chance):
     zones = chance.randrange(1, 5)
     http = "\n".join(f"limit_req_zone {chance.choice(KEYS)} zone=z{i}:1m rate={RATES[i]}r/m;" for i in range(zones))
-    # Delays would take many seconds. A dry run reports them without waiting; all other limits have `nodelay`.
+    # Delays would take many seconds. A dry run reports them without waiting; all other limits have
+    # `nodelay`.
     server = "add_header X-Limit $limit_req_status always;\n"
     for i in range(4):
         limits, dry = limits_of(chance, zones), chance.random() < 0.6

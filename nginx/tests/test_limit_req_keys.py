@@ -122,7 +122,8 @@ def test_a_key_that_is_too_long_leaves_the_other_limits_in_force(launch):
 
 
 def test_many_keys_in_a_small_zone(launch):
-    """The least zone there may be; more keys than it can hold. Nobody is refused for that, and nothing is said."""
+    """The least zone there may be; more keys than it can hold. Nobody is refused for that, and
+    nothing is said."""
     nginx = launch(http="limit_req_zone $arg_k zone=z:32k rate=100r/s;",
                    server=f"location / {{ limit_req zone=z burst=10 nodelay; {CONTENT} }}")
     found = []

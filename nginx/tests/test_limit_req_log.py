@@ -27,7 +27,8 @@ def test_the_line_of_a_refusal(launch):
     [(level, message)] = nginx.said("limiting")
     assert level == "error"
     assert re.fullmatch(r'limiting requests, excess: \d+\.\d\d\d by zone "some_zone"' + TAIL, message)
-    # At one a minute a thousandth of a permit comes back in 60 ms. The two requests are less than six seconds apart.
+    # At one a minute a thousandth of a permit comes back in 60 ms. The two requests are less than
+    # six seconds apart.
     assert 0.9 <= excess_of(message) <= 1.0
 
 

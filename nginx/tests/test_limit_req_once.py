@@ -148,8 +148,9 @@ def test_streams_of_http2_wait_beside_each_other(launch):
     answers = together(nginx.port, ["/?k=a"] * 4 + ["/?k=b"] * 4)
     assert statuses(answers) == [200] * 8
     for waits in ([a.took for a in answers[:4]], [a.took for a in answers[4:]]):
-        # nginx reads its clock once per turn of its event loop, so a wait may be 50 ms shorter. The upper margin is for slow
-        # machines, and smaller than the 3.5 s of eight requests that wait one after another.
+        # nginx reads its clock once per turn of its event loop, so a wait may be 50 ms shorter. The
+        # upper margin is for slow machines, and smaller than the 3.5 s of eight requests that wait
+        # one after another.
         assert all(i * 0.5 - 0.05 <= wait <= i * 0.5 + 1.5 for i, wait in enumerate(waits)), waits
 
 

@@ -68,7 +68,8 @@ def test_a_reload_with_another_key(launch, flavour):
     nginx.expected.append('limit_req "z" uses')
     taken = nginx.reload(**parts(zone=SLOW.replace("$arg_k", "$arg_other")))
     if flavour == "dropin" and taken:
-        # The stock module refuses another key for a zone. The drop-in may accept it and begin with an empty zone.
+        # The stock module refuses another key for a zone. The drop-in may accept it and begin with
+        # an empty zone.
         assert count(nginx.volley("/?other=a", 9)) == 6
         return
     assert not taken

@@ -100,8 +100,8 @@ def test_a_left_out_limit_costs_nothing_and_the_others_are_charged(launch):
 ])
 def test_the_longest_wait_is_the_one_that_is_waited(launch, limits):
     nginx = launch(http=FAST, server=f"location / {{ {limits} {CONTENT} }}")
-    # Waits are 1 s a request by `a` and 0.5 s by `b`. The longest wait gives 1 and 2 s; a sum of both would give 1.5 and 3 s.
-    # On a busy machine the test tries again.
+    # Waits are 1 s a request by `a` and 0.5 s by `b`. The longest wait gives 1 and 2 s; a sum of
+    # both would give 1.5 and 3 s. On a busy machine the test tries again.
     for n in range(5):
         answers = nginx.volley(f"/?a={n}&b={n}", 3)
         waits = sorted(a.done - answers[0].sent for a in answers)

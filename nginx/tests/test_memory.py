@@ -37,8 +37,8 @@ def test_an_odd_stream_of_requests(tmp_path):
     try:
         assert fuzz.stream(nginx.port, PIECES, SEED) > PIECES / 10
         assert nginx.get("/?k=the-end").status == 200
-        # A second configuration takes over the zones of the first. A single process does not serve after that, with
-        # any module; but this way one process has had them both.
+        # A second configuration takes over the zones of the first. A single process does not serve
+        # after that, with any module; but this way one process has had them both.
         os.kill(nginx.process.pid, signal.SIGHUP)
         wait_until(lambda: nginx.said("reconfiguring"), "it reloads")
         os.kill(nginx.process.pid, signal.SIGTERM)
@@ -51,7 +51,8 @@ def test_an_odd_stream_of_requests(tmp_path):
     assert memory.faults(report) == []
 
 
-# The configurations that the module refuses. nginx itself refuses the others before it calls the module.
+# The configurations that the module refuses. nginx itself refuses the others before it calls the
+# module.
 WRONG = [case for case in CASES if case[3] and "zone" in case[1] + case[2]]
 
 

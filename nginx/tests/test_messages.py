@@ -1,6 +1,8 @@
-"""Every message of the modules about a configuration, whole: where the fault is, what was found, and what is expected.
+"""Every message of the modules about a configuration, whole: where the fault is, what was found,
+and what is expected.
 
-In the configurations, {{…}} is the directive that the message is to name, and [[…]] one before it that it names, too.
+In the configurations, {{…}} is the directive that the message is to name, and [[…]] one before it
+that it names, too.
 """
 
 import re
@@ -29,7 +31,8 @@ SHARED = f"tollbar_zone $arg_k zone=z:1m rate=100r/s burst=20 {STORE};"
 
 
 def zones_of(directive, more=""):
-    """What is wrong with the parameters that all directives for zones have: (name, http, location, message)."""
+    """What is wrong with the parameters that all directives for zones have: (name, http, location,
+    message)."""
     def row(name, parameters, message):
         return name, f"{{{{{directive} $arg_k {parameters}{more};}}}}", "", message
 
@@ -286,7 +289,8 @@ ELSEWHERE = [
     # The library of rules, and the faults in a rules file.
     '"tollbar_rules" cannot load', '"tollbar_rules" cannot use', "%V: %s",
     "/dev/urandom cannot be read", 'zone "%V" cannot be used again', 'zone "%V" of %uz bytes cannot hold',
-    # Any other fault of the client than the URL's, and a host that the system finds without an address.
+    # Any other fault of the client than the URL's, and a host that the system finds without an
+    # address.
     '"sync" of zone "%V": %s', "no address",
 ]
 
@@ -316,7 +320,8 @@ def test_every_message_has_a_row():
         regex = regex.replace(re.escape("%V:%ui"), ".*")
         for part in ("%uL", "%ui", "%uzk", "%uz", "%uD", r"%\*s", "%s", "%V"):
             regex = regex.replace(re.escape(part.replace("\\", "")), ".*")
-        # nginx appends the place of the directive to a message that comes after it has read the file.
+        # nginx appends the place of the directive to a message that comes after it has read the
+        # file.
         regex = regex.removesuffix(re.escape(" in ") + ".*")
         if not any(re.search(regex, one) for one in told):
             missing.append(f"{file}: {whole}")

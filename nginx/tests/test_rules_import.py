@@ -1,6 +1,8 @@
-"""B1: stock nginx beside the rules that `tollbar rules import nginx` makes of its limits: 10,000 requests, and each gets the same answer.
+"""B1: stock nginx beside the rules that `tollbar rules import nginx` makes of its limits: 10,000
+requests, and each gets the same answer.
 
-Both are servers of one nginx. At 1r/m no permit comes back while the test runs, so that no answer depends on an instant."""
+Both are servers of one nginx. At 1r/m no permit comes back while the test runs, so that no answer
+depends on an instant."""
 
 import random
 import subprocess

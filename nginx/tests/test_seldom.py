@@ -1,4 +1,5 @@
-"""Messages that a fault could bring with every request: each worker logs one a second, and says how many it left out."""
+"""Messages that a fault could bring with every request: each worker logs one a second, and says how
+many it left out."""
 
 import re
 import time
@@ -16,7 +17,8 @@ MORE = re.compile(r" \(and (\d+) more since the last line\)")
 
 
 def damage(pid):
-    """Fills the zone's memory with zeroes, behind the page that is nginx's own: no policy is left in the table."""
+    """Fills the zone's memory with zeroes, behind the page that is nginx's own: no policy is left
+    in the table."""
     spans = {}
     with open(f"/proc/{pid}/maps") as maps:
         for line in maps:
@@ -38,7 +40,8 @@ def told(nginx, *words):
 
 
 def all_are_told(nginx, ask, count, *words):
-    """`count` faults at once take a few lines, and the first of another second says how many they were."""
+    """`count` faults at once take a few lines, and the first of another second says how many they
+    were."""
     began = time.monotonic()
     for _ in range(count):
         ask()
@@ -111,7 +114,8 @@ def test_a_variable_that_holds_something_else(run, limit, query, words):
 
 
 def test_one_kind_of_message_does_not_keep_another_out_of_the_log(run):
-    """A client that sends wrong rates all the time could hide that the table has no place for another right one."""
+    """A client that sends wrong rates all the time could hide that the table has no place for
+    another right one."""
     nginx = run(modules=[MODULE], http="tollbar_zone $remote_addr zone=z:1m rate=$arg_r;",
                 server=f"location / {{ tollbar zone=z burst=$arg_b cost=$arg_c nodelay; {CONTENT} }}\n"
                        f"location /other {{ tollbar zone=z burst=$arg_b nodelay; {CONTENT} }}")
@@ -121,7 +125,8 @@ def test_one_kind_of_message_does_not_keep_another_out_of_the_log(run):
             return kept.read().status
 
         assert {ask(f"/?r={n + 1}r/h") for n in range(127)} == {200}
-        # All in a moment. Each of the first kind's would hold back the next one of another kind, if they shared a second.
+        # All in a moment. Each of the first kind's would hold back the next one of another kind, if
+        # they shared a second.
         for _ in range(3):
             for path in ("/?r=x", "/?r=129r/h", "/?r=1r/h&b=x", "/?r=1r/h&c=x", "/other?r=1r/h&b=x"):
                 assert ask(path) == 429

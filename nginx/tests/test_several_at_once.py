@@ -1,8 +1,10 @@
-"""Requests of two workers race for the last permits of a limit. The request that loses leaves the other limits uncharged.
+"""Requests of two workers race for the last permits of a limit. The request that loses leaves the
+other limits uncharged.
 
-Between its look at the limit and its charge a request asks 30 other limits, so it often loses the race. Only that limit ever refuses. The
-charges of a slow limit, `a`, are then as many as the admissions. A loser keeps the time for which it held the permit, microseconds of an hour,
-so the losers of a run keep less than one permit together.
+Between its look at the limit and its charge a request asks 30 other limits, so it often loses the
+race. Only that limit ever refuses. The charges of a slow limit, `a`, are then as many as the
+admissions. A loser keeps the time for which it held the permit, microseconds of an hour, so the
+losers of a run keep less than one permit together.
 """
 
 import re
@@ -19,7 +21,8 @@ from harness.tollbar import Tollbar
 
 OTHERS = 30
 SECONDS = 1
-# Rates of `b`. At 1400r/s, a permit in 0.7 ms, keys give no permits back, so nginx charges `b` after `a`. At 1000r/s it charges `b` before `a`.
+# Rates of `b`. At 1400r/s, a permit in 0.7 ms, keys give no permits back, so nginx charges `b`
+# after `a`. At 1000r/s it charges `b` before `a`.
 RACED = ["1400r/s", "1000r/s"]
 
 
@@ -36,7 +39,8 @@ def start(tmp_path):
 
 
 def limits(prefix, key, slow, raced, first):
-    """The zones and the limits `a`, `b`, for whose permits the requests race, and others. `first` is the first of `a` and `b`; the other is last."""
+    """The zones and the limits `a`, `b`, for whose permits the requests race, and others. `first`
+    is the first of `a` and `b`; the other is last."""
     zones = f"{prefix}_zone {key} zone=a:1m {slow}; {prefix}_zone {key} zone=b:1m rate={raced};"
     zones += "".join(f"{prefix}_zone {key} zone=o{n}:1m rate=100000r/s;" for n in range(OTHERS))
     a = f"{prefix} zone=a {'burst=900000 nodelay' if 'rate=' in slow else ''};"

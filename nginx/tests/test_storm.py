@@ -1,4 +1,5 @@
-"""The short form of storm.py. The stock module does not come through its long form, so only ours are asked here."""
+"""The short form of storm.py. The stock module does not come through its long form, so only ours
+are asked here."""
 
 import pytest
 

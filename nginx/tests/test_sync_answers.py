@@ -1,4 +1,5 @@
-"""What a request is told by a limit that many machines share: several limits, headers, variables, dry run, the status page, valgrind."""
+"""What a request is told by a limit that many machines share: several limits, headers, variables,
+dry run, the status page, valgrind."""
 
 import json
 import os
@@ -40,7 +41,8 @@ def test_who_is_refused_elsewhere_is_not_charged(machines, order):
     server = LIMITS if order == "z first" else f"location / {{ tollbar zone=local nodelay; tollbar zone=z nodelay; {CONTENT} }}"
     nginx = several(machines, server=server)
     for _ in range(3):
-        # A new key has no permits until its first lease, some milliseconds later. The other limit does not charge these refusals.
+        # A new key has no permits until its first lease, some milliseconds later. The other limit
+        # does not charge these refusals.
         wait_until(lambda: nginx.get("/?k=a&l=a").status == 200, "a lease")
     assert statuses(nginx.each(*["/?k=a&l=a"] * 5)) == [429] * 5
 
@@ -60,7 +62,8 @@ def test_who_is_refused_elsewhere_is_not_charged(machines, order):
 
 def test_who_is_refused_here_is_not_charged_elsewhere(machines):
     nginx = several(machines, zone="rate=1r/h burst=5 lease=1ms overdraft=1")
-    # All clients together have six permits, and the node has few of them at first. The other limit would admit three of each client.
+    # All clients together have six permits, and the node has few of them at first. The other limit
+    # would admit three of each client.
     answers = []
 
     def is_admitted():
@@ -78,8 +81,8 @@ def test_who_is_refused_here_is_not_charged_elsewhere(machines):
 
 
 def test_two_that_are_shared(machines):
-    """The first is looked at before the second is charged, and who is refused by what it has is asked for at the store: else it would
-    never have any."""
+    """The first is looked at before the second is charged, and who is refused by what it has is
+    asked for at the store: else it would never have any."""
     store = machines.begin_store()
     more = f"tollbar_zone $arg_l zone=y:1m {ZONE} sync={store.url} nodes=1;"
     server = f"location / {{ tollbar zone=z nodelay; tollbar zone=y nodelay; {CONTENT} }} {PAGES}"
@@ -163,7 +166,8 @@ def test_the_status_page(machines):
                             "uncounted_permits_total": "uncounted", "denied_total": "denied", "queue_full_total": "queue_full",
                             "opened_total": "opened", "owed_permits": "owed"}.items():
         assert numbers[f"tollbar_lease_{name}", "z"] == zone[json_name]
-    # The page has no metric of leases for a zone with a table, and none of tables for a zone with a lease.
+    # The page has no metric of leases for a zone with a table, and none of tables for a zone with a
+    # lease.
     assert ("tollbar_table_used_slots", "local") in numbers and ("tollbar_table_used_slots", "z") not in numbers
     assert ("tollbar_lease_granted_permits_total", "local") not in numbers
     machines.store.kill()
@@ -184,7 +188,8 @@ def test_a_status_page_of_nothing_but_nodes(machines):
 
 
 def test_under_valgrind(machines, tmp_path):
-    """One process: the store comes, goes and comes again; odd requests; a second configuration; the end."""
+    """One process: the store comes, goes and comes again; odd requests; a second configuration; the
+    end."""
     store = machines.begin_store()
     report = tmp_path / "valgrind.xml"
     server = (f"location / {{ tollbar zone=z nodelay cost=$arg_b; tollbar zone=local nodelay; {CONTENT} }}"

@@ -1,4 +1,5 @@
-"""What the parameters beside `sync` accept, and what nginx says where they do not: word for word."""
+"""What the parameters beside `sync` accept, and what nginx says where they do not: word for
+word."""
 
 import pytest
 
@@ -24,7 +25,8 @@ def wrong_url(column, why):
     return f'invalid "sync" of zone "z", column {column}: {why}'
 
 
-# A name, the lines of http, the lines of the location, and nginx's message; None if nginx accepts the configuration.
+# A name, the lines of http, the lines of the location, and nginx's message; None if nginx accepts
+# the configuration.
 CASES = [
     ("the usual", SHARED, "tollbar zone=z nodelay;", None),
     ("all parameters", f"{ZONE}{STORE}/3 nodes=2 fallback=deny lease=20ms overdraft=1 name=logins;", "tollbar zone=z nodelay;", None),

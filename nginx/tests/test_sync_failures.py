@@ -24,7 +24,8 @@ def test_share(machines):
     outage = times[1] - times[0]
     # Without the store both machines together admit at most the limit, half of it each.
     holds(run, 2)
-    # A share has a permit every 20 ms and gets a request every 7 ms, so both admit 83 a second at best, and one alone 42.
+    # A share has a permit every 20 ms and gets a request every 7 ms, so both admit 83 a second at
+    # best, and one alone 42.
     assert run.reached(0, 2) >= 0.8 * RATE and run.reached(2.5, 5) >= 0.7 * RATE and run.reached(5.5, 7) >= 0.8 * RATE
     for nginx in machines.nginxes:
         zone = zone_of(nginx)
@@ -75,8 +76,9 @@ def test_a_flush(machines):
 
 @pytest.mark.parametrize("fallback", ["share", "deny"])
 def test_a_store_that_does_not_answer_keeps_nobody_waiting(machines, fallback):
-    """SIGSTOP is the worst: connections are taken, and nothing comes. A request takes well under a millisecond; a call that waited for the
-    store would take as long as it is stopped, three seconds, so two tell them apart on the busiest machine."""
+    """SIGSTOP is the worst: connections are taken, and nothing comes. A request takes well under a
+    millisecond; a call that waited for the store would take as long as it is stopped, three
+    seconds, so two tell them apart on the busiest machine."""
     machines.begin(f"{ZONE} fallback={fallback}")
     store = machines.store
     run = paced.paced(ports(machines), ASKED, 6, events=[(1, store.pause), (4, store.resume)])

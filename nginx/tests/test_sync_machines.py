@@ -1,4 +1,5 @@
-"""One limit over several nginx, each with two workers and for a machine of its own, through a real Redis.
+"""One limit over several nginx, each with two workers and for a machine of its own, through a real
+Redis.
 
 The upper bound is exact. The lower one is 60 to 80 % of the rate, because the test's client may get
 no processor for a while; `lease_simulation` checks 95 % in virtual time."""
@@ -24,8 +25,9 @@ def ports(machines):
 
 
 def holds(run, more=2):
-    """The bound is the policy's own; while nodes are on their own there may be an overdraft, here of 1, for each of them beside it. An
-    answer of the store that is late by 25 ms leaves them to themselves until the next."""
+    """The bound is the policy's own; while nodes are on their own there may be an overdraft, here
+    of 1, for each of them beside it. An answer of the store that is late by 25 ms leaves them to
+    themselves until the next."""
     assert run.lost == 0
     assert run.excess(RATE) <= BURST + more
 
@@ -130,7 +132,8 @@ def test_a_reload_with_another_limit_begins_a_new_node(machines, changed):
     assert zone_of(nginx)["granted"] < granted
     run = paced.paced([nginx.port], 2 * ASKED, 1)
     assert run.reached() >= 0.8 * RATE
-    # The first reload keeps the zone's memory. The second changes the limit, so the zone begins anew.
+    # The first reload keeps the zone's memory. The second changes the limit, so the zone begins
+    # anew.
     assert nginx.reload() and nginx.reload(**machines.parts(ZONE, 2))
     wait_for_circuit(nginx, "closed")
     assert paced.paced([nginx.port], ASKED, 1).reached() >= 0.8 * RATE
@@ -152,7 +155,8 @@ def test_a_new_binary(machines):
     old = []
 
     def exchange():
-        # The test reads the pid file before the signal. Afterwards the file may have the new master, or a process that forks to become it.
+        # The test reads the pid file before the signal. Afterwards the file may have the new
+        # master, or a process that forks to become it.
         old.append(first.master())
         os.kill(old[0], signal.SIGUSR2)
 
@@ -177,6 +181,7 @@ def test_an_end_does_not_wait(machines, how, store):
     begun = time.monotonic()
     os.kill(nginx.master(), how)
     assert nginx.process.wait(PATIENCE) == 0
-    # A worker that ends gives the store 10 ms. If it waited for an answer, or if a timer kept it, it would never end.
+    # A worker that ends gives the store 10 ms. If it waited for an answer, or if a timer kept it,
+    # it would never end.
     assert time.monotonic() - begun < 10
     assert nginx.said("open socket") == []

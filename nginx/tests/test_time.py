@@ -1,7 +1,8 @@
 """An hour of a rate, in a time that the test moves and nothing else does.
 
-nginx runs with time/stand_still.c before the system's library: its clock, which is that of its own modules, and that of tollbar's
-are what the test says, to the nanosecond. All else is nginx and the modules as they are.
+nginx runs with time/stand_still.c before the system's library: its clock, which is that of its own
+modules, and that of tollbar's are what the test says, to the nanosecond. All else is nginx and the
+modules as they are.
 """
 
 import mmap
@@ -95,8 +96,8 @@ def test_one_a_minute_is_sixty_an_hour(launch, clock, flavour):
 
 
 def test_one_a_minute_of_nginx_itself(launch, clock):
-    """It counts in thousandths of a request a second, of which this rate has 16: one in 62.5 seconds. That it says so here shows
-    that the time is what the test makes it."""
+    """It counts in thousandths of a request a second, of which this rate has 16: one in 62.5
+    seconds. That it says so here shows that the time is what the test makes it."""
     nginx = launch("stock", "rate=1r/m")
     assert admitted(nginx, clock, range(0, HOUR + 1, STEP)) == list(range(0, HOUR + 1, 62 * SECOND + STEP))
 
@@ -111,7 +112,8 @@ def test_the_minute_is_exact_to_the_nanosecond(launch, clock, flavour):
 @pytest.mark.parametrize("rate, an_hour", [("7r/m", 420), ("59r/m", 3540), ("3r/s", 10_800)])
 @pytest.mark.parametrize("flavour", OURS)
 def test_other_rates(launch, clock, flavour, rate, an_hour):
-    """Where a permit's time is no whole number of nanoseconds. The burst keeps what goes by between two requests."""
+    """Where a permit's time is no whole number of nanoseconds. The burst keeps what goes by between
+    two requests."""
     nginx = launch(flavour, f"rate={rate}", "burst=1 nodelay")
     # The times have nothing to do with the rate.
     times = range(0, HOUR, HOUR // (an_hour * 3) - 10_007)
@@ -151,7 +153,8 @@ STATES = [
 
 @pytest.mark.parametrize("policy, states", STATES, ids=[policy for policy, _ in STATES])
 def test_t_is_when_there_is_more_to_use(launch, clock, policy, states):
-    """At one instant. `remaining` grows at the second that is told, and not a second before; a refused request passes then."""
+    """At one instant. `remaining` grows at the second that is told, and not a second before; a
+    refused request passes then."""
     nginx = launch("tollbar", policy.replace("rate=1r/m burst=3", "rate=1r/m"), HEADERS.replace("@", "burst=3 nodelay" if "burst=3" in policy else "nodelay"), size="2m")
     with Kept(nginx.port) as kept:
         def ask(now, cost=1):
@@ -170,7 +173,8 @@ def test_t_is_when_there_is_more_to_use(launch, clock, policy, states):
 
 @pytest.mark.parametrize("policy", ["10/min burst 4 borrow", "10/min algo pacer slack 3", "10/min algo warm-up warm 2min"])
 def test_what_lends_has_no_t_while_some_is_left(launch, clock, policy):
-    """A request may then cost more than what is left, so nobody can ask when there is more. Python and Go say none, too."""
+    """A request may then cost more than what is left, so nobody can ask when there is more. Python
+    and Go say none, too."""
     nginx = launch("tollbar", f'policy="{policy}"', HEADERS.replace("@", "nodelay"))
     for _ in answers(nginx, clock, [0], "/?k=key&cost=1"):
         pass

@@ -48,7 +48,8 @@ def test_a_storm_of_wrong_passwords(launch, tmp_path, zone):
     assert statuses(tries) == [401] * 5 + [429] * 55
     refused = nginx.get("/login?k=a", **login(RIGHT))
     assert refused.status == 429
-    # An hour, and not the 12 s in which a permit comes back. The test itself takes far less than 10 minutes.
+    # An hour, and not the 12 s in which a permit comes back. The test itself takes far less than 10
+    # minutes.
     assert 3000 < int(refused.headers["retry-after"]) <= 3600
     assert refused.headers["x-ratelimit-remaining"] == "0"
     assert nginx.said("limiting requests, banned, by zone \"z\"")
@@ -75,7 +76,8 @@ def test_a_ban_ends_on_time(launch, tmp_path):
     nginx = with_passwords(launch, tmp_path, **parts("rate=100r/s burst=2 ban=2s"))
     began = time.monotonic()
     with Kept(nginx.port) as kept:
-        # In much less than the 30 ms in which three permits come back, unless the machine is slow: then it takes more failures.
+        # In much less than the 30 ms in which three permits come back, unless the machine is slow:
+        # then it takes more failures.
         while True:
             kept.send(*["/login?k=a"] * 20, **login(WRONG))
             last = [kept.read().status for _ in range(20)]
@@ -84,7 +86,8 @@ def test_a_ban_ends_on_time(launch, tmp_path):
             assert time.monotonic() - began < 60
     banned = time.monotonic()
     wait_until(lambda: nginx.get("/login?k=a", **login(RIGHT)).status == 200, "the ban ends")
-    # The ban began between `began` and `banned`. A loaded machine may notice its end late, but never early.
+    # The ban began between `began` and `banned`. A loaded machine may notice its end late, but
+    # never early.
     assert time.monotonic() - began >= 2
     assert time.monotonic() - banned < 30
 
@@ -93,7 +96,8 @@ def test_the_nth_refusal_bans(launch, tmp_path):
     nginx = with_passwords(launch, tmp_path, **parts("rate=3r/h burst=2 ban=1d after=4"))
     answers = [nginx.get("/login?k=a", **login(WRONG)) for _ in range(8)]
     assert statuses(answers) == [401] * 3 + [429] * 5
-    # The failure that takes the last permit is the first refusal; the first three refused requests are the next ones.
+    # The failure that takes the last permit is the first refusal; the first three refused requests
+    # are the next ones.
     waits = [int(a.headers["retry-after"]) for a in answers[3:]]
     assert waits[0] <= 1200 and waits[1] <= 1200 and all(w > 80000 for w in waits[2:]), waits
 
@@ -156,7 +160,8 @@ def test_both_must_hold(launch):
 
 
 def test_a_cost_that_is_known_afterwards(launch):
-    # 100 bytes an hour, and an answer has 43: the third answer makes a debt, at most one burst, and nginx refuses the next request.
+    # 100 bytes an hour, and an answer has 43: the third answer makes a debt, at most one burst, and
+    # nginx refuses the next request.
     location = f"location / {{ tollbar zone=z count=all cost=$body_bytes_sent; {CONTENT} }}"
     nginx = launch(**parts('policy="100/h"', location))
     assert statuses(nginx.each(*["/?k=a"] * 5)) == [200] * 3 + [429] * 2

@@ -1,4 +1,5 @@
-"""Calendar quotas: a zone's windows are the days and months of its time zone, on nginx's wall clock."""
+"""Calendar quotas: a zone's windows are the days and months of its time zone, on nginx's wall
+clock."""
 
 import datetime
 import time

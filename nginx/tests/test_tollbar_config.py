@@ -9,7 +9,8 @@ from harness.tollbar import MODULE
 
 ZONE = "tollbar_zone $arg_k zone=z:1m rate=1r/s;"
 
-# A name, the lines of http, the lines of the location, and a part of nginx's message; None if nginx accepts the configuration.
+# A name, the lines of http, the lines of the location, and a part of nginx's message; None if nginx
+# accepts the configuration.
 CASES = [
     # tollbar_zone
     ("the usual", ZONE, "tollbar zone=z burst=5 nodelay;", None),

@@ -133,7 +133,8 @@ def test_more_spellings_than_are_remembered(launch):
 
 
 def client_of_each_worker(nginx, stack):
-    """A connection to each worker. Which one takes a connection is nobody's choice, so there are some until both have."""
+    """A connection to each worker. Which one takes a connection is nobody's choice, so there are
+    some until both have."""
     clients = {}
     while len(clients) < 2:
         client = stack.enter_context(Kept(nginx.port))

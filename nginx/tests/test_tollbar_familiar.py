@@ -1,4 +1,5 @@
-"""What limit_req does, tollbar does in the same words: the tests of the one, in the words of the other."""
+"""What limit_req does, tollbar does in the same words: the tests of the one, in the words of the
+other."""
 
 import pytest
 

@@ -59,7 +59,8 @@ def test_limits_of_one_zone_share_what_was_spent(launch):
 def test_the_smaller_burst_says_when_it_lets_in_again(launch):
     nginx = launch(**parts("rate=1r/h", "burst=2 nodelay", f"location /more {{ tollbar zone=z burst=5 nodelay; {CONTENT} }}"))
     assert count(nginx.volley("/more?k=a", 9)) == 6
-    # The debt is six hours. One limit admits the next request when two hours of it are left, and the other when five are.
+    # The debt is six hours. One limit admits the next request when two hours of it are left, and
+    # the other when five are.
     assert 3 * 3600 < int(nginx.get("/?k=a").headers["retry-after"]) <= 4 * 3600
     assert 0 < int(nginx.get("/more?k=a").headers["retry-after"]) <= 3600
 

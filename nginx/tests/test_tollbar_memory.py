@@ -47,8 +47,8 @@ def test_an_odd_stream_of_requests(tmp_path):
             nginx.get(f"/dry?k=a&x={n + 1}r/h")
         assert {nginx.get("/rules/blog").status for _ in range(20)} == {200, 429}
         assert [nginx.get(path).status for path in ("/?k=the-end", "/json", "/metrics")] == [200] * 3
-        # A second configuration takes over the zones of the first. A single process does not serve after that, with
-        # any module; but this way one process has had them both.
+        # A second configuration takes over the zones of the first. A single process does not serve
+        # after that, with any module; but this way one process has had them both.
         os.kill(nginx.process.pid, signal.SIGHUP)
         wait_until(lambda: nginx.said("reconfiguring"), "it reloads")
         os.kill(nginx.process.pid, signal.SIGTERM)
@@ -62,7 +62,8 @@ def test_an_odd_stream_of_requests(tmp_path):
     assert memory.faults(report) == []
 
 
-# The configurations that the module refuses. nginx itself refuses the others before it calls the module.
+# The configurations that the module refuses. nginx itself refuses the others before it calls the
+# module.
 WRONG = [case for case in CASES if case[3] and "zone" in case[1] + case[2]]
 
 

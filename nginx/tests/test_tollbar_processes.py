@@ -71,7 +71,8 @@ def test_a_reload_with_another_policy(launch):
 
 @pytest.mark.parametrize("limit", ['policy="100/day"', "rate=1r/h burst=99"])
 def test_a_worker_takes_permits_of_hot_keys_in_advance(launch, limit):
-    """What a worker has in advance ends with it: of two that have some, after a reload with the option and one without."""
+    """What a worker has in advance ends with it: of two that have some, after a reload with the
+    option and one without."""
     nginx = launch(**parts(f"{limit} hot_keys=64", more="" if "policy" in limit else "nodelay"))
     passed = count(nginx.volley("/?k=a", 3))
     assert passed == 3 and nginx.reload()
@@ -165,7 +166,8 @@ def test_a_new_binary_takes_over(launch):
 
 
 def test_a_new_binary_takes_over_from_a_daemon_whose_parent_ends_late(launch, tmp_path):
-    """nginx ignores SIGUSR2 for so long, and says so as [crit]. A test that exchanges the binary must not meet that."""
+    """nginx ignores SIGUSR2 for so long, and says so as [crit]. A test that exchanges the binary
+    must not meet that."""
     nginx = launch(**parts(), daemon=True, wrapper=preload.wrapper(preload.library(tmp_path, "slow_end")))
     old, new = nginx.exchange_binary()
     assert old != new and nginx.get("/?k=a").status == 200

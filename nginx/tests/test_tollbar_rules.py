@@ -148,7 +148,8 @@ def test_keys_costs_and_shadows(launch):
 
 
 def test_a_client_cannot_send_a_word_of_the_server(launch):
-    """nginx before 1.21.1 accepts a header whose name begins with a colon, if `ignore_invalid_headers` is off. Later versions answer 400."""
+    """nginx before 1.21.1 accepts a header whose name begins with a colon, if
+    `ignore_invalid_headers` is off. Later versions answer 400."""
     nginx = launch("[group.a]\nkey = 'field account'\nlimit = '1/h'\n[group.b]\nlimit = '9/h'\n", http="ignore_invalid_headers off;",
                    directive="tollbar_rules rules.toml; tollbar_rules_field account $arg_account;")
     assert [nginx.get("/", headers=[line]).status in (400, 403) for line in (":account: ann", ":address: 192.0.2.1", ":path: /x")] == [True] * 3
@@ -193,7 +194,8 @@ def test_a_request_of_many_headers(launch):
 
 @again_if_late(0.1)
 def test_rules_beside_zones(launch):
-    """Rules come first: what they refuse is not charged to a zone, and what a zone delays has passed the rules once."""
+    """Rules come first: what they refuse is not charged to a zone, and what a zone delays has
+    passed the rules once."""
     nginx = launch("[group.a]\nlimit = '3/h'\n", http="tollbar_zone $arg_k zone=z:1m rate=10r/s;",
                    server=f"tollbar zone=z burst=5; location / {{ {SHOW} {CONTENT} }}")
     answers = nginx.volley("/?k=1", 5)

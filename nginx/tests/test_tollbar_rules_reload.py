@@ -95,7 +95,8 @@ def test_rules_that_go_and_come_back_begin_anew(launch):
 
 
 def test_reloads_under_load_refuse_nothing_and_lose_no_state(launch):
-    """Reloads of good and bad files in turn, beside requests: one key's quota is given out exactly once, and an open rule refuses nothing."""
+    """Reloads of good and bad files in turn, beside requests: one key's quota is given out exactly
+    once, and an open rule refuses nothing."""
     def text(number):
         # Names and numbers of rules change around the two that stay.
         extra = f"[group.extra{number}]\npath = '/extra'\nlimit = '{number + 1}/h'\n"

@@ -1,4 +1,5 @@
-"""nginx decides as every other face of the rules does: by the example's file, request by request, in a time that the test moves."""
+"""nginx decides as every other face of the rules does: by the example's file, request by request,
+in a time that the test moves."""
 
 import socket
 import subprocess
@@ -34,7 +35,8 @@ def nginx(tmp_path):
 
 
 def requests(*arguments):
-    """Those of ffi-tests/rules/requests.py, which all faces decide: (time, method, path, address, key, account)."""
+    """Those of ffi-tests/rules/requests.py, which all faces decide: (time, method, path, address,
+    key, account)."""
     path = places.ROOT / "ffi-tests" / "rules" / "requests.py"
     done = subprocess.run(["python3", path, *arguments], stdout=subprocess.PIPE, check=True)
     for line in done.stdout.splitlines():
@@ -57,7 +59,8 @@ def test_every_rule(nginx):
 # The log is not part of the project.
 if LOG.is_file():
     def test_the_log_as_the_command_replays_it(nginx, tmp_path):
-        """The log is in no order of time, which neither face can go back in, so both have it in order."""
+        """The log is in no order of time, which neither face can go back in, so both have it in
+        order."""
         lines = LOG.read_bytes().splitlines(keepends=True)
         every = list(requests(str(LOG)))
         assert len(lines) == len(every)
@@ -76,7 +79,8 @@ if LOG.is_file():
 
 
 def decide(nginx, every):
-    """Sends each request at its time: whether nginx lets it pass, the status of a refusal or else 200, and the rule."""
+    """Sends each request at its time: whether nginx lets it pass, the status of a refusal or else
+    200, and the rule."""
     first = every[0][0]
     found = []
     with socket.create_connection(("127.0.0.1", nginx.port), timeout=PATIENCE) as connection:

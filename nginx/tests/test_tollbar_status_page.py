@@ -40,8 +40,8 @@ SAMPLE = re.compile(rf'([a-z_:][a-z0-9_:]*)\{{limit={TEXT}((?:,[a-z]+={TEXT})*)\
 
 
 def metrics(text):
-    """A small parser of the text format: {(name, limit): value}, and {(name, limit, other labels...): value}. Every sample stands below the help and
-    type of its name."""
+    """A small parser of the text format: {(name, limit): value}, and {(name, limit, other
+    labels...): value}. Every sample stands below the help and type of its name."""
     assert text.endswith("\n")
     found, helped, typed = {}, set(), {}
     for line in text.splitlines():
@@ -116,7 +116,8 @@ def test_prometheus(launch):
     assert int(answer.headers["content-length"]) == len(answer.body)
     found = metrics(answer.body.decode())
     assert {key[1] for key in found} == {"first", 'sec"o\\nd\u00e9', "third"}
-    # The names are those of the library's writer, which is the only one. The third zone's first policy is that of no request, and has no series.
+    # The names are those of the library's writer, which is the only one. The third zone's first
+    # policy is that of no request, and has no series.
     assert {key[1:3] for key in found if key[0] == "tollbar_decisions_total"} == {(zone, "0") for zone in ("first", 'sec"o\\nd\u00e9')}
     assert ("tollbar_policy_info", "first", "0", "1/h burst 10") in found
     by_json = zones(nginx)
@@ -194,11 +195,13 @@ def test_ten_refusals_raise_one_series_by_ten(launch):
 
 
 def changes(nginx, ask):
-    """What `ask` adds to the decisions of the page: {(zone, policy, verdict): count}, which JSON and Prometheus agree about."""
+    """What `ask` adds to the decisions of the page: {(zone, policy, verdict): count}, which JSON
+    and Prometheus agree about."""
     def decisions():
         by_json = {(zone["name"], one["policy"], verdict): one[verdict]
                    for zone in zones(nginx).values() for one in zone["decisions"] for verdict in ("allowed", "denied", "never")}
-        # JSON leaves out the first policy of a zone whose rate has variables, because it is that of no request.
+        # JSON leaves out the first policy of a zone whose rate has variables, because it is that of
+        # no request.
         numbered = {}
         for zone in zones(nginx).values():
             first = "policy" not in zone
@@ -221,7 +224,8 @@ def test_each_rate_is_a_series(launch):
 
 
 def test_a_refusal_at_a_look_is_one_series(launch):
-    """Limits before the last are looked at before any is charged. A refusal counts at the first limit that refuses, and once."""
+    """Limits before the last are looked at before any is charged. A refusal counts at the first
+    limit that refuses, and once."""
     nginx = launch(http="""
         tollbar_zone $arg_a zone=a:1m rate=1r/h;
         tollbar_zone $arg_b zone=b:1m rate=2r/h;

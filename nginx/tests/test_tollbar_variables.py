@@ -81,7 +81,8 @@ def test_of_several_limits_the_one_with_the_fewest_left(launch):
 
 WHY = 'add_header X-Why "$tollbar_reason" always;'
 
-# How a zone refuses, the requests before the refused one, the variable, and the words of the log between "limiting requests" and the zone.
+# How a zone refuses, the requests before the refused one, the variable, and the words of the log
+# between "limiting requests" and the zone.
 REASONS = {
     "the rate": ("rate=1r/h", "zone=z", ["/?k=a"], "/?k=a", "over the rate", ", excess: 1.000 by"),
     "a limit's own burst": ("rate=1r/h burst=5", "zone=z burst=$arg_b nodelay", ["/?k=a&b=0"], "/?k=a&b=0", "over the rate", ", excess: 1.000 by"),
@@ -107,7 +108,8 @@ def test_c11_the_reason_of_a_refusal(launch, how, dry_run, beside):
     assert (answer.status, answer.headers["x-why"]) == (200 if dry_run else 429, words)
     run = ", dry run" if dry_run else ""
     assert nginx.said(f'limiting requests{run}{said} zone "z"', "client: 127.0.0.1")
-    # The first request for the banned key passed. The ban has refused each other one, and counts each once.
+    # The first request for the banned key passed. The ban has refused each other one, and counts
+    # each once.
     counted = {"a ban": {"banned": len(before)}, "a class": {"reserve": 1}}.get(how, {})
     text = nginx.get("/metrics").body.decode()
     found = re.findall(r'^tollbar_reasons_total{limit="z",reason="(\w+)"} (\d+)$', text, re.MULTILINE)

@@ -1,4 +1,5 @@
-"""Conan recipe of tollbar: builds the C libraries with Rust, which has to be in PATH, and a C compiler. No network is used."""
+"""Conan recipe of tollbar: builds the C libraries with Rust, which has to be in PATH, and a C
+compiler. No network is used."""
 
 import os
 

@@ -1,4 +1,5 @@
-"""An application that admits a hundred requests a day of a client, in all its processes together."""
+"""An application that admits a hundred requests a day of a client, in all its processes
+together."""
 
 import tollbar
 from fastapi import FastAPI

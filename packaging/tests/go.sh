@@ -1,5 +1,6 @@
 #!/bin/sh
-# go.sh: from `go get` in a new module to the first refusal, and what needs no C compiler without one.
+# go.sh: from `go get` in a new module to the first refusal, and what needs no C compiler without
+# one.
 set -eu
 . /tests/clock.sh
 export PATH=$PATH:/go/bin GOPROXY=file:///packages/go GOSUMDB=off GOTOOLCHAIN=local GOFLAGS=-mod=mod

@@ -1,5 +1,6 @@
-"""Checks that deny.toml allows the licenses of the crates that are delivered, and no others: what `cargo deny check licenses` says in the
-workflow, from the metadata of the lock file. Counts its checks."""
+"""Checks that deny.toml allows the licenses of the crates that are delivered, and no others: what
+`cargo deny check licenses` says in the workflow, from the metadata of the lock file. Counts its
+checks."""
 
 import json
 import re
@@ -21,7 +22,8 @@ nodes = {node["id"]: node for node in data["resolve"]["nodes"]}
 
 
 def delivered() -> set[str]:
-    """The crates that the workspace's delivered crates are built with, without the dependencies of their tests."""
+    """The crates that the workspace's delivered crates are built with, without the dependencies of
+    their tests."""
     todo = [one for one in data["workspace_members"] if packages[one]["name"] not in excluded]
     found: set[str] = set()
     while todo:
@@ -33,7 +35,8 @@ def delivered() -> set[str]:
 
 
 def is_allowed(license: str) -> bool:
-    """Whether an expression of SPDX is true of the allowed licenses. An exception only adds permissions."""
+    """Whether an expression of SPDX is true of the allowed licenses. An exception only adds
+    permissions."""
     plain = re.sub(r" WITH [\w.-]+", "", license.replace("/", " OR "))
     python = {"AND": "and", "OR": "or", "(": "(", ")": ")"}
     text = " ".join(python.get(word, str(word in allowed)) for word in re.findall(r"[()]|[\w.+-]+", plain))

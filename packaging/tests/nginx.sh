@@ -38,7 +38,8 @@ echo "tollbar: $one"
 two=$(ask http://127.0.0.1:8081/search)
 echo "limit_req: $two"
 [ "$two" = "200 200 200 200 200 429 429 429 " ]
-# A connection that is refused gives no answer. Those that pass have used up their address's requests.
+# A connection that is refused gives no answer. Those that pass have used up their address's
+# requests.
 three=$(ask http://127.0.0.1:8082/)
 echo "stream: $three"
 [ "$three" = "429 429 000 000 000 000 000 000 " ]

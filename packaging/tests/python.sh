@@ -1,6 +1,6 @@
 #!/bin/sh
-# python.sh [plain]: from the wheel to the first refusal, in FastAPI under gunicorn with eight workers, which admit exactly what the limit
-# says; `plain` leaves the server out.
+# python.sh [plain]: from the wheel to the first refusal, in FastAPI under gunicorn with eight
+# workers, which admit exactly what the limit says; `plain` leaves the server out.
 set -eu
 . /tests/clock.sh
 python3 -m venv /tmp/venv

@@ -1,6 +1,7 @@
 #!/bin/sh
-# recipes.sh: builds a program by each recipe of packaging/recipes.sh from the source archive as it is in build/packages, and runs it. Conan
-# and Meson are the real ones. Of vcpkg there is the port only: its functions are stood in for by packaging/tests/vcpkg.cmake. Counts its checks.
+# recipes.sh: builds a program by each recipe of packaging/recipes.sh from the source archive as it
+# is in build/packages, and runs it. Conan and Meson are the real ones. Of vcpkg there is the port
+# only: its functions are stood in for by packaging/tests/vcpkg.cmake. Counts its checks.
 set -u
 cd "$(dirname "$0")/../.."
 . ffi-tests/c/sh/check.sh

@@ -1,5 +1,6 @@
-"""Checks what nothing here can run: workflows and Dockerfiles. Every script in them is one that a shell takes, what they call or copy is in the
-repository, and what a workflow takes from another one exists. Counts its checks."""
+"""Checks what nothing here can run: workflows and Dockerfiles. Every script in them is one that a
+shell takes, what they call or copy is in the repository, and what a workflow takes from another one
+exists. Counts its checks."""
 
 import re
 import subprocess

@@ -1,6 +1,7 @@
 #!/bin/sh
-# wheels.sh: what is to be seen of the wheels that do not run here. One for musl asks of musl what musl has, and one for aarch64 decides
-# right under an emulator, in Debian's Python for it. And the sdist builds with Rust, a C compiler and no checkout. Counts its checks.
+# wheels.sh: what is to be seen of the wheels that do not run here. One for musl asks of musl what
+# musl has, and one for aarch64 decides right under an emulator, in Debian's Python for it. And the
+# sdist builds with Rust, a C compiler and no checkout. Counts its checks.
 set -u
 cd "$(dirname "$0")/../.."
 . ffi-tests/c/sh/check.sh
@@ -19,7 +20,8 @@ unpack() {
     rm -rf "$work/$1-$2"
     python3 -m zipfile -e "$wheels"/tollbar-"$version"-*"$2"*_"$1".whl "$work/$1-$2"
 }
-# ARCHITECTURE: each undefined name of the modules is Python's or musl's, and musl is the only library.
+# ARCHITECTURE: each undefined name of the modules is Python's or musl's, and musl is the only
+# library.
 asks_musl_only() {
     unpack "$1" musllinux || return 1
     # Debian has musl's library for this machine; its names are the same on the other.

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Builds the documentation as a site into build/site, with the report of a log in it. A broken link ends the build.
-# site/build.sh BUILD: `tollbar` has been built there.
+# Builds the documentation as a site into build/site, with the report of a log in it. A broken link
+# ends the build. site/build.sh BUILD: `tollbar` has been built there.
 set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
 build=$(cd "${1:?usage: build.sh BUILD}" && pwd)

@@ -1,7 +1,9 @@
-"""MkDocs' hook for the site: adds the pages that live beside the code, and makes every link lead to a page or to a file of the repository.
+"""MkDocs' hook for the site: adds the pages that live beside the code, and makes every link lead to
+a page or to a file of the repository.
 
-A link of a page may name any file of the repository, relative to the page's own place there, as on a forge. If that file is a page of the
-site, the link leads to the page. Otherwise it leads to the file in the repository. A link to a file that is not there ends the build.
+A link of a page may name any file of the repository, relative to the page's own place there, as on
+a forge. If that file is a page of the site, the link leads to the page. Otherwise it leads to the
+file in the repository. A link to a file that is not there ends the build.
 """
 
 import posixpath

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""search.py SITE: C13: searches the site that was built there, opened as a file, in headless Chromium. It fails if a search finds nothing, on script errors, and on
-network requests."""
+"""search.py SITE: C13: searches the site that was built there, opened as a file, in headless
+Chromium. It fails if a search finds nothing, on script errors, and on network requests."""
 import pathlib
 import shutil
 import sys
@@ -21,7 +21,8 @@ with sync_playwright() as playwright:
         page.goto((site / name).as_uri())
         page.locator(".md-search__input").click()
         results = page.locator(".md-search-result__item")
-        # A search finds nothing until the page has loaded its index, so the text is typed again until it finds something.
+        # A search finds nothing until the page has loaded its index, so the text is typed again
+        # until it finds something.
         for _ in range(20):
             page.locator(".md-search__input").fill("")
             page.keyboard.type("sliding window", delay=20)

@@ -1,4 +1,5 @@
-// The peers in Go, for ../src/process.rs: each line of standard input is a question, each line of output its answer.
+// The peers in Go, for ../src/process.rs: each line of standard input is a question, each line of
+// output its answer.
 package main
 
 import (

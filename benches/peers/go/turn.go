@@ -8,12 +8,14 @@ import (
 	"time"
 )
 
-// Does the requests from one number to another. Returns the number allowed, so that the compiler can leave no call out.
+// Does the requests from one number to another. Returns the number allowed, so that the compiler
+// can leave no call out.
 type runner func(from, to int) int
 
 var total int
 
-// Nanoseconds per request of one thread. All threads do `count` requests at once, after `warm` that do not count.
+// Nanoseconds per request of one thread. All threads do `count` requests at once, after `warm` that
+// do not count.
 func (run runner) turn(threads, at, warm, count int) float64 {
 	runtime.GC()
 	var ready, done sync.WaitGroup

@@ -1,4 +1,5 @@
-"""The peers in Python, for ../src/process.rs: each line of standard input is a question, each line of output its answer."""
+"""The peers in Python, for ../src/process.rs: each line of standard input is a question, each line
+of output its answer."""
 
 import array
 import gc
@@ -29,7 +30,8 @@ class Limits:
         return self.strategy.hit(self.item, key)
 
     def settle(self):
-        """Waits for the timer of limits, which goes through all keys after a turn and must not run in the next one."""
+        """Waits for the timer of limits, which goes through all keys after a turn and must not run
+        in the next one."""
         self.storage.timer.join()
 
 
@@ -134,7 +136,8 @@ def resident():
 
 
 def turn(run, threads, at, warm, count, apart):
-    """Nanoseconds per request of one thread. All threads do `count` requests at once, after `warm` that do not count."""
+    """Nanoseconds per request of one thread. All threads do `count` requests at once, after `warm`
+    that do not count."""
     took = []
     ready = threading.Barrier(threads)
 

@@ -79,7 +79,8 @@ func TestWhatCannotBeAPolicy(t *testing.T) {
 	}
 }
 
-// Many goroutines on one word, each with a time that may be old: as many are admitted as there are permits.
+// Many goroutines on one word, each with a time that may be old: as many are admitted as there are
+// permits.
 func TestManyGoroutines(t *testing.T) {
 	p := mustPolicy(t, 1, 24*time.Hour, 10000)
 	var word uint64

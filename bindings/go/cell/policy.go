@@ -12,7 +12,8 @@ import (
 var (
 	// ErrPeriod: the period is not positive.
 	ErrPeriod = errors.New("cell: the period is not positive")
-	// ErrBurstZero: the burst is 0 and the limit is not. (To deny every request, set the limit to 0.)
+	// ErrBurstZero: the burst is 0 and the limit is not. (To deny every request, set the limit to
+	// 0.)
 	ErrBurstZero = errors.New("cell: the burst is 0")
 	// ErrRateTooHigh: more than about 1.6·10^10 permits a second.
 	ErrRateTooHigh = errors.New("cell: the rate is higher than a word can count exactly")
@@ -22,19 +23,22 @@ var (
 	ErrInitAboveBurst = errors.New("cell: more initial permits than the burst")
 )
 
-// Policy is a compiled token bucket: read-only, for any number of cells and goroutines. Make it with [New].
+// Policy is a compiled token bucket: read-only, for any number of cells and goroutines. Make it
+// with [New].
 type Policy struct {
 	bucket core.Bucket
 	// A token bucket. For a limit of 0 it is [core.Closed], which denies everything.
 	rule core.Algorithm
-	// The least word of a bucket that counts as started: 1 if a fresh cell lacks units, otherwise 0.
+	// The least word of a bucket that counts as started: 1 if a fresh cell lacks units, otherwise
+	// 0.
 	started uint64
 }
 
-// New compiles a bucket of burst permits that refills with limit permits per period. A limit of 0 refuses everything.
+// New compiles a bucket of burst permits that refills with limit permits per period. A limit of 0
+// refuses everything.
 //
-// The limit is at most some 1.6·10^10 a second and the burst at most what refills within some decades; the errors are
-// those of this package. It takes some microseconds: do it once.
+// The limit is at most some 1.6·10^10 a second and the burst at most what refills within some
+// decades; the errors are those of this package. It takes some microseconds: do it once.
 func New(limit uint64, period time.Duration, burst uint64) (*Policy, error) {
 	return NewWithInit(limit, period, burst, burst)
 }
@@ -67,13 +71,15 @@ func NewWithInit(limit uint64, period time.Duration, burst, init uint64) (*Polic
 	return p, nil
 }
 
-// LastTime returns the last time at which the policy admits a request: 2^61 - 2 ns for all but the fastest policies.
+// LastTime returns the last time at which the policy admits a request: 2^61 - 2 ns for all but the
+// fastest policies.
 func (p *Policy) LastTime() uint64 { return p.bucket.Last }
 
 // Burst returns the most permits that can be taken at once; 0 for a limit of 0.
 func (p *Policy) Burst() uint64 { return p.bucket.Burst }
 
-// describe returns the full decision: verdict was given at now on n permits, and word is the state after it.
+// describe returns the full decision: verdict was given at now on n permits, and word is the state
+// after it.
 func (p *Policy) describe(verdict core.Verdict, word, now, n uint64) Decision {
 	d := core.Describe(p.rule, verdict, word, now, n)
 	return Decision{

@@ -11,18 +11,18 @@ const (
 	ReasonRate Reason = 1
 	// Burst: never: the cost is above the burst.
 	ReasonBurst Reason = 2
-	// TableFull: the table has no free slot for a new key. OnFullDeny denies the request, and OnFullAllow allows it
-	// without storing the key.
+	// TableFull: the table has no free slot for a new key. OnFullDeny denies the request, and
+	// OnFullAllow allows it without storing the key.
 	ReasonTableFull Reason = 3
-	// InheritedDebt: denied: a new key inherits the debt of the key whose slot it needs (OnFullInherit), and that debt
-	// is too high.
+	// InheritedDebt: denied: a new key inherits the debt of the key whose slot it needs
+	// (OnFullInherit), and that debt is too high.
 	ReasonInheritedDebt Reason = 4
 	// MissingKey: the request had an empty key; the table's options say whether it passes.
 	ReasonMissingKey Reason = 5
 	// Exempt: allowed and not charged: the key is exempt.
 	ReasonExempt Reason = 6
-	// QueueFull: denied: the permits would have come within the caller's patience, but the maximum number of callers
-	// sleeps already.
+	// QueueFull: denied: the permits would have come within the caller's patience, but the maximum
+	// number of callers sleeps already.
 	ReasonQueueFull Reason = 7
 	// Fault: denied: the state is damaged. C calls return an error instead.
 	ReasonFault Reason = 8
@@ -32,10 +32,11 @@ const (
 	ReasonStoreDenied Reason = 10
 	// StoreDown: the store does not answer: the options of the lease decided.
 	ReasonStoreDown Reason = 11
-	// Banned: denied: the key is banned (the policy's option ban). For one permit RetryAfter is the end of the ban.
+	// Banned: denied: the key is banned (the policy's option ban). For one permit RetryAfter is the
+	// end of the ban.
 	ReasonBanned Reason = 12
-	// InFlight: denied: as many permits as the limit are in flight. They come back when their holders release them, so
-	// no wait is known.
+	// InFlight: denied: as many permits as the limit are in flight. They come back when their
+	// holders release them, so no wait is known.
 	ReasonInFlight Reason = 13
 	// Reserve: denied or never: the request's class leaves permits to others. Without the reserve
 	// the request would have passed.

@@ -1,14 +1,14 @@
-// Package rate has the API of golang.org/x/time/rate and its documented behaviour: a program only changes the import.
-// It is pure Go.
+// Package rate has the API of golang.org/x/time/rate and its documented behaviour: a program only
+// changes the import. It is pure Go.
 //
-// It differs where a shared limiter would admit more than its rate: a call with an older time than another call does
-// not set the limiter's time back. (In a limiter whose time goes back, many goroutines with slightly old times get a
-// multiple of the rate.) And [Limiter.Allow] costs less, since it reads the clock while it holds the lock and without
-// the wall time.
+// It differs where a shared limiter would admit more than its rate: a call with an older time than
+// another call does not set the limiter's time back. (In a limiter whose time goes back, many
+// goroutines with slightly old times get a multiple of the rate.) And [Limiter.Allow] costs less,
+// since it reads the clock while it holds the lock and without the wall time.
 //
-// The state has five numbers (limit, burst, tokens, and the times of the last change and of the last event). SetLimit
-// and Cancel change several of them together, so they do not fit tollbar's state word, and a small mutex protects
-// them. For exact rates or without a lock, use package cell.
+// The state has five numbers (limit, burst, tokens, and the times of the last change and of the
+// last event). SetLimit and Cancel change several of them together, so they do not fit tollbar's
+// state word, and a small mutex protects them. For exact rates or without a lock, use package cell.
 package rate
 
 import (
@@ -55,8 +55,9 @@ func (limit Limit) duration(tokens float64) time.Duration {
 	return InfDuration
 }
 
-// Limiter is a token bucket: it holds burst tokens at most, begins with all of them, and gets limit tokens a second. An
-// event takes one. With [Inf] the burst does not matter. The zero value rejects all events.
+// Limiter is a token bucket: it holds burst tokens at most, begins with all of them, and gets limit
+// tokens a second. An event takes one. With [Inf] the burst does not matter. The zero value rejects
+// all events.
 //
 // Any number of goroutines may use it at once. It must not be copied after its first use.
 type Limiter struct {
@@ -149,7 +150,8 @@ func (l *Limiter) Allow() bool {
 	return ok
 }
 
-// AllowN reports whether n events may happen at time t, and takes their tokens. Use it to drop events above the limit.
+// AllowN reports whether n events may happen at time t, and takes their tokens. Use it to drop
+// events above the limit.
 func (l *Limiter) AllowN(t time.Time, n int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -157,7 +159,8 @@ func (l *Limiter) AllowN(t time.Time, n int) bool {
 	return ok
 }
 
-// take takes n tokens at now for an event that is at most patience later, and returns how much later it is.
+// take takes n tokens at now for an event that is at most patience later, and returns how much
+// later it is.
 func (l *Limiter) take(now instant, n int, patience time.Duration) (wait time.Duration, ok bool) {
 	if l.limit == Inf {
 		return 0, true
@@ -179,8 +182,8 @@ func (l *Limiter) take(now instant, n int, patience time.Duration) (wait time.Du
 	return wait, true
 }
 
-// advance returns the number of tokens at now. Before last it is the number at last: a time that goes back gives
-// nothing.
+// advance returns the number of tokens at now. Before last it is the number at last: a time that
+// goes back gives nothing.
 func (l *Limiter) advance(now instant) float64 {
 	tokens := l.tokens
 	if now > l.last {
@@ -195,7 +198,8 @@ func (l *Limiter) settle(now instant) {
 	l.last = max(now, l.last)
 }
 
-// now is the clock's time. It is read with the lock held, so callers come in the order of their times.
+// now is the clock's time. It is read with the lock held, so callers come in the order of their
+// times.
 func (l *Limiter) now() instant {
 	if !l.started {
 		return l.instant(time.Now())

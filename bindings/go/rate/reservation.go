@@ -8,25 +8,28 @@ import (
 	"github.com/tollbar/tollbar/bindings/go/internal/waiting"
 )
 
-// Reservation holds events that a [Limiter] lets happen after a delay. Cancel may let other events happen in their
-// place.
+// Reservation holds events that a [Limiter] lets happen after a delay. Cancel may let other events
+// happen in their place.
 type Reservation struct {
 	limiter *Limiter
 	ok      bool
 	tokens  int
 	// The time to act.
 	timeToAct time.Time
-	// The limit at the time of the reservation: a later limit does not change the tokens that were taken.
+	// The limit at the time of the reservation: a later limit does not change the tokens that were
+	// taken.
 	limit Limit
 }
 
-// OK reports whether the limiter can provide the tokens. If not, Delay is [InfDuration] and Cancel does nothing.
+// OK reports whether the limiter can provide the tokens. If not, Delay is [InfDuration] and Cancel
+// does nothing.
 func (r *Reservation) OK() bool { return r.ok }
 
 // Delay returns the time to wait from now before acting; 0 means at once.
 func (r *Reservation) Delay() time.Duration { return r.DelayFrom(time.Now()) }
 
-// DelayFrom returns the time to wait from t before acting; 0 means at once, and [InfDuration] never.
+// DelayFrom returns the time to wait from t before acting; 0 means at once, and [InfDuration]
+// never.
 func (r *Reservation) DelayFrom(t time.Time) time.Duration {
 	if !r.ok {
 		return InfDuration
@@ -37,8 +40,8 @@ func (r *Reservation) DelayFrom(t time.Time) time.Duration {
 // Cancel is CancelAt now.
 func (r *Reservation) Cancel() { r.CancelAt(time.Now()) }
 
-// CancelAt cancels the reservation at time t. It gives back the tokens on which no later reservation's time depends,
-// and nothing if the time to act is before t.
+// CancelAt cancels the reservation at time t. It gives back the tokens on which no later
+// reservation's time depends, and nothing if the time to act is before t.
 func (r *Reservation) CancelAt(t time.Time) {
 	if !r.ok || r.tokens == 0 {
 		return
@@ -68,8 +71,9 @@ func (r *Reservation) CancelAt(t time.Time) {
 // Reserve is ReserveN of one event now.
 func (l *Limiter) Reserve() *Reservation { return l.ReserveN(time.Now(), 1) }
 
-// ReserveN takes tokens for n events ahead of time: the caller waits for the reservation's delay and then acts. It is
-// not OK if n is above the burst. Use it to slow down without dropping events. With a deadline use [Limiter.Wait].
+// ReserveN takes tokens for n events ahead of time: the caller waits for the reservation's delay
+// and then acts. It is not OK if n is above the burst. Use it to slow down without dropping events.
+// With a deadline use [Limiter.Wait].
 //
 //	r := limiter.ReserveN(time.Now(), 1)
 //	if !r.OK() {
@@ -100,13 +104,15 @@ func (l *Limiter) reserveN(t time.Time, n int, patience time.Duration) Reservati
 // Wait is WaitN of one event.
 func (l *Limiter) Wait(ctx context.Context) error { return l.WaitN(ctx, 1) }
 
-// WaitN returns when n events may happen. It returns an error at once if n is above the burst (unless the limit is
+// WaitN returns when n events may happen. It returns an error at once if n is above the burst
+// (unless the limit is
 // [Inf]) or if the wait would end after the context's deadline. If the context ends during the wait, it returns the
 // context's error.
 //
-// Goroutines wait in a queue, first in, first out, and only the first one has a reservation. If its context ends, the
-// next one takes the reservation over, and the last one cancels it. So waits that are cancelled cost the others
-// nothing; in x/time/rate each waiter has a reservation, and one of a cancelled wait that others follow is lost.
+// Goroutines wait in a queue, first in, first out, and only the first one has a reservation. If its
+// context ends, the next one takes the reservation over, and the last one cancels it. So waits that
+// are cancelled cost the others nothing; in x/time/rate each waiter has a reservation, and one of a
+// cancelled wait that others follow is lost.
 func (l *Limiter) WaitN(ctx context.Context, n int) error {
 	return l.wait(ctx, n, time.Now(), func(d time.Duration) (<-chan time.Time, func() bool, func()) {
 		timer := time.NewTimer(d)
@@ -114,8 +120,8 @@ func (l *Limiter) WaitN(ctx context.Context, n int) error {
 	})
 }
 
-// wait is WaitN at now. newTimer makes a timer: its channel, a function that stops it, and one that is called before
-// the wait, for tests whose time does not go on by itself.
+// wait is WaitN at now. newTimer makes a timer: its channel, a function that stops it, and one that
+// is called before the wait, for tests whose time does not go on by itself.
 func (l *Limiter) wait(ctx context.Context, n int, now time.Time, newTimer func(time.Duration) (<-chan time.Time, func() bool, func())) error {
 	l.mu.Lock()
 	burst, limit := l.burst, l.limit
@@ -149,8 +155,8 @@ func (l *Limiter) wait(ctx context.Context, n int, now time.Time, newTimer func(
 // permits are a limiter's tokens, for a queue.
 type permits struct {
 	limiter *Limiter
-	// The time of the call and its patience, for a question that is asked at once. That of a goroutine behind others is
-	// asked when they have left.
+	// The time of the call and its patience, for a question that is asked at once. That of a
+	// goroutine behind others is asked when they have left.
 	now      time.Time
 	deadline time.Duration
 	later    bool

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Sometimes runs a function occasionally. Its fields say which calls of [Sometimes.Do] run it. They may be combined:
-// a call runs the function if any of them says so. The zero value runs it once.
+// Sometimes runs a function occasionally. Its fields say which calls of [Sometimes.Do] run it. They
+// may be combined: a call runs the function if any of them says so. The zero value runs it once.
 //
 //	var sometimes = rate.Sometimes{First: 3, Interval: 10 * time.Second}
 //
@@ -23,8 +23,8 @@ type Sometimes struct {
 	done  time.Time
 }
 
-// Do runs f if the fields say so; the first call always does. Calls at the same time run one after the other, so f
-// should be short, and must not call Do.
+// Do runs f if the fields say so; the first call always does. Calls at the same time run one after
+// the other, so f should be short, and must not call Do.
 func (s *Sometimes) Do(f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,6 +1,7 @@
 #!/bin/sh
-# The tests of golang.org/x/time/rate against package rate: all pass but those below, in which time goes back. x/time/rate sets its own time back then, and
-# so admits more than its rate. Package rate does not.
+# The tests of golang.org/x/time/rate against package rate: all pass but those below, in which time
+# goes back. x/time/rate sets its own time back then, and so admits more than its rate. Package rate
+# does not.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)

@@ -20,8 +20,8 @@ func emptied(limit Limit, burst int) *Limiter {
 	return l
 }
 
-// A2: 60 goroutines at a time, whose contexts end after 0.85 s: 8 get a token of 10/s in each wave, and then one
-// alone its own.
+// A2: 60 goroutines at a time, whose contexts end after 0.85 s: 8 get a token of 10/s in each wave,
+// and then one alone its own.
 func TestA2Waves(t *testing.T) {
 	for _, limited := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -50,7 +50,8 @@ func TestA2Waves(t *testing.T) {
 				if refused := time.Since(start); got != 8 || !limited && refused != 850*time.Millisecond {
 					t.Errorf("wave %d: %d until %v", wave, got, refused)
 				}
-				// The tokens are floating-point numbers, so a permit may come a nanosecond earlier or later.
+				// The tokens are floating-point numbers, so a permit may come a nanosecond earlier
+				// or later.
 				if err := l.Wait(context.Background()); err != nil || time.Since(start).Round(time.Microsecond) != 900*time.Millisecond {
 					t.Errorf("%v after %v", err, time.Since(start))
 				}

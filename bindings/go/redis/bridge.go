@@ -13,7 +13,8 @@ import (
 	"github.com/tollbar/tollbar/bindings/go"
 )
 
-// The structs of tollbar_redis.h, with its names. With cgo this package compiles only if they are as long as C's.
+// The structs of tollbar_redis.h, with its names. With cgo this package compiles only if they are
+// as long as C's.
 
 type tollbar_decision struct {
 	struct_size, verdict                      uint32

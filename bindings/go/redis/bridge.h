@@ -1,4 +1,5 @@
-/* C functions between Go and tollbar_redis.h. Go passes handles as numbers and bytes as uint8_t *, as in ../bridge.h. */
+/* C functions between Go and tollbar_redis.h. Go passes handles as numbers and bytes as uint8_t *,
+ * as in ../bridge.h. */
 #ifndef TOLLBAR_GO_REDIS_BRIDGE_H
 #define TOLLBAR_GO_REDIS_BRIDGE_H
 
@@ -70,8 +71,8 @@ static void go_changed(void *argument, uint32_t circuit) {
     change->changed = 1;
     tollbar_lease_client_stop(change->client);
 }
-/* Drives the client until it is stopped, or until the circuit changes. Then *circuit gets the circuit, and the result is 1. This function
- * does not call Go. */
+/* Drives the client until it is stopped, or until the circuit changes. Then *circuit gets the
+ * circuit, and the result is 1. This function does not call Go. */
 static inline int go_client_run(uintptr_t client, uint32_t *circuit) {
     go_change change = { (tollbar_lease_client *)client, 0, 0 };
     if (tollbar_lease_client_on_change(change.client, go_changed, &change) != 0 || tollbar_lease_client_run(change.client) != 0)

@@ -95,7 +95,8 @@ func cClientNew(lease uintptr, url string, column, out *uintptr) int32 {
 	return int32(code)
 }
 
-// cClientRun drives the client until it is stopped, or until the circuit changes, and returns whether it has.
+// cClientRun drives the client until it is stopped, or until the circuit changes, and returns
+// whether it has.
 func cClientRun(client uintptr, circuit *uint32) bool {
 	return C.go_client_run(C.uintptr_t(client), (*C.uint32_t)(circuit)) == 1
 }

@@ -2,8 +2,8 @@
 
 package redis
 
-// How bridge.go calls the library without cgo: in libtollbar-redis, which the program loads at its first lease;
-// call_cgo.go has the other way.
+// How bridge.go calls the library without cgo: in libtollbar-redis, which the program loads at its
+// first lease; call_cgo.go has the other way.
 
 import (
 	"unsafe"
@@ -78,9 +78,9 @@ func cClientNew(lease uintptr, url string, column, out *uintptr) int32 {
 		uintptr(unsafe.Pointer(column)), uintptr(unsafe.Pointer(out)))
 }
 
-// cClientRun drives the client until it is stopped, or until the circuit changes, and returns whether it has. The
-// listener that C calls is the function that stops the client, which takes the client as its first argument: so C
-// never calls Go.
+// cClientRun drives the client until it is stopped, or until the circuit changes, and returns
+// whether it has. The listener that C calls is the function that stops the client, which takes the
+// client as its first argument: so C never calls Go.
 func cClientRun(client uintptr, circuit *uint32) bool {
 	before := library.Call1(tollbar_lease_client_circuit, client)
 	stop := tollbar_lease_client_stop.At()

@@ -1,7 +1,7 @@
 //go:build cgo || tollbar_purego
 
-// Package redis has limits that machines share through Redis or Valkey. It is a separate package, so that a program
-// without such limits does not link libtollbar-redis.
+// Package redis has limits that machines share through Redis or Valkey. It is a separate package,
+// so that a program without such limits does not link libtollbar-redis.
 package redis
 
 import (
@@ -19,7 +19,8 @@ import (
 type Fallback uint32
 
 const (
-	// FallbackShare: the machine admits its share of the limit. The lease charges those permits when the store is back.
+	// FallbackShare: the machine admits its share of the limit. The lease charges those permits
+	// when the store is back.
 	FallbackShare Fallback = iota
 	// FallbackDeny: the machine refuses requests that no lease covers.
 	FallbackDeny
@@ -50,25 +51,27 @@ func (c Circuit) String() string {
 	return "unknown"
 }
 
-// LeaseOptions say how machines share a limit. Nodes and URL are required. All machines of a limit set the same
-// options, except URL, Capacity and OnChange. While a change is rolled out, the stricter options are in force.
+// LeaseOptions say how machines share a limit. Nodes and URL are required. All machines of a limit
+// set the same options, except URL, Capacity and OnChange. While a change is rolled out, the
+// stricter options are in force.
 type LeaseOptions struct {
 	// Nodes is the maximum number of machines that share the limit, 1 to 65,535.
 	Nodes uint32
-	// URL of the store: redis://[user[:password]@]host[:port][/db] or unix:/path[?db=N&user=...&password=...].
+	// URL of the store: redis://[user[:password]@]host[:port][/db] or
+	// unix:/path[?db=N&user=...&password=...].
 	URL string
 	// Capacity is the number of keys that this machine tracks at one time; 0 means 4096.
 	Capacity uint64
-	// Life is the time for which a machine may spend a lease, 1 ms to 10 min. 0 means a sixteenth of the time that the
-	// burst refills in, at most 4 s.
+	// Life is the time for which a machine may spend a lease, 1 ms to 10 min. 0 means a sixteenth
+	// of the time that the burst refills in, at most 4 s.
 	Life time.Duration
-	// Overdraft is the number of permits of a key that a machine admits before it has asked the store. nil: the library
-	// chooses it for the policy.
+	// Overdraft is the number of permits of a key that a machine admits before it has asked the
+	// store. nil: the library chooses it for the policy.
 	Overdraft *uint64
 	// Fallback says how the machine decides while the store does not answer.
 	Fallback Fallback
-	// Inexact lets the store give out the whole burst: the machines together may exceed the policy by the permits that
-	// they hold in leases and reserves.
+	// Inexact lets the store give out the whole burst: the machines together may exceed the policy
+	// by the permits that they hold in leases and reserves.
 	Inexact bool
 	// OnChange is called when the circuit changes, by the goroutine that asks the store. It should
 	// return soon, and must not call Close.
@@ -81,22 +84,25 @@ type LeaseStats struct {
 	Circuit Circuit
 	// Granted permits, and questions Asked.
 	Granted, Asked uint64
-	// Overdrawn and FallbackPermits count permits that the machine admitted from its own bucket while the store
-	// answered, and while it did not. Uncounted counts permits of [FallbackAllow].
+	// Overdrawn and FallbackPermits count permits that the machine admitted from its own bucket
+	// while the store answered, and while it did not. Uncounted counts permits of [FallbackAllow].
 	Overdrawn, FallbackPermits, Uncounted uint64
-	// Denied counts requests that were denied, and QueueFull messages to the client that the full queue dropped.
+	// Denied counts requests that were denied, and QueueFull messages to the client that the full
+	// queue dropped.
 	Denied, QueueFull uint64
 	// Opened counts how often the circuit opened.
 	Opened uint64
-	// Owed is the number of permits that the machine admitted without a lease and the store has not charged yet.
+	// Owed is the number of permits that the machine admitted without a lease and the store has not
+	// charged yet.
 	Owed uint64
 }
 
-// Lease is this machine's part of a limit that machines share through Redis or Valkey. No call waits for the store: a
-// goroutine of the lease takes some permits at a time from the store, and calls spend them.
+// Lease is this machine's part of a limit that machines share through Redis or Valkey. No call
+// waits for the store: a goroutine of the lease takes some permits at a time from the store, and
+// calls spend them.
 //
-// A key is bytes, in a string. The empty key is the one limit for all requests. Any number of goroutines may use a
-// lease.
+// A key is bytes, in a string. The empty key is the one limit for all requests. Any number of
+// goroutines may use a lease.
 type Lease struct {
 	handle  uintptr
 	policy  tollbar.Policy
@@ -105,9 +111,10 @@ type Lease struct {
 	cleanup runtime.Cleanup
 }
 
-// NewLease makes this machine's part of the limit of that name (1 to 64 visible ASCII characters without braces), and
-// begins to ask the store. It does not wait for the store. The policy is a token bucket without borrow and init. The
-// error is a [*tollbar.PolicyError] or a [*tollbar.LeaseError].
+// NewLease makes this machine's part of the limit of that name (1 to 64 visible ASCII characters
+// without braces), and begins to ask the store. It does not wait for the store. The policy is a
+// token bucket without borrow and init. The error is a [*tollbar.PolicyError] or a
+// [*tollbar.LeaseError].
 func NewLease(name, policy string, options LeaseOptions) (*Lease, error) {
 	handle, client, of, err := openLease(name, policy, &options)
 	if err != nil {
@@ -115,7 +122,8 @@ func NewLease(name, policy string, options LeaseOptions) (*Lease, error) {
 	}
 	d := &driver{lease: handle, client: client, done: make(chan struct{})}
 	l := &Lease{handle: handle, policy: of, guard: new(guard.Guard), driver: d}
-	// The goroutine refers to the driver only, so the garbage collector can end a lease that the program has dropped.
+	// The goroutine refers to the driver only, so the garbage collector can end a lease that the
+	// program has dropped.
 	l.cleanup = runtime.AddCleanup(l, func(d *driver) { go d.end(0) }, d)
 	go d.run(options.OnChange)
 	return l, nil
@@ -123,9 +131,9 @@ func NewLease(name, policy string, options LeaseOptions) (*Lease, error) {
 
 // driver is the client of a lease, with the goroutine that drives it.
 //
-// The goroutine is in C nearly all of the time, where it waits for the socket, so it occupies a thread and reads each
-// answer at once. A goroutine that ticks by a timer would read an answer up to a millisecond late, and call C a
-// thousand times a second.
+// The goroutine is in C nearly all of the time, where it waits for the socket, so it occupies a
+// thread and reads each answer at once. A goroutine that ticks by a timer would read an answer up
+// to a millisecond late, and call C a thousand times a second.
 type driver struct {
 	lease, client uintptr
 	closing       atomic.Bool
@@ -142,10 +150,12 @@ func (d *driver) run(onChange func(Circuit)) {
 	}
 }
 
-// end ends the goroutine, reports unreported permits to the store, and frees everything. It does so once.
+// end ends the goroutine, reports unreported permits to the store, and frees everything. It does so
+// once.
 func (d *driver) end(patience time.Duration) tollbar.Code {
 	d.closing.Store(true)
-	// Between two runs the stop is lost, or ends the next run at once. In both cases the goroutine then reads closing.
+	// Between two runs the stop is lost, or ends the next run at once. In both cases the goroutine
+	// then reads closing.
 	stopClient(d.client)
 	<-d.done
 	code := closeClient(d.client, uint32(min(max(patience.Milliseconds(), 0), math.MaxUint32)))
@@ -153,7 +163,8 @@ func (d *driver) end(patience time.Duration) tollbar.Code {
 	return code
 }
 
-// Close reports to the store the permits that it does not know yet, and ends the lease. Later calls return
+// Close reports to the store the permits that it does not know yet, and ends the lease. Later calls
+// return
 // [tollbar.ErrClosed]. Close takes until ctx's deadline, or a second if ctx has none. It returns
 // [tollbar.ErrUnreported] if that was too short. If ctx is cancelled before, it returns ctx's error, and the lease
 // ends in the background. A second Close returns nil.
@@ -204,8 +215,9 @@ func (l *Lease) AllowN(key string, n uint64) bool {
 	return code == 0
 }
 
-// Check takes n permits of the key and returns the full decision: Remaining counts this machine's permits, RetryAfter
-// is an estimate, and ResetAfter is 0. An n of 0 charges nothing. With an error the verdict is [tollbar.Denied].
+// Check takes n permits of the key and returns the full decision: Remaining counts this machine's
+// permits, RetryAfter is an estimate, and ResetAfter is 0. An n of 0 charges nothing. With an error
+// the verdict is [tollbar.Denied].
 func (l *Lease) Check(key string, n uint64) (tollbar.Decision, error) {
 	d := tollbar.Decision{Verdict: tollbar.Denied, Reason: tollbar.ReasonFault}
 	err := l.call(func() tollbar.Code { return leaseCheck(l.handle, key, n, &d) })
@@ -219,7 +231,8 @@ func (l *Lease) CheckAt(key string, now, n uint64) (tollbar.Decision, error) {
 	return d, err
 }
 
-// Peek decides as [Lease.Check] would from this machine's permits. It takes nothing, and requests no lease.
+// Peek decides as [Lease.Check] would from this machine's permits. It takes nothing, and requests
+// no lease.
 func (l *Lease) Peek(key string, n uint64) (tollbar.Decision, error) {
 	d := tollbar.Decision{Verdict: tollbar.Denied, Reason: tollbar.ReasonFault}
 	err := l.call(func() tollbar.Code { return leasePeek(l.handle, key, n, &d) })

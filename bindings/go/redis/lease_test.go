@@ -61,7 +61,8 @@ func (r *server) start() {
 	os.Remove(r.socket())
 	r.process = exec.Command("redis-server", "--port", "0", "--unixsocket", r.socket(), "--dir", r.directory, "--save", "",
 		"--appendonly", "no", "--logfile", "log")
-	// Should the test be killed. (The signal comes when the thread ends that has started it; Go keeps those of tests.)
+	// Should the test be killed. (The signal comes when the thread ends that has started it; Go
+	// keeps those of tests.)
 	r.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	runtime.LockOSThread()
 	if err := r.process.Start(); err != nil {
@@ -98,7 +99,8 @@ func (r *server) ask(command string) string {
 
 func (r *server) charged(key string) bool { return r.ask("EXISTS tollbar:{test}:k:"+key) == ":1" }
 
-// until waits for what takes milliseconds; half a minute is for a machine that is busy with other things.
+// until waits for what takes milliseconds; half a minute is for a machine that is busy with other
+// things.
 func until(t *testing.T, holds func() bool) {
 	t.Helper()
 	for end := time.Now().Add(30 * time.Second); !holds(); time.Sleep(2 * time.Millisecond) {

@@ -1,8 +1,8 @@
 // Package route says which of several nodes a key belongs to, by weighted rendezvous hashing.
 //
-// Where each node of a cluster limits on its own, the requests of a key must reach one node. Every caller that knows
-// the same nodes chooses the same node for a key, without communication. If a node leaves, only its own keys move,
-// and they spread over the others by their weights.
+// Where each node of a cluster limits on its own, the requests of a key must reach one node. Every
+// caller that knows the same nodes chooses the same node for a key, without communication. If a
+// node leaves, only its own keys move, and they spread over the others by their weights.
 //
 //	nodes := []route.Node{{Name: "10.0.0.1", Weight: 1}, {Name: "10.0.0.2", Weight: 2}}
 //	node, ok := route.Of(nodes, user, seed) // the second node gets two thirds of the keys
@@ -15,7 +15,8 @@ import (
 	"math/bits"
 )
 
-// Node is a node. Its share of the keys is its weight by the sum of all weights; with weight 0 it gets none.
+// Node is a node. Its share of the keys is its weight by the sum of all weights; with weight 0 it
+// gets none.
 type Node struct {
 	// Name tells it from the others. Its keys stay if its place in the list changes.
 	Name   string
@@ -25,8 +26,8 @@ type Node struct {
 // Of returns the index of the node that a key belongs to. It is false if no node has a weight above 0. Of two nodes
 // of one name it is the first.
 //
-// The seed is the same for all callers. With a secret seed a stranger cannot invent keys that all belong to one node.
-// It allocates nothing, and takes 100 to 200 ns for each node.
+// The seed is the same for all callers. With a secret seed a stranger cannot invent keys that all
+// belong to one node. It allocates nothing, and takes 100 to 200 ns for each node.
 func Of(nodes []Node, key string, seed uint64) (index int, ok bool) {
 	hash := sipHash(seed, 0, key)
 	var least uint64

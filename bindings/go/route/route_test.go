@@ -18,7 +18,8 @@ func TestRoutesNeverChange(t *testing.T) {
 	}
 }
 
-// The vectors of the paper that defines SipHash-2-4 (Aumasson and Bernstein 2012), whose key is the bytes 0 to 15.
+// The vectors of the paper that defines SipHash-2-4 (Aumasson and Bernstein 2012), whose key is the
+// bytes 0 to 15.
 func TestSipHash(t *testing.T) {
 	text := string([]byte{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14})
 	if got := sipHash(0x0706050403020100, 0x0f0e0d0c0b0a0908, text); got != 0xa129ca6149be45e5 {

@@ -13,7 +13,8 @@ import (
 	"github.com/tollbar/tollbar/bindings/go"
 )
 
-// The structs and numbers of tollbar_rules.h, with its names. With cgo this package compiles only if they are C's.
+// The structs and numbers of tollbar_rules.h, with its names. With cgo this package compiles only
+// if they are C's.
 
 type tollbar_rules_options struct {
 	struct_size, flags uint32

@@ -24,7 +24,8 @@ func libraryError() error { return nil }
 
 func chars(bytes []byte) *C.char { return (*C.char)(unsafe.Pointer(unsafe.SliceData(bytes))) }
 
-// pointer is the C object behind a handle. Go keeps handles as numbers, since its memory holds no pointer to them.
+// pointer is the C object behind a handle. Go keeps handles as numbers, since its memory holds no
+// pointer to them.
 func pointer(rules uintptr) *C.tollbar_rules {
 	return *(**C.tollbar_rules)(unsafe.Pointer(&rules))
 }

@@ -2,8 +2,8 @@
 
 package rules
 
-// How bridge.go calls the library without cgo: in libtollbar-rules, which the program loads with its first file of
-// rules; call_cgo.go has the other way.
+// How bridge.go calls the library without cgo: in libtollbar-rules, which the program loads with
+// its first file of rules; call_cgo.go has the other way.
 
 import (
 	"unsafe"

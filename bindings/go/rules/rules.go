@@ -1,7 +1,7 @@
 //go:build cgo || tollbar_purego
 
-// Package rules decides on requests by a file of rules in TOML or YAML (docs/rules.md). It is a separate package, so
-// that a program without rules does not link libtollbar-rules.
+// Package rules decides on requests by a file of rules in TOML or YAML (docs/rules.md). It is a
+// separate package, so that a program without rules does not link libtollbar-rules.
 //
 //	limits, err := rules.Open("site.toml", rules.Options{})
 //	...
@@ -21,18 +21,18 @@ import (
 
 // Options say how rules are opened.
 type Options struct {
-	// Keys is the number of keys that can have a debt at one time: a key counts once for each of its limits. 0 means
-	// 100,000.
+	// Keys is the number of keys that can have a debt at one time: a key counts once for each of
+	// its limits. 0 means 100,000.
 	Keys uint64
-	// Shared: the states are in memory that this process shares with the processes that it forks later. Then only this
-	// process can reload.
+	// Shared: the states are in memory that this process shares with the processes that it forks
+	// later. Then only this process can reload.
 	Shared bool
 }
 
-// Field is a field of a request. The names ":method", ":path" and ":address" are the request's method, its target as
-// the client sent it, and the address of the connection's other end. Any other name that begins with a colon is a
-// word of the server, for `key = "field NAME"`. All other fields are headers; upper and lower case are equal in their
-// names.
+// Field is a field of a request. The names ":method", ":path" and ":address" are the request's
+// method, its target as the client sent it, and the address of the connection's other end. Any
+// other name that begins with a colon is a word of the server, for `key = "field NAME"`. All other
+// fields are headers; upper and lower case are equal in their names.
 type Field struct {
 	Name, Value string
 }
@@ -50,7 +50,8 @@ type Answer struct {
 	Body string
 	// Remaining is the number of permits that are left of the rule with the fewest.
 	Remaining uint64
-	// RetryAfter is the time until the same request would pass; [tollbar.Forever] if waiting does not help.
+	// RetryAfter is the time until the same request would pass; [tollbar.Forever] if waiting does
+	// not help.
 	RetryAfter time.Duration
 	// ResetAfter is the time until all limits are as good as fresh.
 	ResetAfter time.Duration
@@ -78,8 +79,9 @@ type Rules struct {
 	guard  guard.Guard
 }
 
-// Open reads the rules file and puts its rules in force. A name that ends in .yaml, .yml or .json is YAML, any other
-// is TOML. The error is a [*FileError] with the places of all faults. End the rules with Close.
+// Open reads the rules file and puts its rules in force. A name that ends in .yaml, .yml or .json
+// is YAML, any other is TOML. The error is a [*FileError] with the places of all faults. End the
+// rules with Close.
 func Open(path string, options Options) (*Rules, error) {
 	handle, err := open(path, options)
 	if err != nil {
@@ -99,8 +101,8 @@ func (r *Rules) Close() error {
 	return nil
 }
 
-// Check takes the request's cost of all limits of all rules that it matches, or of none. With an error nothing has
-// been charged, and the caller says whether the request passes.
+// Check takes the request's cost of all limits of all rules that it matches, or of none. With an
+// error nothing has been charged, and the caller says whether the request passes.
 func (r *Rules) Check(request []Field) (Answer, error) {
 	return r.check(request, nil)
 }
@@ -119,14 +121,14 @@ func (r *Rules) Now() (now uint64, err error) {
 	return now, err
 }
 
-// Reload reads the file again and puts its rules in force as a whole. Keys of rules whose name stays keep their
-// states. With an error the old rules stay in force.
+// Reload reads the file again and puts its rules in force as a whole. Keys of rules whose name
+// stays keep their states. With an error the old rules stay in force.
 func (r *Rules) Reload() error {
 	return r.with(reload)
 }
 
-// ReloadIfChanged is Reload if the file has changed since it was last read. It returns whether it has, and an error
-// once for each change.
+// ReloadIfChanged is Reload if the file has changed since it was last read. It returns whether it
+// has, and an error once for each change.
 func (r *Rules) ReloadIfChanged() (changed bool, err error) {
 	err = r.with(func(rules uintptr) error {
 		changed, err = reloadIfChanged(rules)
@@ -143,8 +145,9 @@ func (r *Rules) Reset(rule string) error {
 	})
 }
 
-// ResetKey lets one key of a rule begin anew. The text names the key as keys and exempt of the rules file do. The
-// result is false if the table has no other slot for the key: then the key keeps its debt.
+// ResetKey lets one key of a rule begin anew. The text names the key as keys and exempt of the
+// rules file do. The result is false if the table has no other slot for the key: then the key keeps
+// its debt.
 func (r *Rules) ResetKey(rule, key string) (done bool, err error) {
 	err = r.with(func(rules uintptr) error {
 		done, err = reset(rules, rule, &key)
@@ -153,8 +156,8 @@ func (r *Rules) ResetKey(rule, key string) (done bool, err error) {
 	return done, err
 }
 
-// AppendMetrics appends what the rules have counted, as text: decisions by rule, and shadows' disagreements. name is
-// the value of the label "limit" of their series. No key is a label.
+// AppendMetrics appends what the rules have counted, as text: decisions by rule, and shadows'
+// disagreements. name is the value of the label "limit" of their series. No key is a label.
 func (r *Rules) AppendMetrics(to []byte, format tollbar.MetricsFormat, name string) (text []byte, err error) {
 	err = r.with(func(rules uintptr) error {
 		text, err = appendMetrics(rules, to, format, name)
@@ -163,8 +166,8 @@ func (r *Rules) AppendMetrics(to []byte, format tollbar.MetricsFormat, name stri
 	return text, err
 }
 
-// RequestFields returns the fields of a request that a server has got: the method, the target, the address of the
-// connection's other end and the headers.
+// RequestFields returns the fields of a request that a server has got: the method, the target, the
+// address of the connection's other end and the headers.
 func RequestFields(request *http.Request) []Field {
 	address, _, err := net.SplitHostPort(request.RemoteAddr)
 	if err != nil {
@@ -183,8 +186,8 @@ func RequestFields(request *http.Request) []Field {
 	return fields
 }
 
-// Handler checks each request before next. A refused request gets the rule's status and body, and Retry-After in
-// seconds, rounded up. If the check fails, the request gets status 500.
+// Handler checks each request before next. A refused request gets the rule's status and body, and
+// Retry-After in seconds, rounded up. If the check fails, the request gets status 500.
 func (r *Rules) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		answer, err := r.Check(RequestFields(request))

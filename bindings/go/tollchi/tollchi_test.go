@@ -72,6 +72,7 @@ func TestGroups(t *testing.T) {
 		router.Get("/", hello)
 	})
 	expect(t, router, "/api", 200, 429)
-	// C1: the group has refused its second request, so the limit of the whole router got that one back.
+	// C1: the group has refused its second request, so the limit of the whole router got that one
+	// back.
 	expect(t, router, "/", 200, 200, 200, 429)
 }

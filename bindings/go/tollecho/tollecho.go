@@ -4,9 +4,9 @@
 //	api := server.Group("/api", tollecho.ForEcho(tollecho.Config{Policy: "100/min burst 20"}))
 //	server.POST("/login", login, tollecho.ForEcho(tollecho.Config{Policy: "5/min ban 1h", Key: byUser}))
 //
-// Every response has X-RateLimit-Limit, X-RateLimit-Remaining and X-RateLimit-Reset. A refused request gets status
-// 429 with Retry-After, and a request without a key status 403, both with a body such as {"code":429,"message":"Too
-// Many Requests: try again in 3 s"}.
+// Every response has X-RateLimit-Limit, X-RateLimit-Remaining and X-RateLimit-Reset. A refused
+// request gets status 429 with Retry-After, and a request without a key status 403, both with a
+// body such as {"code":429,"message":"Too Many Requests: try again in 3 s"}.
 package tollecho
 
 import (
@@ -24,20 +24,24 @@ type Config struct {
 	Name string
 	// Policy, such as "100/min burst 20", of a table in this process's memory for this limit alone.
 	Policy string
-	// Capacity is the number of keys of that table that can have a debt at one time. 0 means 100,000.
+	// Capacity is the number of keys of that table that can have a debt at one time. 0 means
+	// 100,000.
 	Capacity uint64
 	// Table, in place of Policy, is a table of the caller, and Number the policy's number there.
 	// The caller must keep it open.
 	Table  *tollbar.Table
 	Number uint32
-	// Fields are the header fields. 0 means Retry-After and X-RateLimit-Limit, -Remaining and -Reset.
+	// Fields are the header fields. 0 means Retry-After and X-RateLimit-Limit, -Remaining and
+	// -Reset.
 	Fields tollbar.HTTPFields
-	// Key returns the request's key. Nil means [RealIP]. A request with an empty key is answered by Missing.
+	// Key returns the request's key. Nil means [RealIP]. A request with an empty key is answered by
+	// Missing.
 	Key func(echo.Context) string
 	// Cost returns the permits that a request takes. Nil means 1.
 	Cost func(echo.Context) uint64
-	// Charge returns a cost that is known only after the response, such as 1 for status 401; err is what the handler
-	// returned. The middleware then only looks for Cost permits before the handler.
+	// Charge returns a cost that is known only after the response, such as 1 for status 401; err is
+	// what the handler returned. The middleware then only looks for Cost permits before the
+	// handler.
 	Charge func(c echo.Context, err error) uint64
 	// Exempt reports whether a request passes without a charge. Nil: no request does.
 	Exempt func(echo.Context) bool
@@ -47,9 +51,9 @@ type Config struct {
 	Missing echo.HandlerFunc
 }
 
-// ForEcho makes middleware for a server, a group or a route. Each call makes a limit of its own, unless the
-// configurations name one table. It panics if the configuration is wrong, as echo does for a wrong route; [New]
-// returns the error.
+// ForEcho makes middleware for a server, a group or a route. Each call makes a limit of its own,
+// unless the configurations name one table. It panics if the configuration is wrong, as echo does
+// for a wrong route; [New] returns the error.
 func ForEcho(config Config) echo.MiddlewareFunc {
 	middleware, err := New(config)
 	if err != nil {
@@ -58,8 +62,9 @@ func ForEcho(config Config) echo.MiddlewareFunc {
 	return middleware
 }
 
-// New is [ForEcho], and returns an error where that panics. A request that cannot be decided, such as one after the
-// table's Close, gets the error of the check, for which echo answers with status 500.
+// New is [ForEcho], and returns an error where that panics. A request that cannot be decided, such
+// as one after the table's Close, gets the error of the check, for which echo answers with status
+// 500.
 func New(config Config) (echo.MiddlewareFunc, error) {
 	limit, err := tollhttp.NewKeyLimit(tollhttp.KeyOptions{
 		Name: config.Name, Policy: config.Policy, Capacity: config.Capacity, Table: config.Table, Number: config.Number, Fields: config.Fields,
@@ -107,8 +112,8 @@ func New(config Config) (echo.MiddlewareFunc, error) {
 	}, nil
 }
 
-// serveAndCharge calls the handler, and then charges by its response. A handler that panics is charged for the error
-// that it has not returned.
+// serveAndCharge calls the handler, and then charges by its response. A handler that panics is
+// charged for the error that it has not returned.
 func (config *Config) serveAndCharge(c echo.Context, next echo.HandlerFunc, limit *tollhttp.KeyLimit, key string) (err error) {
 	err = errPanic
 	defer func() {
@@ -124,6 +129,6 @@ func (config *Config) serveAndCharge(c echo.Context, next echo.HandlerFunc, limi
 
 var errPanic = errors.New("tollecho: the handler panicked")
 
-// RealIP returns the key of the client's address as echo finds it ([echo.Context.RealIP], by the server's
-// IPExtractor). [tollhttp.AddressKey] says which bits the key has.
+// RealIP returns the key of the client's address as echo finds it ([echo.Context.RealIP], by the
+// server's IPExtractor). [tollhttp.AddressKey] says which bits the key has.
 func RealIP(c echo.Context) string { return tollhttp.AddressKey(c.RealIP()) }

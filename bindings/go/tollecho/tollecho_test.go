@@ -116,8 +116,8 @@ func TestHooksAndErrors(t *testing.T) {
 	}
 }
 
-// C1: limits of a group and of its route are one answer in each order: each field comes once, for the limit that
-// binds, and a refusal charges no other limit.
+// C1: limits of a group and of its route are one answer in each order: each field comes once, for
+// the limit that binds, and a refusal charges no other limit.
 func TestStackedLimitsAreOneAnswer(t *testing.T) {
 	for _, order := range [][]string{{"wide", "tight"}, {"tight", "wide"}} {
 		server := echo.New()

@@ -4,9 +4,9 @@
 //	api := engine.Group("/api", tollgin.ForGin(tollgin.Config{Policy: "100/min burst 20"}))
 //	engine.POST("/login", tollgin.ForGin(tollgin.Config{Policy: "5/min ban 1h", Key: byUser}), login)
 //
-// Every response has X-RateLimit-Limit, X-RateLimit-Remaining and X-RateLimit-Reset. A refused request gets status
-// 429 with Retry-After, and a request without a key status 403, both with a body such as {"code":429,"message":"Too
-// Many Requests: try again in 3 s"}.
+// Every response has X-RateLimit-Limit, X-RateLimit-Remaining and X-RateLimit-Reset. A refused
+// request gets status 429 with Retry-After, and a request without a key status 403, both with a
+// body such as {"code":429,"message":"Too Many Requests: try again in 3 s"}.
 package tollgin
 
 import (
@@ -24,20 +24,23 @@ type Config struct {
 	Name string
 	// Policy, such as "100/min burst 20", of a table in this process's memory for this limit alone.
 	Policy string
-	// Capacity is the number of keys of that table that can have a debt at one time. 0 means 100,000.
+	// Capacity is the number of keys of that table that can have a debt at one time. 0 means
+	// 100,000.
 	Capacity uint64
 	// Table, in place of Policy, is a table of the caller, and Number the policy's number there.
 	// The caller must keep it open.
 	Table  *tollbar.Table
 	Number uint32
-	// Fields are the header fields. 0 means Retry-After and X-RateLimit-Limit, -Remaining and -Reset.
+	// Fields are the header fields. 0 means Retry-After and X-RateLimit-Limit, -Remaining and
+	// -Reset.
 	Fields tollbar.HTTPFields
-	// Key returns the request's key. Nil means [ClientIP]. A request with an empty key is answered by Missing.
+	// Key returns the request's key. Nil means [ClientIP]. A request with an empty key is answered
+	// by Missing.
 	Key func(*gin.Context) string
 	// Cost returns the permits that a request takes. Nil means 1.
 	Cost func(*gin.Context) uint64
-	// Charge returns a cost that is known only after the response, such as 1 for status 401. The middleware then only
-	// looks for Cost permits before the handler.
+	// Charge returns a cost that is known only after the response, such as 1 for status 401. The
+	// middleware then only looks for Cost permits before the handler.
 	Charge func(*gin.Context) uint64
 	// Exempt reports whether a request passes without a charge. Nil: no request does.
 	Exempt func(*gin.Context) bool
@@ -45,13 +48,14 @@ type Config struct {
 	Refused func(*gin.Context, tollbar.Decision)
 	// Missing answers a request without a key. Nil means status 403 and [tollhttp.Missing].
 	Missing gin.HandlerFunc
-	// Failed answers a request that could not be decided. Nil means status 500 and [tollhttp.Failed].
+	// Failed answers a request that could not be decided. Nil means status 500 and
+	// [tollhttp.Failed].
 	Failed func(*gin.Context, error)
 }
 
-// ForGin makes middleware for an engine, a group or a route. Each call makes a limit of its own, unless the
-// configurations name one table. It panics if the configuration is wrong, as gin does for a wrong route; [New]
-// returns the error.
+// ForGin makes middleware for an engine, a group or a route. Each call makes a limit of its own,
+// unless the configurations name one table. It panics if the configuration is wrong, as gin does
+// for a wrong route; [New] returns the error.
 func ForGin(config Config) gin.HandlerFunc {
 	handler, err := New(config)
 	if err != nil {
@@ -121,7 +125,8 @@ func (config *Config) fail(c *gin.Context, err error) {
 	c.AbortWithStatusJSON(body.Code, body)
 }
 
-// serveAndCharge runs the other handlers, and then charges by their response, also if one of them panics.
+// serveAndCharge runs the other handlers, and then charges by their response, also if one of them
+// panics.
 func (config *Config) serveAndCharge(c *gin.Context, limit *tollhttp.KeyLimit, key string) {
 	defer func() {
 		if cost := config.Charge(c); cost != 0 && key != "" {
@@ -133,6 +138,6 @@ func (config *Config) serveAndCharge(c *gin.Context, limit *tollhttp.KeyLimit, k
 	c.Next()
 }
 
-// ClientIP returns the key of the client's address as gin finds it ([gin.Context.ClientIP], by the engine's trusted
-// proxies). [tollhttp.AddressKey] says which bits the key has.
+// ClientIP returns the key of the client's address as gin finds it ([gin.Context.ClientIP], by the
+// engine's trusted proxies). [tollhttp.AddressKey] says which bits the key has.
 func ClientIP(c *gin.Context) string { return tollhttp.AddressKey(c.ClientIP()) }

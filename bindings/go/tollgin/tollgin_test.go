@@ -168,8 +168,8 @@ func TestWrongConfigurations(t *testing.T) {
 	tollgin.ForGin(tollgin.Config{Policy: "3/dy"})
 }
 
-// C1: limits of a group and of its route are one answer in each order: the fields describe both (draft 11) or the one
-// that binds, each once, and a refusal charges no other limit.
+// C1: limits of a group and of its route are one answer in each order: the fields describe both
+// (draft 11) or the one that binds, each once, and a refusal charges no other limit.
 func TestStackedLimitsAreOneAnswer(t *testing.T) {
 	for _, order := range [][]string{{"wide", "tight"}, {"tight", "wide"}} {
 		for _, fields := range []tollbar.HTTPFields{tollbar.FieldsDraft11, tollbar.FieldsLegacy} {

@@ -9,9 +9,10 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// header collects the metadata of all limits of one call. Each interceptor adds its limit, and replaces fields of the
-// interceptors before it. gRPC cannot take metadata back, so no interceptor sends them at once. The outermost
-// interceptor sends them when the handler sends its header or its first message, or when it returns.
+// header collects the metadata of all limits of one call. Each interceptor adds its limit, and
+// replaces fields of the interceptors before it. gRPC cannot take metadata back, so no interceptor
+// sends them at once. The outermost interceptor sends them when the handler sends its header or its
+// first message, or when it returns.
 type header struct {
 	fields http.Header
 	isSet  bool
@@ -19,8 +20,8 @@ type header struct {
 
 type headerKey struct{}
 
-// headerOf returns the header of the interceptors around this one, or a new one and a context with it, for the
-// outermost.
+// headerOf returns the header of the interceptors around this one, or a new one and a context with
+// it, for the outermost.
 func headerOf(ctx context.Context) (within context.Context, h *header, isOutermost bool) {
 	if h, ok := ctx.Value(headerKey{}).(*header); ok {
 		return ctx, h, false
@@ -55,9 +56,9 @@ func (c *call) SendHeader(given metadata.MD) error {
 	return c.ServerTransportStream.SendHeader(given)
 }
 
-// layered is the stream that an interceptor gives to the next handler. Its context knows the limits that the call has
-// passed. Only the outermost interceptor sets
-// header, because only it sends the metadata.
+// layered is the stream that an interceptor gives to the next handler. Its context knows the limits
+// that the call has passed. Only the outermost interceptor sets header, because only it sends the
+// metadata.
 type layered struct {
 	grpc.ServerStream
 	within context.Context

@@ -4,9 +4,9 @@
 //	...
 //	server := grpc.NewServer(grpc.UnaryInterceptor(limit.Unary), grpc.StreamInterceptor(limit.Stream))
 //
-// A refused call ends with the code ResourceExhausted and, if waiting helps, the detail RetryInfo. A call without a
-// key ends with PermissionDenied. The header metadata of each call have what a response of package tollhttp has:
-// x-ratelimit-limit, x-ratelimit-remaining and others.
+// A refused call ends with the code ResourceExhausted and, if waiting helps, the detail RetryInfo.
+// A call without a key ends with PermissionDenied. The header metadata of each call have what a
+// response of package tollhttp has: x-ratelimit-limit, x-ratelimit-remaining and others.
 package tollgrpc
 
 import (
@@ -32,22 +32,25 @@ type Config struct {
 	Name string
 	// Policy, such as "100/min burst 20", of a table in this process's memory for this limit alone.
 	Policy string
-	// Capacity is the number of keys of that table that can have a debt at one time. 0 means 100,000.
+	// Capacity is the number of keys of that table that can have a debt at one time. 0 means
+	// 100,000.
 	Capacity uint64
-	// Table, in place of Policy, is a table of the caller, and Number the policy's number there. The caller must keep it
-	// open.
+	// Table, in place of Policy, is a table of the caller, and Number the policy's number there.
+	// The caller must keep it open.
 	Table  *tollbar.Table
 	Number uint32
-	// Fields are the header metadata. 0 means retry-after and x-ratelimit-limit, -remaining and -reset.
+	// Fields are the header metadata. 0 means retry-after and x-ratelimit-limit, -remaining and
+	// -reset.
 	Fields tollbar.HTTPFields
-	// Key returns the key of a call to a method such as "/package.Service/Method". Nil means [PeerAddr].
+	// Key returns the key of a call to a method such as "/package.Service/Method". Nil means
+	// [PeerAddr].
 	Key func(ctx context.Context, method string) string
 	// Cost returns the permits that a call takes. Nil means 1.
 	Cost func(ctx context.Context, method string) uint64
 	// Exempt reports whether a call passes without a charge. Nil: no call does.
 	Exempt func(ctx context.Context, method string) bool
-	// Messages: a stream takes its cost again for each message that it receives after the first. Without it a stream
-	// takes its cost once.
+	// Messages: a stream takes its cost again for each message that it receives after the first.
+	// Without it a stream takes its cost once.
 	Messages bool
 }
 
@@ -74,13 +77,14 @@ func New(config Config) (*Limiter, error) {
 
 // Unary is the interceptor of calls with one request.
 //
-// Limits whose interceptors follow each other (grpc.ChainUnaryInterceptor) are one answer: the metadata describe all
-// of them, and one that refuses gives back what those before it were charged.
+// Limits whose interceptors follow each other (grpc.ChainUnaryInterceptor) are one answer: the
+// metadata describe all of them, and one that refuses gives back what those before it were charged.
 func (l *Limiter) Unary(ctx context.Context, request any, info *grpc.UnaryServerInfo,
 	handler grpc.UnaryHandler) (any, error) {
 	ctx, header, isOutermost := headerOf(ctx)
 	if stream := grpc.ServerTransportStreamFromContext(ctx); isOutermost && stream != nil {
-		// This fails only if the handler has sent the header itself. Then call.SendHeader has added the metadata.
+		// This fails only if the handler has sent the header itself. Then call.SendHeader has added
+		// the metadata.
 		defer func() { _ = header.set(stream.SetHeader) }()
 		ctx = grpc.NewContextWithServerTransportStream(ctx, &call{stream, header})
 	}
@@ -91,7 +95,8 @@ func (l *Limiter) Unary(ctx context.Context, request any, info *grpc.UnaryServer
 	return handler(ctx, request)
 }
 
-// Stream is the interceptor of calls with streams. Several of them are one answer, as those of Unary are.
+// Stream is the interceptor of calls with streams. Several of them are one answer, as those of
+// Unary are.
 func (l *Limiter) Stream(server any, stream grpc.ServerStream, info *grpc.StreamServerInfo,
 	handler grpc.StreamHandler) error {
 	within, header, isOutermost := headerOf(stream.Context())
@@ -125,14 +130,14 @@ func (m *messages) RecvMsg(message any) error {
 		m.begun = true
 		return err
 	}
-	// A new context, because other limits are not charged for this message, and a refusal must give nothing back to
-	// them. The fields are dropped, because the header has been sent.
+	// A new context, because other limits are not charged for this message, and a refusal must give
+	// nothing back to them. The fields are dropped, because the header has been sent.
 	_, err := m.limiter.take(m.Context(), context.Background(), http.Header{}, m.method)
 	return err
 }
 
-// take takes the permits of a call, and adds its header fields. `outer` knows the limits that the call has passed,
-// and the context that take returns knows this one, too. The error is a status.
+// take takes the permits of a call, and adds its header fields. `outer` knows the limits that the
+// call has passed, and the context that take returns knows this one, too. The error is a status.
 func (l *Limiter) take(ctx, outer context.Context, fields http.Header, method string) (context.Context, error) {
 	if l.config.Exempt != nil && l.config.Exempt(ctx, method) {
 		return outer, nil
@@ -166,8 +171,9 @@ func refusal(decision tollbar.Decision) error {
 	return detailed.Err()
 }
 
-// PeerAddr returns the key of the connection's remote address. [tollhttp.AddressKey] says which bits the key has. It
-// is empty if the connection has no address (a Unix socket). Behind a proxy it is the proxy's.
+// PeerAddr returns the key of the connection's remote address. [tollhttp.AddressKey] says which
+// bits the key has. It is empty if the connection has no address (a Unix socket). Behind a proxy it
+// is the proxy's.
 func PeerAddr(ctx context.Context, _ string) string {
 	from, ok := peer.FromContext(ctx)
 	if !ok {
@@ -176,8 +182,8 @@ func PeerAddr(ctx context.Context, _ string) string {
 	return tollhttp.AddressKey(from.Addr.String())
 }
 
-// Metadata returns a key function for calls whose client sends its key in a field of the metadata, such as a token
-// that an interceptor before this one has checked.
+// Metadata returns a key function for calls whose client sends its key in a field of the metadata,
+// such as a token that an interceptor before this one has checked.
 func Metadata(name string) func(context.Context, string) string {
 	return func(ctx context.Context, _ string) string {
 		if values := metadata.ValueFromIncomingContext(ctx, name); len(values) != 0 {

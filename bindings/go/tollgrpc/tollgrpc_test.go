@@ -20,8 +20,8 @@ import (
 	"github.com/tollbar/tollbar/bindings/go/tollgrpc"
 )
 
-// dial returns a client of a server with these limits, over TCP. The server has gRPC's own health service: a unary
-// call, and a stream of answers.
+// dial returns a client of a server with these limits, over TCP. The server has gRPC's own health
+// service: a unary call, and a stream of answers.
 func dial(t *testing.T, unary, stream tollgrpc.Config) grpc_health_v1.HealthClient {
 	t.Helper()
 	limits := [2]*tollgrpc.Limiter{}
@@ -65,8 +65,8 @@ func watch(t *testing.T, client grpc_health_v1.HealthClient) error {
 	return err
 }
 
-// A refused unary call ends with ResourceExhausted and the wait. The metadata of every call have the number of
-// permits left.
+// A refused unary call ends with ResourceExhausted and the wait. The metadata of every call have
+// the number of permits left.
 func TestUnaryCalls(t *testing.T) {
 	client := dial(t, tollgrpc.Config{Policy: "2/h"}, tollgrpc.Config{Policy: "1/h"})
 	for i, want := range []codes.Code{codes.OK, codes.OK, codes.ResourceExhausted} {
@@ -167,8 +167,8 @@ func TestKeysAndCosts(t *testing.T) {
 	}
 }
 
-// C1: limits whose interceptors follow each other are one answer, for a call and for a stream: each field comes once,
-// for the limit that binds, and a refusal charges no other limit.
+// C1: limits whose interceptors follow each other are one answer, for a call and for a stream: each
+// field comes once, for the limit that binds, and a refusal charges no other limit.
 func TestStackedLimitsAreOneAnswer(t *testing.T) {
 	for _, order := range [][]string{{"wide", "tight"}, {"tight", "wide"}} {
 		tables := map[string]*tollbar.Table{}

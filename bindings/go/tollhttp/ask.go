@@ -12,7 +12,8 @@ import (
 
 // Refusal says why a request was refused.
 type Refusal struct {
-	// Limit is the name of the limit that refused. If several refused, it is the one with the longest wait.
+	// Limit is the name of the limit that refused. If several refused, it is the one with the
+	// longest wait.
 	Limit string
 	// Decision is that limit's decision. Its Reason distinguishes a ban from a spent limit.
 	Decision tollbar.Decision
@@ -20,7 +21,8 @@ type Refusal struct {
 
 type refusalKey struct{}
 
-// RefusalOf returns why the request was refused. Only a request that Options.Refused answers has a Refusal.
+// RefusalOf returns why the request was refused. Only a request that Options.Refused answers has a
+// Refusal.
 func RefusalOf(r *http.Request) (Refusal, bool) {
 	refusal, ok := r.Context().Value(refusalKey{}).(Refusal)
 	return refusal, ok
@@ -45,8 +47,8 @@ type asked struct {
 	limit *limit
 	key   string
 	cost  uint64
-	// The limit's decision, if decided. If another limit refused the request, it is the decision that this limit would
-	// make alone.
+	// The limit's decision, if decided. If another limit refused the request, it is the decision
+	// that this limit would make alone.
 	decision tollbar.Decision
 	decided  bool
 	// The table's time before its charge, by which the charge can be given back.
@@ -62,8 +64,8 @@ type answer struct {
 	charges []charge
 }
 
-// ask charges all limits of the request, or none, and writes the fields of all layers into the header. The layers are
-// for the next handler.
+// ask charges all limits of the request, or none, and writes the fields of all layers into the
+// header. The layers are for the next handler.
 func (l *Limiter) ask(header http.Header, r *http.Request) (answer, *layers, error) {
 	outer := outside(r.Context())
 	found, all, err := l.askOf(r)
@@ -104,8 +106,8 @@ func (l *Limiter) askOf(r *http.Request) (answer, []asked, error) {
 	return answer{verdict: passes, charges: charges}, all, nil
 }
 
-// limitsOf appends the limits that count the request. The second result is missing if the request has no key that one
-// of them needs.
+// limitsOf appends the limits that count the request. The second result is missing if the request
+// has no key that one of them needs.
 func (l *Limiter) limitsOf(all []asked, r *http.Request) ([]asked, verdict, error) {
 	for i := range l.limits {
 		limit := &l.limits[i]
@@ -133,11 +135,13 @@ func (l *Limiter) limitsOf(all []asked, r *http.Request) ([]asked, verdict, erro
 	return all, passes, nil
 }
 
-// decide charges all of the limits or none, and returns the one that refuses and the wait, if one does.
+// decide charges all of the limits or none, and returns the one that refuses and the wait, if one
+// does.
 //
-// It peeks first at the limits that are charged after the response. Then one call charges the tables. Leases come
-// last, because only a charge shows whether a lease admits the request. If one refuses, the tables get their charges
-// back. A lease takes nothing back, so if a second lease refuses, the first one stays charged.
+// It peeks first at the limits that are charged after the response. Then one call charges the
+// tables. Leases come last, because only a charge shows whether a lease admits the request. If one
+// refuses, the tables get their charges back. A lease takes nothing back, so if a second lease
+// refuses, the first one stays charged.
 func decide(all []asked) (refusing *asked, retry time.Duration, err error) {
 	tables := 0
 	for i := range all {
@@ -171,8 +175,8 @@ func decide(all []asked) (refusing *asked, retry time.Duration, err error) {
 	return nil, 0, nil
 }
 
-// check decides a request with one limit. It charges the limit, or only peeks if the limit is charged after the
-// response.
+// check decides a request with one limit. It charges the limit, or only peeks if the limit is
+// charged after the response.
 func (one *asked) check() (err error) {
 	one.decision, err = one.limit.check(one.key, one.cost)
 	one.decided = err == nil
@@ -232,8 +236,8 @@ func giveBack(all []asked) {
 	}
 }
 
-// write sets the fields of the limits that have decided. If a limit refused the request before other limits were
-// asked, only that limit and those before it have decided.
+// write sets the fields of the limits that have decided. If a limit refused the request before
+// other limits were asked, only that limit and those before it have decided.
 func (l *layers) write(header http.Header) error {
 	var usual [4]tollbar.HTTPLimit
 	limits := usual[:0]
@@ -255,7 +259,8 @@ func (l *layers) write(header http.Header) error {
 	if len(limits) == 0 {
 		return nil
 	}
-	// More limits than this have no room in a field. The last one asked is the one that refuses, if one does.
+	// More limits than this have no room in a field. The last one asked is the one that refuses, if
+	// one does.
 	if more := len(limits) - tollbar.LimitsMost; more > 0 {
 		limits = limits[more:]
 	}

@@ -10,7 +10,8 @@ type charge struct {
 	key   string
 }
 
-// serveAndCharge calls the handler, and then charges by its response. A request whose handler panics is charged, too.
+// serveAndCharge calls the handler, and then charges by its response. A request whose handler
+// panics is charged, too.
 func (l *Limiter) serveAndCharge(next http.Handler, w http.ResponseWriter, r *http.Request, charges []charge) {
 	seen := &seenWriter{ResponseWriter: w}
 	returned := false
@@ -36,8 +37,8 @@ func (l *Limiter) serveAndCharge(next http.Handler, w http.ResponseWriter, r *ht
 	returned = true
 }
 
-// seenWriter records the status and the size of a response. Through Unwrap, [http.ResponseController] finds the other
-// methods of the server's writer.
+// seenWriter records the status and the size of a response. Through Unwrap,
+// [http.ResponseController] finds the other methods of the server's writer.
 type seenWriter struct {
 	http.ResponseWriter
 	status  int

@@ -79,7 +79,8 @@ func TestWrongPasswordsBan(t *testing.T) {
 func TestRefusalsCountForABan(t *testing.T) {
 	limits := []tollhttp.Limit{{Name: "logins", Table: table(t, "1/h ban 24h after 3"), Charge: failed}}
 	ask := handler(t, tollhttp.Options{Limits: limits}, login)
-	// The failure that takes the last permit is the first refusal, the second request's is the second.
+	// The failure that takes the last permit is the first refusal, the second request's is the
+	// second.
 	for n, banned := range []bool{false, false, true, true} {
 		after, _ := strconv.Atoi(ask(with("guess")).Header.Get("Retry-After"))
 		if (after > 80_000) != banned {

@@ -9,11 +9,12 @@ import (
 	"github.com/tollbar/tollbar/bindings/go"
 )
 
-// KeyLimit is one limit for the middleware of another framework, which finds the key of a request and writes the
-// answer. The packages tollgin, tollecho and tollgrpc are such middleware.
+// KeyLimit is one limit for the middleware of another framework, which finds the key of a request
+// and writes the answer. The packages tollgin, tollecho and tollgrpc are such middleware.
 type KeyLimit struct {
 	fields tollbar.HTTPFields
-	// The same limit twice: Check charges `taken`, and Peek only looks at `looked`, which is charged after the response.
+	// The same limit twice: Check charges `taken`, and Peek only looks at `looked`, which is
+	// charged after the response.
 	taken, looked limit
 }
 
@@ -23,17 +24,20 @@ type KeyOptions struct {
 	Name string
 	// Policy, such as "100/min burst 20", of a table in this process's memory for this limit alone.
 	Policy string
-	// Capacity is the number of keys of that table that can have a debt at one time. 0 means 100,000.
+	// Capacity is the number of keys of that table that can have a debt at one time. 0 means
+	// 100,000.
 	Capacity uint64
-	// Table, in place of Policy, is a table of the caller, and Number the policy's number there. The caller must keep it
-	// open.
+	// Table, in place of Policy, is a table of the caller, and Number the policy's number there.
+	// The caller must keep it open.
 	Table  *tollbar.Table
 	Number uint32
-	// Fields are the header fields. 0 means Retry-After and X-RateLimit-Limit, -Remaining and -Reset.
+	// Fields are the header fields. 0 means Retry-After and X-RateLimit-Limit, -Remaining and
+	// -Reset.
 	Fields tollbar.HTTPFields
 }
 
-// NewKeyLimit makes a KeyLimit. The error is [ErrNoLimit], [ErrName], or an error of the policy or the table.
+// NewKeyLimit makes a KeyLimit. The error is [ErrNoLimit], [ErrName], or an error of the policy or
+// the table.
 func NewKeyLimit(options KeyOptions) (*KeyLimit, error) {
 	if (options.Table == nil) == (options.Policy == "") {
 		return nil, ErrNoLimit
@@ -71,15 +75,16 @@ func NewKeyLimit(options KeyOptions) (*KeyLimit, error) {
 // Check takes cost permits of the key, and sets the header fields. For an empty key the error is
 // [tollbar.ErrMissingKey], unless the caller's table admits such requests.
 //
-// The caller passes the returned context to the next handlers of the request. If one of them calls Check of another
-// limit with it, that call sets the fields of all limits so far. If it refuses, it also gives back what the limits
-// before it were charged.
+// The caller passes the returned context to the next handlers of the request. If one of them calls
+// Check of another limit with it, that call sets the fields of all limits so far. If it refuses, it
+// also gives back what the limits before it were charged.
 func (l *KeyLimit) Check(ctx context.Context, header http.Header, key string, cost uint64) (context.Context,
 	tollbar.Decision, error) {
 	return l.ask(&l.taken, ctx, header, key, cost)
 }
 
-// Peek returns what Check would return, for a request that Charge charges after its response. A refusal counts as one.
+// Peek returns what Check would return, for a request that Charge charges after its response. A
+// refusal counts as one.
 func (l *KeyLimit) Peek(ctx context.Context, header http.Header, key string, cost uint64) (context.Context,
 	tollbar.Decision, error) {
 	return l.ask(&l.looked, ctx, header, key, cost)
@@ -118,9 +123,9 @@ func (l *KeyLimit) Charge(key string, cost uint64) error {
 	return err
 }
 
-// AddressKey returns the key of an address as text ([tollbar.ParseAddr]): all of an IPv4 address, and the first 64
-// bits of an IPv6 address, since a host can change the rest with every request. It is empty for a text that is no
-// address.
+// AddressKey returns the key of an address as text ([tollbar.ParseAddr]): all of an IPv4 address,
+// and the first 64 bits of an IPv6 address, since a host can change the rest with every request. It
+// is empty for a text that is no address.
 func AddressKey(text string) string {
 	address, err := tollbar.ParseAddr(text)
 	if err != nil {

@@ -64,7 +64,8 @@ func TestKeyLimitsChargedLater(t *testing.T) {
 	if err := limit.Charge("ann", 2); err != nil {
 		t.Fatal(err)
 	}
-	// The charge that leaves no permit is the first refusal. The peeks are the second one and the third.
+	// The charge that leaves no permit is the first refusal. The peeks are the second one and the
+	// third.
 	for i, reason := range []tollbar.Reason{tollbar.ReasonRate, tollbar.ReasonBanned} {
 		if _, d, err := limit.Peek(t.Context(), http.Header{}, "ann", 1); err != nil || d.Reason != reason {
 			t.Errorf("peek %d: %+v (%v)", i, d, err)

@@ -7,9 +7,9 @@ import (
 	"github.com/tollbar/tollbar/bindings/go"
 )
 
-// layers has the limits that the handlers of one request have asked so far, each in its Limiter, the outermost first.
-// So the fields of the response describe all of them, whatever their order, and a handler that refuses gives back
-// what those around it were charged.
+// layers has the limits that the handlers of one request have asked so far, each in its Limiter,
+// the outermost first. So the fields of the response describe all of them, whatever their order,
+// and a handler that refuses gives back what those around it were charged.
 type layers struct {
 	// The dialects of all handlers.
 	fields tollbar.HTTPFields
@@ -36,8 +36,8 @@ func (l *layers) with(fields tollbar.HTTPFields, all []asked) *layers {
 	return &layers{l.fields | fields, append(l.all[:len(l.all):len(l.all)], all...)}
 }
 
-// refund gives back what these layers were charged, and reads their decisions anew. A policy that takes nothing back
-// stays charged, and so do leases.
+// refund gives back what these layers were charged, and reads their decisions anew. A policy that
+// takes nothing back stays charged, and so do leases.
 func (l *layers) refund() error {
 	giveBack(l.all)
 	for i := range l.all {
@@ -53,7 +53,8 @@ func (l *layers) refund() error {
 	return nil
 }
 
-// HideFields leaves the fields of limits out of the response of another server, but not its Retry-After. It is for
+// HideFields leaves the fields of limits out of the response of another server, but not its
+// Retry-After. It is for
 // [httputil.ReverseProxy.ModifyResponse], where the response otherwise has the upstream's fields beside those of a
 // [Limiter]. It returns nil.
 func HideFields(response *http.Response) error {

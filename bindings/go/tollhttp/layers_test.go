@@ -13,8 +13,8 @@ import (
 	"github.com/tollbar/tollbar/bindings/go/tollhttp"
 )
 
-// C1: in each order of the handlers the fields describe all limits (draft 11) or the one that binds, each once, and a
-// handler that refuses gives back what those around it were charged.
+// C1: in each order of the handlers the fields describe all limits (draft 11) or the one that
+// binds, each once, and a handler that refuses gives back what those around it were charged.
 func TestStackedLimitsAreOneAnswer(t *testing.T) {
 	policies := map[string]string{"wide": "100/day", "tight": "2/day", "large": "1000/day"}
 	full := map[string]uint64{"wide": 100, "tight": 2, "large": 1000}
@@ -82,8 +82,8 @@ func TestStackedLimitsAreOneAnswer(t *testing.T) {
 	}
 }
 
-// C1: of an upstream behind a reverse proxy a client gets no second set of fields, or, by NoHeaders, only the
-// upstream's.
+// C1: of an upstream behind a reverse proxy a client gets no second set of fields, or, by
+// NoHeaders, only the upstream's.
 func TestFieldsOfAnUpstream(t *testing.T) {
 	for _, fields := range []tollbar.HTTPFields{tollbar.FieldsDraft11, tollbar.FieldsDraft07, tollbar.FieldsDraft06, tollbar.FieldsLegacy} {
 		serve := func(policy, name string, noHeaders bool, next http.Handler) http.Handler {

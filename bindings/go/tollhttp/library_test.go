@@ -38,8 +38,8 @@ func TestOtherDialects(t *testing.T) {
 }
 
 func TestALease(t *testing.T) {
-	// Without a store a machine has its overdraft: an eighth of its share of the burst, which is 16 of 64 for one of 4
-	// machines.
+	// Without a store a machine has its overdraft: an eighth of its share of the burst, which is 16
+	// of 64 for one of 4 machines.
 	lease, err := redis.NewLease("x", "60/min burst 64", redis.LeaseOptions{Nodes: 4, URL: "redis://127.0.0.1:1"})
 	if err != nil {
 		t.Fatal(err)
@@ -85,7 +85,8 @@ func TestALeaseRefusesBesideTables(t *testing.T) {
 			t.Error("the lease has refused none")
 		}
 		for i, one := range tables {
-			// The permits that a limit refilled while a refused request held its charge stay charged.
+			// The permits that a limit refilled while a refused request held its charge stay
+			// charged.
 			if charged := before[i] - left(t, one, "all"); charged != passed && charged != passed+1 {
 				t.Errorf("limit %d: %d were charged, and %d have passed", i, charged, passed)
 			}
@@ -126,7 +127,8 @@ func TestRefusalsBeforeACharge(t *testing.T) {
 	}
 }
 
-// A request of an exempt key has no t, and a sliding log has the time at which its first entry ends.
+// A request of an exempt key has no t, and a sliding log has the time at which its first entry
+// ends.
 func TestFieldsOfAnExemptKeyAndOfALog(t *testing.T) {
 	log := tollhttp.Limit{Name: "c", Table: table(t, "2/min algo sliding-log")}
 	expect(t, get(t, tollhttp.Options{Limits: []tollhttp.Limit{log}})("192.0.2.1:1"), 200, "RateLimit", `"c";r=1;t=60`)

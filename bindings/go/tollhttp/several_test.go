@@ -49,7 +49,8 @@ func TestAtOnceNoneIsChargedThatIsRefused(t *testing.T) {
 	}
 	all.Wait()
 	charged, admitted := 100_000-left(t, slow, "all"), passed.Load()
-	// A request that loses a race leaves a charge of microseconds, because the permit refills in an hour.
+	// A request that loses a race leaves a charge of microseconds, because the permit refills in an
+	// hour.
 	if charged != admitted && charged != admitted+1 {
 		t.Errorf("%d were charged, and %d have passed", charged, admitted)
 	}
@@ -58,8 +59,8 @@ func TestAtOnceNoneIsChargedThatIsRefused(t *testing.T) {
 	}
 }
 
-// A limit that is charged after the response refuses before the other limits are charged. If another limit refuses,
-// it is not charged either.
+// A limit that is charged after the response refuses before the other limits are charged. If
+// another limit refuses, it is not charged either.
 func TestAChargeBesideOtherLimits(t *testing.T) {
 	prompt.Within(t, time.Second, func(t testing.TB) {
 		logins, requests := table(t, "1/day"), table(t, "3/day")

@@ -1,5 +1,5 @@
-// Package tollhttp limits the rate of requests to an http.Handler: by a table of tollbar, or by a lease for many
-// machines, with a key for each request.
+// Package tollhttp limits the rate of requests to an http.Handler: by a table of tollbar, or by a
+// lease for many machines, with a key for each request.
 //
 //	table, err := tollbar.NewTable(tollbar.TableOptions{Capacity: 1_000_000}, "100/min burst 20")
 //	...
@@ -13,9 +13,9 @@
 //	RateLimit-Policy: "client";q=100;w=60    100 permits in 60 seconds
 //	RateLimit: "client";r=19;t=1             19 permits are left now, and more in a second
 //
-// For a refused request of cost 1, t equals Retry-After; for a larger cost it is never later. There is no t if no
-// permit is missing, if a lease admits, or while some permits of a policy that lends (pacer, warm-up, borrow) are
-// left.
+// For a refused request of cost 1, t equals Retry-After; for a larger cost it is never later. There
+// is no t if no permit is missing, if a lease admits, or while some permits of a policy that lends
+// (pacer, warm-up, borrow) are left.
 package tollhttp
 
 import (
@@ -40,20 +40,23 @@ type Limit struct {
 	Name string
 	// Table holds the states. The caller must keep it open as long as the handler is used.
 	Table *tollbar.Table
-	// Lease, in place of Table, is a limit that machines share. Only the store knows when more permits are left, so the
-	// header fields of an admitted request have no such time. Requests with an empty key share one limit.
+	// Lease, in place of Table, is a limit that machines share. Only the store knows when more
+	// permits are left, so the header fields of an admitted request have no such time. Requests
+	// with an empty key share one limit.
 	Lease Lease
-	// Policy is the number of the table's policy. The header describes it as it was when the handler was made.
+	// Policy is the number of the table's policy. The header describes it as it was when the
+	// handler was made.
 	Policy uint32
-	// Key returns the request's key, and whether this limit applies to the request. With false the limit does not count
-	// it. Nil means [RemoteAddr]. A request with an empty key passes without a charge if the table's MissingKey is
-	// MissingAllow, otherwise Options.Missing answers it.
+	// Key returns the request's key, and whether this limit applies to the request. With false the
+	// limit does not count it. Nil means [RemoteAddr]. A request with an empty key passes without a
+	// charge if the table's MissingKey is MissingAllow, otherwise Options.Missing answers it.
 	Key func(*http.Request) (key string, counted bool)
 	// Cost returns the permits that a request takes. Nil means 1.
 	Cost func(*http.Request) uint64
-	// Charge returns a cost that is known only after the response, for example whether a login failed or how many bytes
-	// were sent. The middleware then peeks for Cost permits before the handler, and charges the permits that Charge
-	// returns after the handler. With the policy "5/min ban 1h" this bans an address after five wrong passwords:
+	// Charge returns a cost that is known only after the response, for example whether a login
+	// failed or how many bytes were sent. The middleware then peeks for Cost permits before the
+	// handler, and charges the permits that Charge returns after the handler. With the policy
+	// "5/min ban 1h" this bans an address after five wrong passwords:
 	//
 	//	Charge: func(r *http.Request, response tollhttp.Response) uint64 {
 	//		if response.Status == http.StatusUnauthorized {
@@ -77,26 +80,30 @@ type Response struct {
 
 // Options are the options of a Limiter.
 type Options struct {
-	// Limits, at least one, and with tables at most [tollbar.LimitsMost]. A request is charged to all of them, or, if
-	// one refuses, to none, as [tollbar.TakeMany] says. If a lease refuses, the tables get back what they were charged,
-	// as [tollbar.Keys.Cancel] says. A lease stays charged if another lease refuses after it.
+	// Limits, at least one, and with tables at most [tollbar.LimitsMost]. A request is charged to
+	// all of them, or, if one refuses, to none, as [tollbar.TakeMany] says. If a lease refuses, the
+	// tables get back what they were charged, as [tollbar.Keys.Cancel] says. A lease stays charged
+	// if another lease refuses after it.
 	Limits []Limit
-	// Exempt reports whether a request passes without a charge. Nil: no request does. ([tollbar.Keys.Exempt] exempts
-	// keys; the key of an address is that of [tollbar.AddrKey] with 32 and 64 bits.)
+	// Exempt reports whether a request passes without a charge. Nil: no request does.
+	// ([tollbar.Keys.Exempt] exempts keys; the key of an address is that of [tollbar.AddrKey] with
+	// 32 and 64 bits.)
 	Exempt func(*http.Request) bool
-	// Refused answers a refused request. The header fields are set, with Retry-After if waiting helps, and [RefusalOf]
-	// says why. Nil means [http.Error] with status 429.
+	// Refused answers a refused request. The header fields are set, with Retry-After if waiting
+	// helps, and [RefusalOf] says why. Nil means [http.Error] with status 429.
 	Refused http.Handler
-	// Missing answers a request without a key, if the table refuses or reports it. Nil means [http.Error] with status
-	// 403, since waiting does not help such a request.
+	// Missing answers a request without a key, if the table refuses or reports it. Nil means
+	// [http.Error] with status 403, since waiting does not help such a request.
 	Missing http.Handler
-	// Failed answers a request for which a check returned an error, such as one after the table's Close. Nil means
+	// Failed answers a request for which a check returned an error, such as one after the table's
+	// Close. Nil means
 	// [http.Error] with status 500, so no request passes without a count.
 	Failed func(http.ResponseWriter, *http.Request, error)
-	// ChargeFailed gets the error of a charge after the response, such as one after the table's Close. Nil: the
-	// middleware drops the error.
+	// ChargeFailed gets the error of a charge after the response, such as one after the table's
+	// Close. Nil: the middleware drops the error.
 	ChargeFailed func(*http.Request, error)
-	// Fields are the header fields that the middleware sends. Zero means [tollbar.FieldRetryAfter] and
+	// Fields are the header fields that the middleware sends. Zero means [tollbar.FieldRetryAfter]
+	// and
 	// [tollbar.FieldsDraft11].
 	Fields tollbar.HTTPFields
 	// NoHeaders: the middleware sends Retry-After alone.
@@ -126,8 +133,8 @@ type limit struct {
 	policy tollbar.Policy
 }
 
-// New makes a Limiter. The error is [ErrNoLimit], [ErrName], [ErrCharge], [tollbar.ErrLimits] for too many limits
-// with tables, or an error of a table.
+// New makes a Limiter. The error is [ErrNoLimit], [ErrName], [ErrCharge], [tollbar.ErrLimits] for
+// too many limits with tables, or an error of a table.
 func New(options Options) (*Limiter, error) {
 	if options.Fields == 0 {
 		options.Fields = tollbar.FieldRetryAfter | tollbar.FieldsDraft11
@@ -183,8 +190,8 @@ func (l *limit) bind() (err error) {
 	return err
 }
 
-// look peeks. If the peek refuses, look also checks at the same instant. The check refuses, too, and records the
-// refusal in the table's counts and for a ban.
+// look peeks. If the peek refuses, look also checks at the same instant. The check refuses, too,
+// and records the refusal in the table's counts and for a ban.
 func look(table *tollbar.Table, keys tollbar.Keys) func(key string, cost uint64) (tollbar.Decision, error) {
 	return func(key string, cost uint64) (tollbar.Decision, error) {
 		now, err := table.Now()
@@ -240,18 +247,20 @@ func valid(name string) bool {
 	return name != ""
 }
 
-// RemoteAddr returns a key of the request's RemoteAddr, with or without a port: all of an IPv4 address, and the first
-// 64 bits of an IPv6 address, since a host can change the rest with every request. It is the address of the
-// connection, or what a middleware has put in its place, such as chi's RealIP. The key is empty if the connection has
-// no address (a Unix socket). Behind a proxy it is the proxy's: see [Client].
+// RemoteAddr returns a key of the request's RemoteAddr, with or without a port: all of an IPv4
+// address, and the first 64 bits of an IPv6 address, since a host can change the rest with every
+// request. It is the address of the connection, or what a middleware has put in its place, such as
+// chi's RealIP. The key is empty if the connection has no address (a Unix socket). Behind a proxy
+// it is the proxy's: see [Client].
 func RemoteAddr(r *http.Request) (string, bool) {
 	return AddressKey(r.RemoteAddr), true
 }
 
-// Client returns a key function for servers behind trusted proxies, whose networks are given: "10.0.0.0/8", one
-// address, or "unix:" for proxies that connect by a Unix socket. The key is that of the connection's address or, if
-// this is a trusted proxy's, of the right-most address in X-Forwarded-For that no trusted proxy has
-// ([tollbar.Proxies.Client]). The error is a [tollbar.ProxiesError].
+// Client returns a key function for servers behind trusted proxies, whose networks are given:
+// "10.0.0.0/8", one address, or "unix:" for proxies that connect by a Unix socket. The key is that
+// of the connection's address or, if this is a trusted proxy's, of the right-most address in
+// X-Forwarded-For that no trusted proxy has ([tollbar.Proxies.Client]). The error is a
+// [tollbar.ProxiesError].
 func Client(proxies ...string) (func(*http.Request) (string, bool), error) {
 	trusted, err := tollbar.ParseProxies(proxies...)
 	if err != nil {
@@ -266,10 +275,10 @@ func Client(proxies ...string) (func(*http.Request) (string, bool), error) {
 	}, nil
 }
 
-// Header returns a key function for servers behind one proxy, which sets the header field itself and does not pass it
-// on from its client, such as X-Real-IP. The key is that of the address in the field, with or without a port. If the
-// field is a list, the function takes the last address, which the nearest proxy has added. Without an address the key
-// is empty. For more proxies see [Client].
+// Header returns a key function for servers behind one proxy, which sets the header field itself
+// and does not pass it on from its client, such as X-Real-IP. The key is that of the address in the
+// field, with or without a port. If the field is a list, the function takes the last address, which
+// the nearest proxy has added. Without an address the key is empty. For more proxies see [Client].
 func Header(name string) func(*http.Request) (string, bool) {
 	return func(r *http.Request) (string, bool) {
 		values := r.Header.Values(name)

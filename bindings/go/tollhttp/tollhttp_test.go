@@ -168,8 +168,8 @@ func TestWhoseRequestItIs(t *testing.T) {
 	}
 }
 
-// t is the time until one more permit is left, not until all are: a client that waits for t=13 beside
-// `Retry-After: 1` waits 13 times too long.
+// t is the time until one more permit is left, not until all are: a client that waits for t=13
+// beside `Retry-After: 1` waits 13 times too long.
 func TestTIsUntilThereIsMore(t *testing.T) {
 	prompt.Within(t, time.Second, func(t testing.TB) {
 		limits := func(policy string, cost uint64) tollhttp.Options {

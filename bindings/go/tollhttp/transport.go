@@ -8,15 +8,15 @@ import (
 	"github.com/tollbar/tollbar/bindings/go"
 )
 
-// Transport is an http.RoundTripper that paces the requests of a client to each scheme, host and port, and learns
-// their rates from the answers.
+// Transport is an http.RoundTripper that paces the requests of a client to each scheme, host and
+// port, and learns their rates from the answers.
 //
 //	pace, err := tollbar.NewPacing(tollbar.PacingOptions{})
 //	...
 //	client := &http.Client{Transport: &tollhttp.Transport{Pacing: pace}}
 //
-// A request waits until its host's turn has come, or until its context ends. Transport repeats no request: the caller
-// gets each 429.
+// A request waits until its host's turn has come, or until its context ends. Transport repeats no
+// request: the caller gets each 429.
 type Transport struct {
 	// Pacing has the rates. Several transports may share one.
 	Pacing *tollbar.Pacing

@@ -32,8 +32,9 @@ func (s *refusing) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// A request whose context ends during the pause is not sent, and five others wait for the pause's end. The test begins
-// again if the machine lost the whole pause before the early request had ended.
+// A request whose context ends during the pause is not sent, and five others wait for the pause's
+// end. The test begins again if the machine lost the whole pause before the early request had
+// ended.
 func TestTransport(t *testing.T) {
 	for tries := 1; pauses(t); tries++ {
 		if tries == 20 {
@@ -105,7 +106,8 @@ func pauses(t *testing.T) (late bool) {
 	return false
 }
 
-// A client that may send 200 requests per second finds the rate of a server that admits 50, and names its limit.
+// A client that may send 200 requests per second finds the rate of a server that admits 50, and
+// names its limit.
 func ExampleTransport() {
 	limiter, _ := tollbar.NewLimiter("50/s burst 5")
 	handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

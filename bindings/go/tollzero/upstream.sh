@@ -1,7 +1,9 @@
 #!/bin/sh
-# go-zero's own tests of core/limit against package limit. They are of go-zero's module, of the version in go.mod, and use miniredis as there. Two names that
-# they use of go-zero's private ones are replaced: whether the prober runs, and its start. C15: the period of a second, in which they must make a hundred
-# calls before the aligned window ends, is the longest period in its place, 10^9 s; such a window ends in May 2033.
+# go-zero's own tests of core/limit against package limit. They are of go-zero's module, of the
+# version in go.mod, and use miniredis as there. Two names that they use of go-zero's private ones
+# are replaced: whether the prober runs, and its start. C15: the period of a second, in which they
+# must make a hundred calls before the aligned window ends, is the longest period in its place, 10^9
+# s; such a window ends in May 2033.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)

@@ -1,4 +1,5 @@
---- Adaptive limits: acquiring and releasing permits, how both algorithms learn, keys of an in-flight table, wrong arguments.
+--- Adaptive limits: acquiring and releasing permits, how both algorithms learn, keys of an
+--- in-flight table, wrong arguments.
 local harness = require "harness"
 local tollbar = require "tollbar"
 local test, equal, raises, fails = harness.test, harness.equal, harness.raises, harness.fails
@@ -17,7 +18,8 @@ test("a limit has its permits", function()
     equal(select(2, server:read()), 0)
 end)
 
--- AIMD: a dropped request or one above the timeout lowers the limit by a tenth, any other sample at half of the limit raises it by 1.
+-- AIMD: a dropped request or one above the timeout lowers the limit by a tenth, any other sample at
+-- half of the limit raises it by 1.
 test("AIMD follows the latency", function()
     local server = assert(tollbar.adaptive { initial = 20, timeout = 0.1, window = 0 })
     local function sample(latency, outcome)
@@ -37,7 +39,8 @@ test("AIMD follows the latency", function()
     equal(sample(0.05, "ignored"), 16)
 end)
 
--- The published trace of Gradient2: the limit is full, and the latency four times as high from sample 20 on.
+-- The published trace of Gradient2: the limit is full, and the latency four times as high from
+-- sample 20 on.
 test("Gradient2 follows the latency", function()
     local server = assert(tollbar.adaptive { window = 0, least = 20 })
     local limits = {}

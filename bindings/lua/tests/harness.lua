@@ -19,7 +19,8 @@ function harness.equal(got, wanted, what)
     end
 end
 
---- Asserts that `run` raises an error with these words, at the line of this program that made the call.
+--- Asserts that `run` raises an error with these words, at the line of this program that made the
+--- call.
 function harness.raises(words, run)
     local good, why = pcall(run)
     if good then

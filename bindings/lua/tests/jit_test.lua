@@ -85,7 +85,8 @@ local loops = {
     end,
 }
 
---- Runs the loop from an empty trace cache. Returns the number of traces kept, and why others were aborted.
+--- Runs the loop from an empty trace cache. Returns the number of traces kept, and why others were
+--- aborted.
 local function compile(loop)
     jit.flush()
     local kept, given_up = 0, {}
@@ -105,8 +106,9 @@ end
 for name, loop in pairs(loops) do
     test(name .. " is compiled, and allocates nothing", function()
         local kept, given_up
-        -- LuaJIT chooses at random where a trace begins, and aborts some traces that begin at a wrong place. Code that it cannot compile
-        -- is aborted in every attempt, until LuaJIT blacklists it.
+        -- LuaJIT chooses at random where a trace begins, and aborts some traces that begin at a
+        -- wrong place. Code that it cannot compile is aborted in every attempt, until LuaJIT
+        -- blacklists it.
         for _ = 1, 10 do
             kept, given_up = compile(loop)
             if kept > 0 and #given_up <= 3 then break end

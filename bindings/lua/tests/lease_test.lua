@@ -1,4 +1,5 @@
---- Leases, without a store and with a real redis-server, which the test starts on a socket in a directory of its own.
+--- Leases, without a store and with a real redis-server, which the test starts on a socket in a
+--- directory of its own.
 local here = arg[0]:match("^(.*)tests/[^/]*$") or "./"
 package.path = here .. "?.lua;" .. here .. "tests/?.lua;" .. package.path
 local tollbar, harness, ffi = require "tollbar", require "harness", require "ffi"

@@ -1,4 +1,5 @@
--- Light threads that wait in line, with a scheduler in place of nginx's. Ends with `N passed, N failed`.
+-- Light threads that wait in line, with a scheduler in place of nginx's. Ends with
+-- `N passed, N failed`.
 local ffi = require "ffi"
 local harness = require "harness"
 local tollbar = require "tollbar"
@@ -6,9 +7,10 @@ local test, equal = harness.test, harness.equal
 
 ffi.cdef "int usleep(unsigned int microseconds);"
 
--- Runs functions as light threads, one at a time. `world.naps` counts their sleeps, `world.killed` is the set of threads that never run again,
--- and `world.stood` is for how many seconds the machine did not run this process: the turns of the scheduler that took over 5 ms.
--- All runs of an attempt add to `stood`, and the time from the attempt's beginning to its first run counts, too.
+-- Runs functions as light threads, one at a time. `world.naps` counts their sleeps, `world.killed`
+-- is the set of threads that never run again, and `world.stood` is for how many seconds the machine
+-- did not run this process: the turns of the scheduler that took over 5 ms. All runs of an attempt
+-- add to `stood`, and the time from the attempt's beginning to its first run counts, too.
 local stood, since = 0, nil
 local function run(functions)
     local world = { naps = 0, killed = {}, stood = 0 }
@@ -85,9 +87,10 @@ local function times(n, f)
     return list
 end
 
---- Runs an attempt, and repeats it if it failed and the machine stood still for so many seconds. Meanwhile permits
--- come back, and the queue takes its first caller for dead if that has not run for 20 ms after its time. An attempt
--- that fails on a machine that ran has failed.
+--- Runs an attempt, and repeats it if it failed and the machine stood still for so many seconds.
+--- Meanwhile permits
+-- come back, and the queue takes its first caller for dead if that has not run for 20 ms after its
+-- time. An attempt that fails on a machine that ran has failed.
 local function steadily(seconds, attempt)
     for tries = 1, 100 do
         stood, since = 0, tollbar.now()
@@ -113,8 +116,9 @@ test("of fifty that wait one asks, and they go in the order in which they came",
         for i = 1, 50 do
             equal(order[i], i)
         end
-        -- Each request sleeps once for its turn and once or twice, for whole milliseconds, for its permit. Each sleeps at most 250 ms at a time. If all
-        -- asked, they would sleep some 1,200 times.
+        -- Each request sleeps once for its turn and once or twice, for whole milliseconds, for its
+        -- permit. Each sleeps at most 250 ms at a time. If all asked, they would sleep some 1,200
+        -- times.
         local took = tonumber(tollbar.now() - began) / 1e9
         assert(world.naps <= 250 + 50 * took / 0.25, world.naps)
     end)
@@ -142,7 +146,8 @@ test("a light thread that was killed does not hold up the others", function()
             assert(limiter:allow())
             local passed = {}
             run(times(3, function(i, world)
-                -- The first sleeps in front of the second, which runs 20 ms after the first should have run.
+                -- The first sleeps in front of the second, which runs 20 ms after the first should
+                -- have run.
                 world.killed[1] = i == 3
                 passed[i] = limiter:wait()
             end))
@@ -171,7 +176,8 @@ test("A2: twenty that are killed leave nothing behind", function()
                 waited = tonumber(tollbar.now() - began) / 1e9
             end
             run(all)
-            -- The first one's booking, the removal of the others, which have 20 ms each, and one permit. Twenty bookings would be two seconds.
+            -- The first one's booking, the removal of the others, which have 20 ms each, and one
+            -- permit. Twenty bookings would be two seconds.
             assert(waited < 1.2, policy .. ": waited " .. waited .. " s")
         end)
     end
@@ -185,8 +191,8 @@ test("A2: every wave gets its permits", function()
             local good = clients:wait("a", 0.19)
             passed = passed + (good and 1 or 0)
         end))
-        -- Ten at 20 ms each, or nine behind a permit that is taken. A permit that comes while the machine stands still may be nobody's, since a
-        -- burst of one keeps no second one.
+        -- Ten at 20 ms each, or nine behind a permit that is taken. A permit that comes while the
+        -- machine stands still may be nobody's, since a burst of one keeps no second one.
         local least = 8 - math.ceil(world.stood / 0.02)
         assert(passed <= 11 and passed >= least, "wave " .. wave .. ": " .. passed .. ", stood still for " .. world.stood .. " s")
         repeat until clients:peek("a")
@@ -194,7 +200,8 @@ test("A2: every wave gets its permits", function()
 end)
 
 test("A2: who would come too late behind others is refused at once", function()
-    -- A machine that stands still for the 50 ms that are left of the patience lets the third one's permit go.
+    -- A machine that stands still for the 50 ms that are left of the patience lets the third one's
+    -- permit go.
     steadily(0.04, function()
         local limiter = assert(tollbar.limiter("1/100ms burst 1"))
         assert(limiter:allow())

@@ -24,7 +24,8 @@ local function settles(table, now, receipt, cost, given_back, rest, first)
 end
 
 test("time is not given twice", function()
-    -- Takes 5 of 10, and 7 two seconds later. Then the 5 turn out to cost nothing, and 5 more are refused nevertheless.
+    -- Takes 5 of 10, and 7 two seconds later. Then the 5 turn out to cost nothing, and 5 more are
+    -- refused nevertheless.
     local table = assert(tollbar.table("1/s burst 10", { capacity = 100 }))
     local five, retry_after, remaining, _, reason = table:take_at(10 * SECOND, "k", 5)
     equal(#five, 32)

@@ -1,4 +1,5 @@
---- Several limits in one request: the expectations of ffi-tests/c/take_many_test.c, and Lua's errors.
+--- Several limits in one request: the expectations of ffi-tests/c/take_many_test.c, and Lua's
+--- errors.
 local harness = require "harness"
 local tollbar = require "tollbar"
 local test, equal, raises, fails = harness.test, harness.equal, harness.raises, harness.fails

@@ -114,7 +114,8 @@ def test_a_killed_worker_takes_nothing_with_it(launch, path):
 
 
 def test_workers_that_are_killed_under_load(launch, path):
-    """What passed is the policy's, but for what a killed worker had charged and could not answer any more."""
+    """What passed is the policy's, but for what a killed worker had charged and could not answer
+    any more."""
     nginx = launch(**parts(OPEN.format(path=path, policy="3000/day")))
     answered, stop, killed = [], threading.Event(), 0
 
@@ -180,7 +181,8 @@ def test_waiting_lets_others_go_on(launch):
     # A busy machine may lose a second between two requests.
     make = '0; limiter = assert(require("tollbar").limiter("1/2s burst 1"))'
     nginx = launch(**parts(make, server=server, workers=1))
-    # Of six requests one passes at once and three two seconds apart. The other two would wait longer than their patience.
+    # Of six requests one passes at once and three two seconds apart. The other two would wait
+    # longer than their patience.
     answers = nginx.volley("/wait?patience=6.1", 6)
     assert sorted(statuses(answers)) == [200] * 4 + [429] * 2
     passed = sorted(a.done for a in answers if a.status == 200)
@@ -191,7 +193,8 @@ def test_waiting_lets_others_go_on(launch):
 
 
 def test_waiting_for_a_key(launch):
-    """Two workers, whose requests for one key depart one after the other; another key is not held up."""
+    """Two workers, whose requests for one key depart one after the other; another key is not held
+    up."""
     server = """
     location /wait { access_by_lua_block {
         if not clients:wait(ngx.var.arg_k, tonumber(ngx.var.arg_patience)) then return ngx.exit(429) end

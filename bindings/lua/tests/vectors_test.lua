@@ -1,4 +1,5 @@
---- The golden vectors: limiters and tables give the decisions of the oracle (tests/algorithm/vectors.rs describes the file).
+--- The golden vectors: limiters and tables give the decisions of the oracle
+--- (tests/algorithm/vectors.rs describes the file).
 local harness = require "harness"
 local tollbar = require "tollbar"
 local test, equal = harness.test, harness.equal

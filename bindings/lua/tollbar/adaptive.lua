@@ -1,4 +1,5 @@
---- Adaptive: a limit on the requests that a server has at one time, learned from their latency. Experimental: a minor version may change it.
+--- Adaptive: a limit on the requests that a server has at one time, learned from their latency.
+--- Experimental: a minor version may change it.
 local ffi = require "ffi"
 local core = require "tollbar.core"
 
@@ -44,7 +45,8 @@ local function outcome_of(name)
     return core.choice("an outcome", name or "answered", OUTCOMES, 3)
 end
 
---- Takes a permit and returns its ticket. Returns false if as many permits as the limit are in flight. No call waits.
+--- Takes a permit and returns its ticket. Returns false if as many permits as the limit are in
+--- flight. No call waits.
 --
 --     local ticket = server:acquire()
 --     if not ticket then return overloaded() end
@@ -55,13 +57,16 @@ function Adaptive:acquire()
     return acquired(lib.tollbar_adaptive_acquire(self.limit_of, ticket))
 end
 
---- Releases a permit, once. The limit learns from the latency in seconds and from the outcome: "answered" (the default), "dropped" if the server
--- refused or the request timed out, "ignored" if the request says nothing about the server. Returns false if no permit is in flight.
+--- Releases a permit, once. The limit learns from the latency in seconds and from the outcome:
+--- "answered" (the default), "dropped" if the server
+-- refused or the request timed out, "ignored" if the request says nothing about the server. Returns
+-- false if no permit is in flight.
 function Adaptive:release(of, latency, outcome)
     return released(lib.tollbar_adaptive_release(self.limit_of, of, outcome_of(outcome), nanoseconds(latency, "a latency")))
 end
 
---- Takes a permit of a key of an in-flight table under this limit. The table counts the permits of all its processes.
+--- Takes a permit of a key of an in-flight table under this limit. The table counts the permits of
+--- all its processes.
 function Adaptive:acquire_key(in_flight, key)
     local data, length = core.key(key)
     return acquired(lib.tollbar_adaptive_acquire_key(self.limit_of, in_flight.handle, data, length, ticket))
@@ -86,8 +91,10 @@ end
 local KNOWN = { initial = true, least = true, most = true, timeout = true, window = true }
 local adaptive = {}
 
---- adaptive({ initial = 20, least = 1, most = 1000 }) makes a limit of this Lua state. With a `timeout` in seconds the algorithm is AIMD, otherwise
--- Netflix's Gradient2. All releases of a `window`, in seconds (default 0.1), are one sample; with 0 each release is one.
+--- adaptive({ initial = 20, least = 1, most = 1000 }) makes a limit of this Lua state. With a
+--- `timeout` in seconds the algorithm is AIMD, otherwise
+-- Netflix's Gradient2. All releases of a `window`, in seconds (default 0.1), are one sample; with 0
+-- each release is one.
 function adaptive.new(options)
     options = core.options(options, KNOWN)
     local o = new_options()

@@ -9,7 +9,8 @@ local function environment(name)
     return value ~= "" and value or nil
 end
 
---- Loads the library of that name ("libtollbar"): `path` if given, else the one of the checkout that this file is in, if `make lib` built
+--- Loads the library of that name ("libtollbar"): `path` if given, else the one of the checkout
+--- that this file is in, if `make lib` built
 -- it, else the installed one.
 function core.load(name, path)
     if path then
@@ -42,8 +43,10 @@ core.version = ffi.string(lib.tollbar_version_string())
 local ALLOWED, DENIED = lib.TOLLBAR_ALLOWED, lib.TOLLBAR_DENIED
 local E_NULL = lib.TOLLBAR_E_NULL
 
---- Returns nil, a message and the number of an error. TOLLBAR_E_NULL means a closed handle, because no other pointer that this module
--- passes to C can be NULL. Methods end in a call of this function, so the level above it is the user's program.
+--- Returns nil, a message and the number of an error. TOLLBAR_E_NULL means a closed handle, because
+--- no other pointer that this module
+-- passes to C can be NULL. Methods end in a call of this function, so the level above it is the
+-- user's program.
 function core.failure(code, what)
     if code == E_NULL then
         error((what or "it") .. " is closed", 2)
@@ -59,7 +62,8 @@ ffi.cdef "char *strerror(int number);"
 local SYSTEM_FIRST, SYSTEM_LAST = lib.TOLLBAR_E_OPEN, lib.TOLLBAR_E_SYNC
 -- [lists: end]
 
---- core.failure, with the system's reason if the error has one. The function reads errno first, before any other call can change it.
+--- core.failure, with the system's reason if the error has one. The function reads errno first,
+--- before any other call can change it.
 function core.system_failure(code, path)
     local errno = ffi.errno()
     if code > SYSTEM_FIRST or code < SYSTEM_LAST or errno == 0 then
@@ -80,14 +84,16 @@ function core.struct(name)
     end
 end
 
---- Raises an error at the call in the user's program, which is `level` calls above the function that calls this.
+--- Raises an error at the call in the user's program, which is `level` calls above the function
+--- that calls this.
 local function wrong(what, value, level)
     error(what .. ", not " .. (type(value) == "number" and tostring(value) or type(value)), (level or 2) + 2)
 end
 
 local u64, i64 = ffi.typeof("uint64_t"), ffi.typeof("int64_t")
 
---- Checks a number of permits or nanoseconds for a uint64_t parameter. A Lua number is valid if a double holds it exactly.
+--- Checks a number of permits or nanoseconds for a uint64_t parameter. A Lua number is valid if a
+--- double holds it exactly.
 function core.count(value, level)
     if type(value) == "number" then
         if value >= 0 and value <= 9007199254740992 and value % 1 == 0 then
@@ -116,7 +122,8 @@ function core.text(what, value, level)
     return value
 end
 
---- Returns a key's bytes and their number. nil is no key: the table's option `missing` says how the table decides on it.
+--- Returns a key's bytes and their number. nil is no key: the table's option `missing` says how the
+--- table decides on it.
 function core.key(key)
     if key == nil then
         return nil, 0
@@ -138,7 +145,8 @@ end
 --- Nanoseconds as seconds; math.huge for TOLLBAR_NO_TIME.
 function core.seconds(ns)
     ns = tonumber(ns)
-    -- A product with 1e-9 would make a whole number of seconds a little more, and math.ceil a second more.
+    -- A product with 1e-9 would make a whole number of seconds a little more, and math.ceil a
+    -- second more.
     return ns < 2^63 and ns / 1e9 or math.huge
 end
 local seconds = core.seconds
@@ -149,7 +157,8 @@ for number = 0, lib.TOLLBAR_REASON_RESERVE do
     reasons[number] = ffi.string(lib.tollbar_strreason(number))
 end
 
---- Returns a decision's results: whether the request may pass, the seconds to wait, the permits left, the seconds until the state is fresh, the reason, and
+--- Returns a decision's results: whether the request may pass, the seconds to wait, the permits
+--- left, the seconds until the state is fresh, the reason, and
 -- the index of the binding policy of a list. The next call overwrites `decision`.
 function core.answer(code, decision, what)
     if code == ALLOWED then
@@ -170,7 +179,8 @@ function core.bool(code, what)
     return code == lib.TOLLBAR_YES
 end
 
---- Checks the name of a class of requests. The library would read a name up to its first NUL, so one with a NUL becomes "", which no class has.
+--- Checks the name of a class of requests. The library would read a name up to its first NUL, so
+--- one with a NUL becomes "", which no class has.
 function core.class_name(name, level)
     core.text("a class's name", name, level or 3)
     return name:find("%z") and "" or name
@@ -223,7 +233,8 @@ core.CLOCKS = {
 local new_spec, new_error = core.struct("tollbar_policy_spec"), core.struct("tollbar_policy_error")
 core.new_spec = new_spec
 
---- Parses a policy's text. Returns the spec, or nil, a message with the column, and the number of the error.
+--- Parses a policy's text. Returns the spec, or nil, a message with the column, and the number of
+--- the error.
 function core.policy(text, level)
     core.text("a policy", text, level or 3)
     local spec, why = new_spec(), new_error()
@@ -244,7 +255,8 @@ end
 
 local last_time = ffi.new("uint64_t[1]")
 
---- Returns the last clock reading at which a policy of this text admits a request, as nanoseconds in a uint64_t: 2^61 - 2 for all but the
+--- Returns the last clock reading at which a policy of this text admits a request, as nanoseconds
+--- in a uint64_t: 2^61 - 2 for all but the
 -- fastest policies.
 function core.last_time(text)
     local spec, message, number = core.policy(text)
@@ -292,7 +304,8 @@ local function network(call, address, ipv4_bits, ipv6_bits)
     return ffi.string(prefix.bytes, prefix.length)
 end
 
---- Returns the key of a network address: its first bits, 32 of IPv4 and 64 of IPv6 by default. A limit by whole IPv6 address has no effect,
+--- Returns the key of a network address: its first bits, 32 of IPv4 and 64 of IPv6 by default. A
+--- limit by whole IPv6 address has no effect,
 -- because a host can change its address with every request.
 function core.prefix(text, ipv4_bits, ipv6_bits)
     return network(lib.tollbar_prefix_parse, text, ipv4_bits, ipv6_bits)

@@ -1,4 +1,5 @@
---- HTTP header fields about limits. http.check takes permits and makes the fields of this server's answer; http.read reads the fields of another
+--- HTTP header fields about limits. http.check takes permits and makes the fields of this server's
+--- answer; http.read reads the fields of another
 -- server's answer.
 local ffi = require "ffi"
 local core = require "tollbar.core"
@@ -17,7 +18,8 @@ local dialects = {
 }
 local is_table = ffi.typeof "tollbar_lua_table"
 
--- Each call overwrites these buffers and reads them before it returns. A Lua state runs one call at a time, so calls can share them.
+-- Each call overwrites these buffers and reads them before it returns. A Lua state runs one call at
+-- a time, so calls can share them.
 local decision = core.struct("tollbar_decision")()
 local policy_spec = core.struct("tollbar_policy_spec")()
 local seen = core.struct("tollbar_http_seen")()
@@ -27,7 +29,8 @@ local room, lines = 0, nil
 
 local http = {}
 
---- The sum of TOLLBAR_HTTP_ numbers for Retry-After and the dialects that `words` names. nil names "draft-11".
+--- The sum of TOLLBAR_HTTP_ numbers for Retry-After and the dialects that `words` names. nil names
+--- "draft-11".
 local function fields_of(words)
     local fields = lib.TOLLBAR_HTTP_RETRY_AFTER
     for word in text("dialects", words or "draft-11", 3):gmatch("%S+") do
@@ -41,9 +44,11 @@ local function now()
     return lib.tollbar_clock_now(lib.TOLLBAR_CLOCK_WALL, wall) == 0 and wall[0] or 0
 end
 
---- Takes `cost` permits (default 1) of a table's key under policy number `policy` (default 0). Returns whether the request may pass, the header
--- fields of the answer as a table of names and values, the status 200 or 429, and for a refusal its body (a problem in JSON). `name` is the limit's
--- name, which clients see. `words` names the dialects: "draft-11", "draft-07" or "draft-06", and "legacy" or "legacy-epoch".
+--- Takes `cost` permits (default 1) of a table's key under policy number `policy` (default 0).
+--- Returns whether the request may pass, the header
+-- fields of the answer as a table of names and values, the status 200 or 429, and for a refusal its
+-- body (a problem in JSON). `name` is the limit's name, which clients see. `words` names the
+-- dialects: "draft-11", "draft-07" or "draft-06", and "legacy" or "legacy-epoch".
 --
 --     local allowed, fields, status, problem = tollbar.http_check("client", clients, ngx.var.binary_remote_addr)
 --     for name, value in pairs(fields or {}) do ngx.header[name] = value end
@@ -99,9 +104,10 @@ local function known(value, convert)
     end
 end
 
---- Reads a server's limits from its answer's header. Returns a table with `limit` (permits per `window`), `remaining`, `more_after` and
--- `retry_after`, with times in seconds. An entry is nil if no header field gives it. `header` is a table of names and values, or the header as text.
--- The call ignores malformed fields.
+--- Reads a server's limits from its answer's header. Returns a table with `limit` (permits per
+--- `window`), `remaining`, `more_after` and
+-- `retry_after`, with times in seconds. An entry is nil if no header field gives it. `header` is a
+-- table of names and values, or the header as text. The call ignores malformed fields.
 function http.read(header)
     if type(header) == "table" then
         local parts = {}

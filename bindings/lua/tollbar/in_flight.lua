@@ -1,4 +1,5 @@
---- InFlight: how many requests, connections or uploads a key has open at one time, in memory that processes can share.
+--- InFlight: how many requests, connections or uploads a key has open at one time, in memory that
+--- processes can share.
 local ffi = require "ffi"
 local core = require "tollbar.core"
 
@@ -13,8 +14,10 @@ local ticket, word = ffi.new("tollbar_ticket[1]"), ffi.new("uint64_t[1]")
 
 local InFlight = {}
 
---- Takes a permit of the key and returns its ticket. Returns false if `limit` permits of the key are in flight. Each call may give another limit. If a
--- process is killed, its permits of a key stay in flight until the key refuses a request of another process. No call waits.
+--- Takes a permit of the key and returns its ticket. Returns false if `limit` permits of the key
+--- are in flight. Each call may give another limit. If a
+-- process is killed, its permits of a key stay in flight until the key refuses a request of another
+-- process. No call waits.
 --
 --     local ticket = uploads:acquire(user, 4)
 --     if not ticket then return too_many() end
@@ -32,7 +35,8 @@ function InFlight:acquire(key, limit)
     return failure(code, "the table")
 end
 
---- Releases a permit. Returns false if the ticket was released before, or if this process inherited it by a fork.
+--- Releases a permit. Returns false if the ticket was released before, or if this process inherited
+--- it by a fork.
 function InFlight:release(of)
     local code = lib.tollbar_in_flight_release(self.handle, of)
     if code == ALLOWED or code == TICKET then
@@ -101,8 +105,10 @@ end
 
 local in_flight = {}
 
---- in_flight({ capacity = 1e4 }) makes a table for 10,000 keys. With `shared = true` the processes that are forked later share it, such as
--- nginx's workers after init_by_lua. `processes` is the number of processes that have permits of one key at one time; the default is 8.
+--- in_flight({ capacity = 1e4 }) makes a table for 10,000 keys. With `shared = true` the processes
+--- that are forked later share it, such as
+-- nginx's workers after init_by_lua. `processes` is the number of processes that have permits of
+-- one key at one time; the default is 8.
 function in_flight.new(options)
     options = core.options(options, IN_MEMORY)
     local out = ffi.new("tollbar_in_flight *[1]")
@@ -110,8 +116,10 @@ function in_flight.new(options)
     return made(make(how(options), out), out)
 end
 
---- Opens the table in a file, or makes the file if there is none. All processes of one PID namespace that open it share the table, whatever their
--- language. Without options the file must exist. `mode` and `trust_anyone` are those of a table's file.
+--- Opens the table in a file, or makes the file if there is none. All processes of one PID
+--- namespace that open it share the table, whatever their
+-- language. Without options the file must exist. `mode` and `trust_anyone` are those of a table's
+-- file.
 function in_flight.open(path, options)
     core.text("a path", path)
     if path:find("\0", 1, true) then

@@ -1,4 +1,5 @@
---- Lease: one limit over many machines, through Redis or Valkey. This module loads libtollbar-redis, so it is loaded only when a lease is made.
+--- Lease: one limit over many machines, through Redis or Valkey. This module loads
+--- libtollbar-redis, so it is loaded only when a lease is made.
 local ffi = require "ffi"
 local core = require "tollbar.core"
 require "tollbar.cdef_redis"
@@ -18,7 +19,8 @@ local word = ffi.new("uint32_t[1]")
 local CIRCUITS = { [0] = "unknown", "closed", "open" }
 local Lease = {}
 
---- Returns a key's bytes and their number. nil and the empty key are the key of a limit for all requests.
+--- Returns a key's bytes and their number. nil and the empty key are the key of a limit for all
+--- requests.
 local function bytes(key)
     if key == nil then
         return nil, 0
@@ -26,7 +28,8 @@ local function bytes(key)
     return text("a key", key, 3), #key
 end
 
---- Takes `cost` permits of the key, 1 by default. Returns true if the request may pass. The call never waits for the store.
+--- Takes `cost` permits of the key, 1 by default. Returns true if the request may pass. The call
+--- never waits for the store.
 function Lease:allow(key, cost)
     local data, length = bytes(key)
     local code = lib.tollbar_lease_check(self.handle, data, length, cost == nil and 1 or count(cost), nil)
@@ -36,7 +39,8 @@ function Lease:allow(key, cost)
     return failure(code, "the lease")
 end
 
---- `allow`, which also returns the seconds until the request could pass (an estimate) and the permits that this machine has.
+--- `allow`, which also returns the seconds until the request could pass (an estimate) and the
+--- permits that this machine has.
 function Lease:check(key, cost)
     local data, length = bytes(key)
     return answer(lib.tollbar_lease_check(self.handle, data, length, cost == nil and 1 or count(cost), decision), decision, "the lease")
@@ -51,7 +55,8 @@ end
 local new_stats = core.struct("tollbar_lease_stats")
 local COUNTS = { "granted", "asked", "overdrawn", "fallback_permits", "uncounted", "denied", "queue_full", "opened", "owed" }
 
---- Returns the counts of this machine's leases, under the names of tollbar_lease_stats. `circuit` is "closed" if the store answers,
+--- Returns the counts of this machine's leases, under the names of tollbar_lease_stats. `circuit`
+--- is "closed" if the store answers,
 -- "open" if it does not, and "unknown" if no client has reached it yet.
 function Lease:stats()
     local stats = new_stats()
@@ -66,7 +71,8 @@ function Lease:stats()
     return told
 end
 
---- Does the client's pending work without waiting, and returns the seconds until the next call. Call it in nginx from ngx.timer.every in
+--- Does the client's pending work without waiting, and returns the seconds until the next call.
+--- Call it in nginx from ngx.timer.every in
 -- each worker, elsewhere from the program's loop.
 function Lease:tick()
     local code = lib.tollbar_lease_client_tick(self.client, word)
@@ -82,7 +88,8 @@ function Lease:why()
     return words ~= "" and words or nil
 end
 
---- Reports to the store the permits that it has not charged yet, for at most `seconds` (0 by default), and ends the lease. Returns false if
+--- Reports to the store the permits that it has not charged yet, for at most `seconds` (0 by
+--- default), and ends the lease. Returns false if
 -- the time was too short. Later calls are errors. A second close returns true.
 function Lease:close(seconds)
     local patience = seconds == nil and 0 or core.patience(seconds) / 1000000ULL
@@ -108,7 +115,8 @@ local KNOWN = { nodes = true, url = true, capacity = true, life = true, overdraf
 local FALLBACKS = { share = lib.TOLLBAR_FALLBACK_SHARE, deny = lib.TOLLBAR_FALLBACK_DENY, allow = lib.TOLLBAR_FALLBACK_ALLOW }
 local lease = {}
 
---- lease("logins", "100/s burst 50", { nodes = 4, url = "redis://127.0.0.1" }) makes this machine's part of a limit that four machines share.
+--- lease("logins", "100/s burst 50", { nodes = 4, url = "redis://127.0.0.1" }) makes this machine's
+--- part of a limit that four machines share.
 -- Processes that are forked later (nginx's workers) belong to the same machine.
 function lease.new(name, policy, options)
     text("a name", name)
@@ -129,7 +137,8 @@ function lease.new(name, policy, options)
     if not spec then
         return nil, message, number
     end
-    -- The Lua handle is made before the C object, so that no C object is lost if Lua has no memory for the handle.
+    -- The Lua handle is made before the C object, so that no C object is lost if Lua has no memory
+    -- for the handle.
     local self = new_handle()
     local made, asks, column = ffi.new("tollbar_lease *[1]"), ffi.new("tollbar_lease_client *[1]"), ffi.new("size_t[1]")
     local code = lib.tollbar_lease_new_shared(name, #name, spec, how, made)

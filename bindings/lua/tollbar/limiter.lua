@@ -8,18 +8,20 @@ local lib = core.lib
 local count, number, answer, failure = core.count, core.number, core.answer, core.failure
 local ALLOWED, TSC = lib.TOLLBAR_ALLOWED, lib.TOLLBAR_CLOCK_TSC
 
--- A struct around the pointer, so that a method loads the pointer and calls C, without a lookup by name and without an allocation. NULL
--- means closed, and C refuses it.
+-- A struct around the pointer, so that a method loads the pointer and calls C, without a lookup by
+-- name and without an allocation. NULL means closed, and C refuses it.
 ffi.cdef "typedef struct { tollbar_limiter *handle; } tollbar_lua_limiter;"
 
--- Every call overwrites these, and reads them before the next call, because a Lua state runs one call at a time.
+-- Every call overwrites these, and reads them before the next call, because a Lua state runs one
+-- call at a time.
 local decision = core.struct("tollbar_decision")()
 local word = ffi.new("uint64_t[1]")
 local booked = ffi.new "tollbar_reservation"
 
 local Limiter = {}
 
---- Takes `cost` permits, 1 if not given. Returns true if the request may pass. This is the fastest call.
+--- Takes `cost` permits, 1 if not given. Returns true if the request may pass. This is the fastest
+--- call.
 function Limiter:allow(cost)
     local code = lib.tollbar_limiter_check(self.handle, cost == nil and 1 or count(cost), nil)
     if code >= 0 then
@@ -28,7 +30,8 @@ function Limiter:allow(cost)
     return failure(code, "the limiter")
 end
 
---- Takes `cost` permits. Returns whether the request may pass; the seconds until it could pass, 0 if it passes, math.huge if it never can;
+--- Takes `cost` permits. Returns whether the request may pass; the seconds until it could pass, 0
+--- if it passes, math.huge if it never can;
 -- the permits left; and the seconds until the limiter is as good as fresh.
 function Limiter:check(cost)
     return answer(lib.tollbar_limiter_check(self.handle, cost == nil and 1 or count(cost), decision), decision, "the limiter")
@@ -49,7 +52,8 @@ function Limiter:check_at(now, cost)
     return answer(code, decision, "the limiter")
 end
 
---- `check` of a request of a class of the policy ("100/s reserve low 20 high 0"): it passes only if the class's reserve is left after it.
+--- `check` of a request of a class of the policy ("100/s reserve low 20 high 0"): it passes only if
+--- the class's reserve is left after it.
 -- `class_name` is the name, or the number, which is "1" for the first class.
 function Limiter:check_class(class_name, cost)
     local code = lib.tollbar_limiter_check_class(
@@ -78,7 +82,8 @@ function Limiter:take_up_to(most)
     return code == ALLOWED and tonumber(word[0]) or 0
 end
 
---- Charges `cost` permits without a decision, after the work, when the cost or the failure is known. Returns the permits that could not be
+--- Charges `cost` permits without a decision, after the work, when the cost or the failure is
+--- known. Returns the permits that could not be
 -- charged. A token bucket holds a debt of one burst, windows and logs hold none.
 function Limiter:charge(cost)
     local code = lib.tollbar_limiter_charge(self.handle, cost == nil and 1 or count(cost), word)
@@ -97,8 +102,10 @@ function Limiter:now()
     return word[0]
 end
 
---- Takes `cost` permits ahead of time. Returns the seconds after which the caller must act, not earlier, and the reservation for `cancel`.
--- Returns false if that would be more than `patience` seconds, or if the algorithm cannot book ahead.
+--- Takes `cost` permits ahead of time. Returns the seconds after which the caller must act, not
+--- earlier, and the reservation for `cancel`.
+-- Returns false if that would be more than `patience` seconds, or if the algorithm cannot book
+-- ahead.
 function Limiter:reserve(patience, cost)
     local reservation = ffi.new "tollbar_reservation"
     local code = lib.tollbar_limiter_reserve(self.handle, cost == nil and 1 or count(cost), core.patience(patience), reservation)
@@ -111,9 +118,10 @@ function Limiter:reserve(patience, cost)
     return core.seconds(reservation.wait_ns), reservation
 end
 
---- Gives back the permits of a reservation that the caller does not use, and returns the number that came back. The latest reservation
--- comes back whole. An earlier one usually gives back nothing, because the later callers keep their departures. Cancel a reservation once
--- only.
+--- Gives back the permits of a reservation that the caller does not use, and returns the number
+--- that came back. The latest reservation
+-- comes back whole. An earlier one usually gives back nothing, because the later callers keep their
+-- departures. Cancel a reservation once only.
 function Limiter:cancel(reservation)
     local code = lib.tollbar_limiter_cancel(self.handle, reservation, word)
     if code < 0 then
@@ -134,9 +142,12 @@ local function calls(self, sleep)
     }, decision, booked)
 end
 
---- Takes `cost` permits, and sleeps up to `timeout` seconds for them. Returns true if it took them. Returns false and the reason at once, and takes nothing,
--- if the limiter will not have them in time, or if `waiters` callers wait already ("queue full"). Callers get their permits in the order in which they came. In
--- nginx other requests go on during the sleep (ngx.sleep). Elsewhere the thread sleeps, or the event loop's `sleep`, a function of seconds.
+--- Takes `cost` permits, and sleeps up to `timeout` seconds for them. Returns true if it took them.
+--- Returns false and the reason at once, and takes nothing,
+-- if the limiter will not have them in time, or if `waiters` callers wait already ("queue full").
+-- Callers get their permits in the order in which they came. In nginx other requests go on during
+-- the sleep (ngx.sleep). Elsewhere the thread sleeps, or the event loop's `sleep`, a function of
+-- seconds.
 function Limiter:wait(timeout, cost, sleep)
     local patience = core.patience(timeout)
     cost = cost == nil and 1 or count(cost)
@@ -156,7 +167,8 @@ end
 
 local new_state = core.struct("tollbar_limiter_state")
 
---- Returns the counts of decisions of all threads: allowed, denied, never. Each check of a waiting caller counts as one.
+--- Returns the counts of decisions of all threads: allowed, denied, never. Each check of a waiting
+--- caller counts as one.
 function Limiter:counts()
     local state = new_state()
     local code = lib.tollbar_limiter_get_state(self.handle, state)
@@ -171,7 +183,8 @@ function Limiter:reset()
     return core.yes(lib.tollbar_limiter_reset(self.handle), "the limiter")
 end
 
---- Changes the policy. The limiter keeps the permits that it has left, up to the new burst; with `keep` "time" the time until its debt
+--- Changes the policy. The limiter keeps the permits that it has left, up to the new burst; with
+--- `keep` "time" the time until its debt
 -- is paid, and with "reset" nothing. It can be changed to 4,096 different policies in its life.
 function Limiter:set_policy(to, keep)
     local kept = core.choice("keep", keep or "count", core.KEEPS)
@@ -192,7 +205,8 @@ function Limiter:policy()
     return core.print_policy(spec)
 end
 
---- Frees the limiter now, before the garbage collector does. Later calls are errors. A second close does nothing.
+--- Frees the limiter now, before the garbage collector does. Later calls are errors. A second close
+--- does nothing.
 function Limiter:close()
     lib.tollbar_limiter_free(self.handle)
     self.handle = nil
@@ -210,9 +224,10 @@ local new_options = core.struct("tollbar_limiter_options")
 local KNOWN = { clock = true, credit = true, waiters = true }
 local limiter = {}
 
---- limiter("100/s burst 20", { clock = "tsc" }) makes a limiter. The clocks are tsc, monotonic, coarse and wall. With `credit = true` threads take
--- permits in advance: the bound stays, and up to an eighth of the burst may be refused early. Only gcra has credit. At most `waiters` callers wait at one time,
--- 1024 by default.
+--- limiter("100/s burst 20", { clock = "tsc" }) makes a limiter. The clocks are tsc, monotonic,
+--- coarse and wall. With `credit = true` threads take
+-- permits in advance: the bound stays, and up to an eighth of the burst may be refused early. Only
+-- gcra has credit. At most `waiters` callers wait at one time, 1024 by default.
 function limiter.new(policy, options)
     options = core.options(options, KNOWN)
     local how = new_options()
@@ -224,7 +239,8 @@ function limiter.new(policy, options)
         return nil, message, number
     end
     local out = ffi.new("tollbar_limiter *[1]")
-    -- The Lua handle is made before the C object, so that no C object is lost if Lua has no memory for the handle.
+    -- The Lua handle is made before the C object, so that no C object is lost if Lua has no memory
+    -- for the handle.
     local self = new_handle()
     local code = lib.tollbar_limiter_new(spec, how, out)
     if code ~= ALLOWED then

@@ -1,11 +1,14 @@
---- Queues of callers that wait in an event loop, such as light threads in nginx, for the permits of a limiter or of a key of a table.
+--- Queues of callers that wait in an event loop, such as light threads in nginx, for the permits of
+--- a limiter or of a key of a table.
 --
--- Only the first caller of a queue holds a booking. If it leaves without its permits, they go back. Where permits cannot be booked, the first caller asks
--- again when one could be free.
+-- Only the first caller of a queue holds a booking. If it leaves without its permits, they go back.
+-- Where permits cannot be booked, the first caller asks again when one could be free.
 --
--- A killed light thread does not leave its queue. The timers of an event loop fire in the order of their times, so a first caller that has not run SLACK
--- after its time is dead. The next caller then removes it and gives its booking back. A dead caller further behind is removed by a caller that has slept
--- twice meanwhile without seeing it. A caller that was removed although it lives takes the second place again.
+-- A killed light thread does not leave its queue. The timers of an event loop fire in the order of
+-- their times, so a first caller that has not run SLACK after its time is dead. The next caller
+-- then removes it and gives its booking back. A dead caller further behind is removed by a caller
+-- that has slept twice meanwhile without seeing it. A caller that was removed although it lives
+-- takes the second place again.
 local ffi = require "ffi"
 local core = require "tollbar.core"
 
@@ -16,7 +19,8 @@ local RATE, QUEUE_FULL = lib.TOLLBAR_REASON_RATE, lib.TOLLBAR_REASON_QUEUE_FULL
 --- The longest sleep, after which a caller shows that it lives. Nanoseconds, as all times here.
 local BEAT = 250000000ULL
 local SLACK = 20000000ULL
---- The callers that wait for one limiter, or for the keys of one table, unless its option `waiters` says otherwise.
+--- The callers that wait for one limiter, or for the keys of one table, unless its option `waiters`
+--- says otherwise.
 local MOST = 1024
 
 -- The keys are weak, because no light thread waits for a collected limiter.
@@ -45,7 +49,8 @@ local function ring(place)
     end
 end
 
---- Takes a caller out of its queue. The booking of a first caller that leaves without its permits goes back.
+--- Takes a caller out of its queue. The booking of a first caller that leaves without its permits
+--- goes back.
 local function remove(queue, place, now)
     local places = queue.places
     for i = 1, #places do
@@ -93,7 +98,8 @@ local function finish(queue, place, code, on, now)
     ring(queue.places[1])
 end
 
---- When a caller of `cost` permits would have them behind all others, or earlier. `pace` is the nanoseconds of a permit, or nil.
+--- When a caller of `cost` permits would have them behind all others, or earlier. `pace` is the
+--- nanoseconds of a permit, or nil.
 local function expected(queue, cost, pace, now)
     local sum, alive = cost, now > 2 * BEAT and now - 2 * BEAT or 0ULL
     for i, other in ipairs(queue.places) do
@@ -105,7 +111,8 @@ local function expected(queue, cost, pace, now)
     return due(queue) + (pace and ffi.cast("uint64_t", tonumber(sum) * pace) or 0ULL)
 end
 
---- Removes the callers that have not run for two seconds from all queues, when there is no room for another one.
+--- Removes the callers that have not run for two seconds from all queues, when there is no room for
+--- another one.
 local function sweep(queues, now)
     for name, queue in pairs(queues.of) do
         for i = #queue.places, 1, -1 do
@@ -147,7 +154,8 @@ local function index_of(queue, place)
     return index
 end
 
---- Waits for `cost` permits in the queue `name` of `whom`, until `deadline` at the latest. Returns a code and, of a refusal, the number of its reason. The
+--- Waits for `cost` permits in the queue `name` of `whom`, until `deadline` at the latest. Returns
+--- a code and, of a refusal, the number of its reason. The
 -- functions are those of the limiter or key:
 --   clock() returns the time. sleep(seconds) sleeps.
 --   alone(cost, patience) peeks. It returns a code and a reason if the caller is refused whether or not others wait; else nil, and whether
@@ -215,7 +223,8 @@ function line.wait(whom, name, on, cost, deadline)
     end
 end
 
---- The functions of an `on` for `line.wait`, from the calls of a limiter or of a key: reserve(cost, patience), check(cost), peek(cost) and
+--- The functions of an `on` for `line.wait`, from the calls of a limiter or of a key: reserve(cost,
+--- patience), check(cost), peek(cost) and
 -- cancel(reservation). The first writes `reservation`, and the next two write `decision`.
 function line.calls(on, decision, reservation)
     function on.alone(cost, patience)
@@ -268,7 +277,8 @@ end
 
 local tried = false
 
---- ngx.semaphore of nginx's Lua module. Without that module it is nil, and a caller learns of its turn at the end of its sleep.
+--- ngx.semaphore of nginx's Lua module. Without that module it is nil, and a caller learns of its
+--- turn at the end of its sleep.
 function line.semaphore()
     if not tried then
         tried = true

@@ -1,4 +1,5 @@
---- Rules: rate limits from a file in TOML or YAML (docs/rules.md). This module loads libtollbar-rules, and nothing else of tollbar.
+--- Rules: rate limits from a file in TOML or YAML (docs/rules.md). This module loads
+--- libtollbar-rules, and nothing else of tollbar.
 --
 --     local rules = assert(require("tollbar.rules").open "site.toml")
 --     local answer = rules:check { [":method"] = "GET", [":path"] = "/blog/1", [":address"] = "198.51.100.7" }
@@ -44,9 +45,11 @@ local function seconds(ns)
     return ns == NEVER and math.huge or tonumber(ns) / 1e9
 end
 
---- Takes the request's cost of all limits of all rules that it matches, or of none. `request` is a table of names and values: ":method", ":path", ":address",
--- other words of the server with a colon, and headers. `now_ns` is a time on the scale of `now_ns()`, or nil for the clock.
--- Returns a table: verdict ("allowed", "denied" or "never"), status, body, rule, remaining, retry_after and reset_after (seconds), reason, generation.
+--- Takes the request's cost of all limits of all rules that it matches, or of none. `request` is a
+--- table of names and values: ":method", ":path", ":address",
+-- other words of the server with a colon, and headers. `now_ns` is a time on the scale of
+-- `now_ns()`, or nil for the clock. Returns a table: verdict ("allowed", "denied" or "never"),
+-- status, body, rule, remaining, retry_after and reset_after (seconds), reason, generation.
 function Rules:check(request, now_ns)
     local count = 0
     for name, value in pairs(request) do
@@ -90,7 +93,8 @@ function Rules:now_ns()
     return lib.tollbar_rules_now(handle(self))
 end
 
---- Reads the file again and puts its rules in force as a whole. Returns true, or nil and a message with the places of the faults; then the old rules stay.
+--- Reads the file again and puts its rules in force as a whole. Returns true, or nil and a message
+--- with the places of the faults; then the old rules stay.
 function Rules:reload()
     local code = lib.tollbar_rules_reload(handle(self), error_text, ERROR_BYTES)
     if code < 0 then
@@ -99,7 +103,8 @@ function Rules:reload()
     return true
 end
 
---- `reload`, if the file has changed since it was last read. Returns whether it has, or nil and a message.
+--- `reload`, if the file has changed since it was last read. Returns whether it has, or nil and a
+--- message.
 function Rules:reload_if_changed()
     local code = lib.tollbar_rules_reload_if_changed(handle(self), error_text, ERROR_BYTES)
     if code < 0 then
@@ -108,7 +113,8 @@ function Rules:reload_if_changed()
     return code == 1
 end
 
---- Lets the keys of a rule begin anew: the one with this text, as `keys` and `exempt` of the file write it, or all. Returns whether they do,
+--- Lets the keys of a rule begin anew: the one with this text, as `keys` and `exempt` of the file
+--- write it, or all. Returns whether they do,
 -- or nil and a message.
 function Rules:reset(rule, key)
     if type(rule) ~= "string" or (key ~= nil and type(key) ~= "string") then
@@ -121,7 +127,8 @@ function Rules:reset(rule, key)
     return code == 1
 end
 
---- What the rules have counted, as text for Prometheus: decisions by rule, and shadows' disagreements. `name` is the label "limit" of their series.
+--- What the rules have counted, as text for Prometheus: decisions by rule, and shadows'
+--- disagreements. `name` is the label "limit" of their series.
 -- With `openmetrics` it is OpenMetrics 1.0. Returns the text, or nil, a message and a code.
 function Rules:metrics(name, openmetrics)
     if type(name) ~= "string" then
@@ -151,7 +158,8 @@ end
 
 local new = ffi.metatype("tollbar_lua_rules", { __index = Rules, __gc = Rules.close })
 
---- Reads the rules file `path`. Options: `keys`, how many keys can have a debt at one time (100,000); `shared`, the states are shared with processes that
+--- Reads the rules file `path`. Options: `keys`, how many keys can have a debt at one time
+--- (100,000); `shared`, the states are shared with processes that
 -- this one forks later. Returns the rules, or nil and a message with the places of all faults.
 local function open(path, given)
     if type(path) ~= "string" then

@@ -21,7 +21,8 @@ for name, method in pairs(require "tollbar.receipts") do
     Table[name] = method
 end
 
---- Takes `cost` permits of the key, 1 if not given, under the policy of that number, 0 if not given. Returns true if the request may pass.
+--- Takes `cost` permits of the key, 1 if not given, under the policy of that number, 0 if not
+--- given. Returns true if the request may pass.
 -- This is the fastest call. `check` returns the full decision, as for a limiter.
 function Table:allow(key, cost, policy)
     local data, length = bytes(key)
@@ -40,7 +41,8 @@ function Table:check(key, cost, policy)
     return answer(code, decision, "the table")
 end
 
---- `check` at the caller's time, in nanoseconds on the scale of `now`, or of another that all callers share.
+--- `check` at the caller's time, in nanoseconds on the scale of `now`, or of another that all
+--- callers share.
 function Table:check_at(now, key, cost, policy)
     local data, length = bytes(key)
     local code = lib.tollbar_table_check_at(self.handle, policy == nil and 0 or number(policy), data, length, cost == nil and 1 or count(cost),
@@ -72,12 +74,15 @@ function Table:peek(key, cost, policy)
     return answer(code, decision, "the table")
 end
 
--- Reused by all batches. The keys are not copied: the caller's array keeps them alive while C reads them.
+-- Reused by all batches. The keys are not copied: the caller's array keeps them alive while C reads
+-- them.
 local room, requests, results = 0
 
---- Decides on an array of keys in turn, with one reading of the clock. Returns an array of true and false, `out` if that is given, and the
--- number of true ones. `cost` is a number or an array. `class_number` is the number of the requests' class in the policy, from 1. A key whose
--- decision fails (an unknown policy or class) is false.
+--- Decides on an array of keys in turn, with one reading of the clock. Returns an array of true and
+--- false, `out` if that is given, and the
+-- number of true ones. `cost` is a number or an array. `class_number` is the number of the
+-- requests' class in the policy, from 1. A key whose decision fails (an unknown policy or class) is
+-- false.
 function Table:check_many(keys, cost, policy, out, class_number)
     if type(keys) ~= "table" then
         error("keys are an array", 2)
@@ -124,9 +129,11 @@ function Table:take_up_to(key, most, policy)
     return code == ALLOWED and tonumber(word[0]) or 0
 end
 
---- Charges `cost` permits of the key without a decision, after the work, when the cost or the failure is known. Returns the permits that could
--- not be charged. A token bucket holds a debt of one burst, windows and logs hold none. In OpenResty's log_by_lua this bans an address
--- after five wrong passwords, under the policy "5/min ban 1h":
+--- Charges `cost` permits of the key without a decision, after the work, when the cost or the
+--- failure is known. Returns the permits that could
+-- not be charged. A token bucket holds a debt of one burst, windows and logs hold none. In
+-- OpenResty's log_by_lua this bans an address after five wrong passwords, under the policy "5/min
+-- ban 1h":
 --
 --     if ngx.status == 401 then logins:charge(ngx.var.remote_addr) end
 function Table:charge(key, cost, policy)
@@ -139,8 +146,10 @@ function Table:charge(key, cost, policy)
     return tonumber(word[0])
 end
 
---- Takes `cost` permits of the key ahead of time. Returns the seconds after which the caller must act, not earlier, and the reservation for
--- `cancel`. Returns false if that would be more than `patience` seconds, or if the algorithm cannot book ahead.
+--- Takes `cost` permits of the key ahead of time. Returns the seconds after which the caller must
+--- act, not earlier, and the reservation for
+-- `cancel`. Returns false if that would be more than `patience` seconds, or if the algorithm cannot
+-- book ahead.
 function Table:reserve(key, patience, cost, policy)
     local data, length = bytes(key)
     local reservation = ffi.new "tollbar_reservation"
@@ -155,8 +164,10 @@ function Table:reserve(key, patience, cost, policy)
     return core.seconds(reservation.wait_ns), reservation
 end
 
---- Gives back the permits of a reservation of the key, and returns the number that came back. The key's latest reservation comes back
--- whole. An earlier one usually gives back nothing, because the later callers keep their departures. Cancel a reservation once only.
+--- Gives back the permits of a reservation of the key, and returns the number that came back. The
+--- key's latest reservation comes back
+-- whole. An earlier one usually gives back nothing, because the later callers keep their
+-- departures. Cancel a reservation once only.
 function Table:cancel(key, reservation, policy)
     local data, length = bytes(key)
     local code = lib.tollbar_table_cancel(self.handle, policy == nil and 0 or number(policy), data, length, reservation, word)
@@ -181,10 +192,12 @@ local function calls(self, sleep, policy, key)
     }, decision, booked)
 end
 
---- Takes `cost` permits of the key, and sleeps up to `timeout` seconds for them. Returns true if it took them. Returns false and the reason at once, and takes
--- nothing, if the key will not have them in time, or if `waiters` callers of all keys wait already ("queue full"). The callers of a key get their
--- permits in the order in which they came; those of several processes take turns. In nginx other requests go on during the sleep (ngx.sleep). Elsewhere the thread sleeps, or
--- the event loop's `sleep`, a function of seconds.
+--- Takes `cost` permits of the key, and sleeps up to `timeout` seconds for them. Returns true if it
+--- took them. Returns false and the reason at once, and takes
+-- nothing, if the key will not have them in time, or if `waiters` callers of all keys wait already
+-- ("queue full"). The callers of a key get their permits in the order in which they came; those of
+-- several processes take turns. In nginx other requests go on during the sleep (ngx.sleep).
+-- Elsewhere the thread sleeps, or the event loop's `sleep`, a function of seconds.
 function Table:wait(key, timeout, cost, policy, sleep)
     local patience = core.patience(timeout)
     cost = cost == nil and 1 or count(cost)
@@ -205,13 +218,15 @@ function Table:wait(key, timeout, cost, policy, sleep)
     return line.answer(code, reason)
 end
 
---- Gives a key a fresh state, which also ends a ban. Returns false and changes nothing if all of the key's other slots are taken.
+--- Gives a key a fresh state, which also ends a ban. Returns false and changes nothing if all of
+--- the key's other slots are taken.
 function Table:reset(key, policy)
     local data, length = bytes(key)
     return core.bool(lib.tollbar_table_reset(self.handle, number(policy or 0), data, length), "the table")
 end
 
---- Exempts a key: it always passes and is charged nothing. A table has room for some 1,600 exempt keys.
+--- Exempts a key: it always passes and is charged nothing. A table has room for some 1,600 exempt
+--- keys.
 function Table:exempt(key, policy)
     local data, length = bytes(key)
     return yes(lib.tollbar_table_exempt(self.handle, number(policy or 0), data, length), "the table")
@@ -242,7 +257,8 @@ function Table:policy(policy)
     return core.print_policy(spec)
 end
 
---- Changes a policy, in all processes at once. Keys keep the permits that they have left, up to the new burst; with `keep` "time"
+--- Changes a policy, in all processes at once. Keys keep the permits that they have left, up to the
+--- new burst; with `keep` "time"
 -- the time until their debts are paid, and with "reset" nothing.
 function Table:set_policy(policy, to, keep)
     local kept = core.choice("keep", keep or "count", core.KEEPS)
@@ -253,8 +269,10 @@ function Table:set_policy(policy, to, keep)
     return yes(lib.tollbar_table_set_policy(self.handle, number(policy), spec, kept), "the table")
 end
 
---- Gives a key a policy of its own, in all processes at once: `calls:set_override("acme", "1000/s burst 50")`. Requests still name
--- `policy`, and count under it. `keep` says what the key keeps of its debt when the override begins and when it ends.
+--- Gives a key a policy of its own, in all processes at once:
+--- `calls:set_override("acme", "1000/s burst 50")`. Requests still name
+-- `policy`, and count under it. `keep` says what the key keeps of its debt when the override begins
+-- and when it ends.
 function Table:set_override(key, to, policy, keep)
     local kept = core.choice("keep", keep or "count", core.KEEPS)
     local spec, message, code = core.policy(to)
@@ -284,7 +302,8 @@ end
 
 local new_override = core.struct("tollbar_table_override")
 
---- Returns all keys with a policy of their own, as a list of { policy, hash, to }: a number, a uint64_t and a text.
+--- Returns all keys with a policy of their own, as a list of { policy, hash, to }: a number, a
+--- uint64_t and a text.
 function Table:overrides()
     local list, found, spec = {}, new_override(), core.struct("tollbar_policy_spec")()
     while lib.tollbar_table_next_override(self.handle, found.next, found, spec) == lib.TOLLBAR_YES do
@@ -293,7 +312,8 @@ function Table:overrides()
     return list
 end
 
---- Sets whether requests of all processes record the keys that they refuse, for top_refused. No table does at first.
+--- Sets whether requests of all processes record the keys that they refuse, for top_refused. No
+--- table does at first.
 function Table:record_refusals(on)
     local code = lib.tollbar_table_record_refusals(self.handle, on and 1 or 0)
     if code ~= ALLOWED then
@@ -307,9 +327,10 @@ function Table:records_refusals()
     return lib.tollbar_table_records_refusals(self.handle) == lib.TOLLBAR_YES
 end
 
---- Returns the keys that requests were refused most in the last minute or two, the most refused first, as a list of
--- { policy, count, key, is_cut }. `most` is 20 by default, and at most 224. The bytes of a key, 48 at most, are the client's: escape them
--- before they go to a terminal, a page or a log.
+--- Returns the keys that requests were refused most in the last minute or two, the most refused
+--- first, as a list of
+-- { policy, count, key, is_cut }. `most` is 20 by default, and at most 224. The bytes of a key, 48
+-- at most, are the client's: escape them before they go to a terminal, a page or a log.
 function Table:top_refused(most)
     local room = math.min(most == nil and 20 or count(most), lib.TOLLBAR_REFUSED_MOST)
     local top, found, list = ffi.new("tollbar_table_refused[?]", math.max(room, 1)), ffi.new("size_t[1]"), {}
@@ -379,7 +400,8 @@ end
 
 local new_counts = core.struct("tollbar_counts")
 
---- Returns the counts of decisions under a policy, of all threads and processes: allowed, denied, never. stats() has the sums of all policies.
+--- Returns the counts of decisions under a policy, of all threads and processes: allowed, denied,
+--- never. stats() has the sums of all policies.
 function Table:counts(policy)
     local counts = new_counts()
     local code = lib.tollbar_table_get_counts(self.handle, policy == nil and 0 or count(policy), counts)
@@ -403,13 +425,15 @@ local function look(call, self)
     return found
 end
 
---- Reads every slot and returns how many are vacant, waiting, expired, live, unknown and duplicate. `slots_invalid` says whether any is
+--- Reads every slot and returns how many are vacant, waiting, expired, live, unknown and duplicate.
+--- `slots_invalid` says whether any is
 -- unknown or duplicate.
 function Table:validate()
     return look(lib.tollbar_table_validate, self)
 end
 
---- Empties invalid slots, and returns what `validate` would have returned before. Call it only while no other thread or process uses the
+--- Empties invalid slots, and returns what `validate` would have returned before. Call it only
+--- while no other thread or process uses the
 -- table.
 function Table:repair()
     return look(lib.tollbar_table_repair, self)
@@ -424,7 +448,8 @@ function Table:sync()
     return true
 end
 
---- Ends this process's view of the table now, before the garbage collector does. Later calls are errors. A second close does nothing.
+--- Ends this process's view of the table now, before the garbage collector does. Later calls are
+--- errors. A second close does nothing.
 function Table:close()
     lib.tollbar_table_close(self.handle)
     self.handle = nil
@@ -479,7 +504,8 @@ local function how(options, any)
     return o
 end
 
---- Converts one text or an array of texts to C's specs. Also returns the objects that must live as long as the specs are used.
+--- Converts one text or an array of texts to C's specs. Also returns the objects that must live as
+--- long as the specs are used.
 local function compiled(policies)
     if type(policies) ~= "table" then
         policies = { policies }
@@ -514,22 +540,26 @@ end
 
 local keyed = {}
 
---- table("5/min burst 3", { capacity = 1e6 }) makes a table with one policy, or with several in an array. Requests name a policy by its number, from 0.
--- With `shared = true` the processes that are forked later share the table, such as nginx's workers after init_by_lua.
--- on_full: evict-nearest (the default), inherit, allow, deny. missing (a nil or empty key): deny, allow, report. clock, seed, small_pages.
--- hot_keys: for how many keys each thread may take permits in advance, those that it checks most often; 0 (the default) is none.
--- waiters: how many callers may wait at one time (1024 by default).
--- overrides: how many keys may have a policy of their own at one time (set_override), 32 bytes each; 1024 by default.
+--- table("5/min burst 3", { capacity = 1e6 }) makes a table with one policy, or with several in an
+--- array. Requests name a policy by its number, from 0.
+-- With `shared = true` the processes that are forked later share the table, such as nginx's workers
+-- after init_by_lua. on_full: evict-nearest (the default), inherit, allow, deny. missing (a nil or
+-- empty key): deny, allow, report. clock, seed, small_pages. hot_keys: for how many keys each
+-- thread may take permits in advance, those that it checks most often; 0 (the default) is none.
+-- waiters: how many callers may wait at one time (1024 by default). overrides: how many keys may
+-- have a policy of their own at one time (set_override), 32 bytes each; 1024 by default.
 function keyed.new(policies, options)
     options = core.options(options, IN_MEMORY)
     return made(options.shared and lib.tollbar_table_new_shared or lib.tollbar_table_new, nil, policies, how(options),
         options.waiters)
 end
 
---- Opens the table in a file, or makes the file if there is none. All processes that open it share the table, whatever their language. Without policies and
--- capacity the file must exist. In /run and /dev/shm it lasts until the machine stops, on a disk longer. `mode` is a new file's
--- permissions as a number, 0600 by default: tonumber("0640", 8). Put the file into a directory of the service's own, such as
--- /run/SERVICE. The call refuses a file of another user than this one and root, and a file that others may write or replace, unless
+--- Opens the table in a file, or makes the file if there is none. All processes that open it share
+--- the table, whatever their language. Without policies and
+-- capacity the file must exist. In /run and /dev/shm it lasts until the machine stops, on a disk
+-- longer. `mode` is a new file's permissions as a number, 0600 by default: tonumber("0640", 8). Put
+-- the file into a directory of the service's own, such as /run/SERVICE. The call refuses a file of
+-- another user than this one and root, and a file that others may write or replace, unless
 -- `trust_anyone` is true.
 function keyed.open(path, policies, options)
     text("a path", path)

@@ -66,9 +66,9 @@ int core_uint64(PyObject *object, const char *what, uint64_t *out) {
     return 0;
 }
 
-/* An int from 0 is its eight bytes, as in an array of uint64. A negative int is refused, because it is usually the -1 of a failed
- * lookup, and all callers whose lookups fail would share one limit. A bool is refused, because it is usually the
- * result of a comparison. */
+/* An int from 0 is its eight bytes, as in an array of uint64. A negative int is refused, because it
+ * is usually the -1 of a failed lookup, and all callers whose lookups fail would share one limit. A
+ * bool is refused, because it is usually the result of a comparison. */
 static int key_of_int(PyObject *object, core_key *key) {
     if (PyBool_Check(object)) {
         PyErr_SetString(PyExc_TypeError, "a key is bytes, str, int, a buffer or None, not bool");
@@ -174,7 +174,8 @@ PyObject *core_network(PyObject *module, PyObject *object) {
     return PyBytes_FromStringAndSize((const char *)&network, sizeof network);
 }
 
-/* client_key(peer, forwarded, networks) -> bytes; the networks are those of network(), one behind the other */
+/* client_key(peer, forwarded, networks) -> bytes; the networks are those of network(), one behind
+ * the other */
 PyObject *core_client_key(PyObject *module, PyObject *args) {
     const char *peer, *forwarded, *networks;
     Py_ssize_t peer_length, forwarded_length, networks_length;

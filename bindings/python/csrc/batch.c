@@ -4,8 +4,8 @@
 
 #include "core.h"
 
-/* Requests in one call of the library: enough for it to prefetch their slots together, and few enough for the stack
- * and the first-level cache. */
+/* Requests in one call of the library: enough for it to prefetch their slots together, and few
+ * enough for the stack and the first-level cache. */
 enum { GROUP = 256 };
 
 /* The source of costs: one for all requests, or one each. */
@@ -57,8 +57,8 @@ typedef struct {
     Py_ssize_t count;
 } source;
 
-/* Whether the bytes of an array's items are keys: integers of this machine's byte order, or bytes. Returns 1, or 0 for an array of
- * objects, or -1 with TypeError. */
+/* Whether the bytes of an array's items are keys: integers of this machine's byte order, or bytes.
+ * Returns 1, or 0 for an array of objects, or -1 with TypeError. */
 static int plain(const Py_buffer *view, int *padded, int *is_signed) {
     const char *format = view->format == NULL ? "B" : view->format;
     *padded = *is_signed = 0;
@@ -161,7 +161,8 @@ static int group(core_table *self, const source *from, const costs *cost, const 
         if (cost_at(cost, start + (Py_ssize_t)i, &requests[i].cost) != 0)
             goto done;
     }
-    /* The handle is read only now, because methods of the keys and costs may have closed the table. */
+    /* The handle is read only now, because methods of the keys and costs may have closed the
+     * table. */
     const tollbar_table *table = core_table_handle(self);
     if (table == NULL)
         goto done;

@@ -1,4 +1,5 @@
-/* Requests that leave permits for others: those of a class ("100/s reserve low 20 high 0"), and those with a reserve of their own. */
+/* Requests that leave permits for others: those of a class ("100/s reserve low 20 high 0"), and
+ * those with a reserve of their own. */
 
 #include <string.h>
 

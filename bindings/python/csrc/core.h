@@ -80,13 +80,15 @@ PyObject *core_schedule_text(PyObject *module, PyObject *text);
 PyObject *core_schedule_at(PyObject *module, PyObject *args);
 /* Whether permits of such a policy can be booked ahead of their time. */
 int core_books_ahead(const tollbar_policy_spec *spec);
-/* The Python result of a reserve that returned `code`: (departs_ns, wait_ns, cost), or None if it booked nothing. */
+/* The Python result of a reserve that returned `code`: (departs_ns, wait_ns, cost), or None if it
+ * booked nothing. */
 PyObject *core_booked(core_state *state, int32_t code, const tollbar_reservation *booked);
 
 /* args.c */
 
-/* Writes the arguments of a fast call to `out`, in the order of `names`, which ends with NULL. A missing argument leaves its place unchanged.
- * The first `positional` may be positional, and the first `required` of these must be given. */
+/* Writes the arguments of a fast call to `out`, in the order of `names`, which ends with NULL. A
+ * missing argument leaves its place unchanged. The first `positional` may be positional, and the
+ * first `required` of these must be given. */
 int core_bind(const char *function, const char *const *names, Py_ssize_t required, Py_ssize_t positional,
               PyObject *const *args, Py_ssize_t nargs, PyObject *keywords, PyObject **out);
 
@@ -135,7 +137,8 @@ typedef struct {
     Py_ssize_t users;
     /* The handle of a table that was closed during such calls. The last of them frees it. */
     tollbar_table *leaving;
-    /* A bit for each of the first 128 policies: it could book ahead when _book looked last. Another process may have changed the policy since. */
+    /* A bit for each of the first 128 policies: it could book ahead when _book looked last. Another
+     * process may have changed the policy since. */
     uint64_t books[2];
 } core_table;
 
@@ -153,8 +156,8 @@ typedef struct {
     int timed;
 } core_call;
 
-/* Reads the arguments, or returns -1 with an exception. `amount` is the name of the second argument, which is required if `needed`. On
- * success the caller releases the key. */
+/* Reads the arguments, or returns -1 with an exception. `amount` is the name of the second
+ * argument, which is required if `needed`. On success the caller releases the key. */
 int core_call_read(core_table *self, const char *function, const char *amount, int needed, PyObject *const *args,
                    Py_ssize_t nargs, PyObject *keywords, core_call *c);
 /* classes.c */
@@ -210,7 +213,8 @@ typedef struct {
 
 #define CORE_API "tollbar._core._api"
 
-/* A method's documentation, with the arguments "(key, cost=1, *, at=None)" in the place that inspect.signature reads. */
+/* A method's documentation, with the arguments "(key, cost=1, *, at=None)" in the place that
+ * inspect.signature reads. */
 #define CORE_DOC(name, arguments, text) name arguments "\n--\n\n" text
 
 /* A method that takes its arguments as a C array. */
@@ -223,7 +227,8 @@ typedef struct {
 /* The slots that a type with a constructor and methods has. */
 #define CORE_SLOTS(type) { Py_tp_new, type##_new }, { Py_tp_dealloc, type##_dealloc }, { Py_tp_methods, type##_methods }
 
-/* A type whose objects are a C `structure`. `flag` is the one that it has beside Python's usual ones. */
+/* A type whose objects are a C `structure`. `flag` is the one that it has beside Python's usual
+ * ones. */
 #define CORE_TYPE(spec, python_name, structure, flag, type_slots) \
     PyType_Spec spec = {                                          \
         .name = python_name,                                      \

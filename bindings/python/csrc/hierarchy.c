@@ -1,4 +1,5 @@
-/* Hierarchy: classes with guaranteed rates and ceilings, that borrow what is idle. Their nodes are keys of a table. */
+/* Hierarchy: classes with guaranteed rates and ceilings, that borrow what is idle. Their nodes are
+ * keys of a table. */
 
 #include <string.h>
 
@@ -105,7 +106,8 @@ static int get_uint32(PyObject *object, const char *what, uint32_t *out) {
     return 0;
 }
 
-/* The text that C reads up to a NUL. Valid as long as the object. NULL with TypeError or ValueError. */
+/* The text that C reads up to a NUL. Valid as long as the object. NULL with TypeError or
+ * ValueError. */
 static const char *get_text(PyObject *object, const char *what) {
     Py_ssize_t length = 0;
     if (!PyUnicode_Check(object)) {

@@ -49,8 +49,8 @@ PyObject *core_limiter_more_after(core_state *state, const tollbar_limiter *limi
     return more_or_raise(state, code, more);
 }
 
-/* Reads the tuple (name, policy, decision, more_after_ns or None, partition) into `*limit` and `*policy`. `*limit` points into the tuple and to
- * `*policy`, so both must outlive it. */
+/* Reads the tuple (name, policy, decision, more_after_ns or None, partition) into `*limit` and
+ * `*policy`. `*limit` points into the tuple and to `*policy`, so both must outlive it. */
 static int limit_read(core_state *state, PyObject *object, tollbar_http_limit *limit, tollbar_policy_spec *policy) {
     const char *name, *partition;
     Py_ssize_t name_length, partition_length;
@@ -72,8 +72,9 @@ static int limit_read(core_state *state, PyObject *object, tollbar_http_limit *l
 
 /* http_write(limits, what, number) -> str
  *
- * With `what` 0 it returns the problem in JSON, and `number` is its status. Otherwise `what` is a sum of
- * TOLLBAR_HTTP_ numbers, the call returns the lines of these fields, and `number` is the time in nanoseconds since
+ * With `what` 0 it returns the problem in JSON, and `number` is its status. Otherwise `what` is a
+ * sum of TOLLBAR_HTTP_ numbers, the call returns the lines of these fields, and `number` is the
+ * time in nanoseconds since
  * 1970. */
 PyObject *core_http_write(PyObject *module, PyObject *args) {
     core_state *state = PyModule_GetState(module);
@@ -114,7 +115,8 @@ static PyObject *number_or_none(uint64_t number) {
     return PyLong_FromUnsignedLongLong(number);
 }
 
-/* http_read(lines, utc_ns) -> (limit, window_ns, remaining, more_after_ns, retry_after_ns). An item is None if no header field gives it. */
+/* http_read(lines, utc_ns) -> (limit, window_ns, remaining, more_after_ns, retry_after_ns). An item
+ * is None if no header field gives it. */
 PyObject *core_http_read(PyObject *module, PyObject *args) {
     tollbar_http_seen seen = TOLLBAR_HTTP_SEEN_INIT;
     unsigned long long utc;

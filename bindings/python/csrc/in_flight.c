@@ -21,7 +21,8 @@ const tollbar_in_flight *core_in_flight_handle(PyObject *self) {
 
 enum { PRIVATE, SHARED, IN_FILE };
 
-/* InFlight(capacity, processes, flags, mode, kind, path). Capacity 0 opens a file's table whatever its capacity is. */
+/* InFlight(capacity, processes, flags, mode, kind, path). Capacity 0 opens a file's table whatever
+ * its capacity is. */
 static PyObject *in_flight_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
     (void)keywords;
     PyObject *capacity, *path, *name = NULL;

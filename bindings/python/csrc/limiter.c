@@ -159,7 +159,8 @@ static PyObject *limiter_check_many(PyObject *self, PyObject *const *args, Py_ss
     return core_limiter_many(of(self)->handle, of(self)->state, given[0], now, timed);
 }
 
-/* _take(cost): takes permits that are there. It counts no decision if they are not, because the caller then asks for later ones. */
+/* _take(cost): takes permits that are there. It counts no decision if they are not, because the
+ * caller then asks for later ones. */
 static PyObject *limiter_take(PyObject *self, PyObject *cost_given) {
     uint64_t cost;
     tollbar_decision peeked = TOLLBAR_DECISION_INIT;
@@ -171,8 +172,9 @@ static PyObject *limiter_take(PyObject *self, PyObject *cost_given) {
     return code < 0 ? core_raise(of(self)->state, code, NULL) : PyBool_FromLong(code == TOLLBAR_ALLOWED);
 }
 
-/* _book(cost, patience_ns, at=None): (departs_ns, wait_ns, cost); None if the wait would be longer than the patience; NotImplemented if the
- * algorithm cannot book ahead. Python code sleeps, because signal handlers and event loops must run during the sleep. */
+/* _book(cost, patience_ns, at=None): (departs_ns, wait_ns, cost); None if the wait would be longer
+ * than the patience; NotImplemented if the algorithm cannot book ahead. Python code sleeps, because
+ * signal handlers and event loops must run during the sleep. */
 static PyObject *limiter_book(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
     uint64_t cost, patience, now = 0;
     tollbar_reservation booked;

@@ -6,7 +6,8 @@ static inline core_table *of(PyObject *self) {
     return (core_table *)self;
 }
 
-/* _set_override(key, policy, text, keep). One in a hundred calls with new policies examines every slot. */
+/* _set_override(key, policy, text, keep). One in a hundred calls with new policies examines every
+ * slot. */
 PyObject *core_table_set_override(PyObject *self, PyObject *args) {
     PyObject *object, *policy, *text;
     uint32_t number;

@@ -1,4 +1,5 @@
-/* Pacing: the rates at which a client sends to its hosts. tollbar/pacing.py holds its lock around each call. */
+/* Pacing: the rates at which a client sends to its hosts. tollbar/pacing.py holds its lock around
+ * each call. */
 
 #include "core.h"
 
@@ -12,7 +13,8 @@ static inline core_pacing *of(PyObject *self) {
     return (core_pacing *)self;
 }
 
-/* Pacing(algorithm, least, most, increase, pause_most_ns, burst, hosts), rates in millionths of a request per second */
+/* Pacing(algorithm, least, most, increase, pause_most_ns, burst, hosts), rates in millionths of a
+ * request per second */
 static PyObject *pacing_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
     (void)keywords;
     tollbar_pacing_options options = TOLLBAR_PACING_OPTIONS_INIT;

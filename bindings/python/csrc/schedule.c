@@ -25,7 +25,8 @@ PyObject *core_schedule_text(PyObject *module, PyObject *text) {
     return PyUnicode_FromStringAndSize(out, (Py_ssize_t)written);
 }
 
-/* schedule_at(text, unix_ns) -> (the text of the policy in force, the time of the next change or None) */
+/* schedule_at(text, unix_ns) -> (the text of the policy in force, the time of the next change or
+ * None) */
 PyObject *core_schedule_at(PyObject *module, PyObject *args) {
     core_state *state = PyModule_GetState(module);
     PyObject *text, *time;

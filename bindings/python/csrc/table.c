@@ -34,7 +34,8 @@ int core_table_policy(core_table *self, PyObject *object, uint32_t *out) {
 
 enum { PRIVATE, SHARED, IN_FILE };
 
-/* Makes the table of that `kind`, without the GIL, because a file may be large or locked by another process. */
+/* Makes the table of that `kind`, without the GIL, because a file may be large or locked by another
+ * process. */
 static int32_t make(int kind, const char *path, const tollbar_table_options *options,
                     const tollbar_policy_spec *specs, Py_ssize_t count, tollbar_table **out) {
     const tollbar_policy_spec *list[128];
@@ -54,7 +55,8 @@ static int32_t make(int kind, const char *path, const tollbar_table_options *opt
     return tollbar_table_open(path, list, (size_t)count, options, out);
 }
 
-/* Table(texts, names, capacity, on_full, missing, clock, seed, flags, mode, hot_keys, overrides, kind, path) */
+/* Table(texts, names, capacity, on_full, missing, clock, seed, flags, mode, hot_keys, overrides,
+ * kind, path) */
 static PyObject *table_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
     (void)keywords;
     PyObject *texts, *names, *capacity, *seed, *path;
@@ -110,7 +112,8 @@ done:
 
 static void table_dealloc(PyObject *self) {
     PyTypeObject *type = Py_TYPE(self);
-    /* A call that uses the handle without the GIL holds a reference to the object, so no call is under way here. */
+    /* A call that uses the handle without the GIL holds a reference to the object, so no call is
+     * under way here. */
     tollbar_table_close(of(self)->handle);
     Py_XDECREF(of(self)->names);
     freefunc release = PyType_GetSlot(type, Py_tp_free);
@@ -252,7 +255,8 @@ static PyObject *table_take_now(PyObject *self, PyObject *const *args, Py_ssize_
     return code < 0 ? core_raise(of(self)->state, code, NULL) : PyBool_FromLong(code == TOLLBAR_ALLOWED);
 }
 
-/* Whether the policy can book ahead now: 1 or 0, or a negative code. It reads and decodes the whole policy, which takes longer than a booking. */
+/* Whether the policy can book ahead now: 1 or 0, or a negative code. It reads and decodes the whole
+ * policy, which takes longer than a booking. */
 static int32_t look_whether_it_books(core_table *self, const tollbar_table *table, uint32_t policy) {
     tollbar_policy_spec spec = TOLLBAR_POLICY_SPEC_INIT;
     int32_t code = tollbar_table_get_policy(table, policy, &spec);
@@ -266,8 +270,9 @@ static int32_t look_whether_it_books(core_table *self, const tollbar_table *tabl
     return books;
 }
 
-/* _book(key, patience_ns, cost, policy, at=None): as a limiter's. A policy that could book ahead is asked at once. If it refuses, it may have been
- * changed to one that cannot, and only then is it looked at again. */
+/* _book(key, patience_ns, cost, policy, at=None): as a limiter's. A policy that could book ahead is
+ * asked at once. If it refuses, it may have been changed to one that cannot, and only then is it
+ * looked at again. */
 static PyObject *table_book(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
     uint64_t cost, patience, now = 0;
     uint32_t policy;

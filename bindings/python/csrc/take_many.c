@@ -46,7 +46,8 @@ static void say_which(Py_ssize_t index) {
     PyErr_Restore(type, value, traceback);
 }
 
-/* Reads one limit: its numbers and its key. `*of` is the limiter or the table, whose handle is read later. */
+/* Reads one limit: its numbers and its key. `*of` is the limiter or the table, whose handle is read
+ * later. */
 static int limit_read(core_state *state, PyObject *object, core_key *key, tollbar_limit *limit, PyObject **of) {
     const Py_ssize_t size = PyTuple_Check(object) ? PyTuple_Size(object) : 0;
     PyObject *given[5] = { object, NULL, NULL, NULL, NULL };
@@ -111,7 +112,8 @@ PyObject *core_take_many(PyObject *module, PyObject *const *args, Py_ssize_t nar
         keys[read].owner = NULL;
         failed = limit_read(state, PyTuple_GetItem(all, read), &keys[read], &limits[read], &of[read]) != 0;
     }
-    /* The handles are read only now, because methods of the costs, policies and keys may have closed a table. */
+    /* The handles are read only now, because methods of the costs, policies and keys may have
+     * closed a table. */
     for (Py_ssize_t i = 0; i < count && !failed; i++) {
         if (PyObject_TypeCheck(of[i], state->limiter)) {
             limits[i].limiter = core_limiter_handle(of[i]);

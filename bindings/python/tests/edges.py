@@ -1,4 +1,5 @@
-"""Tests by a real clock: some must see no aligned window begin, and the numbers of some hold only for a while."""
+"""Tests by a real clock: some must see no aligned window begin, and the numbers of some hold only
+for a while."""
 
 import functools
 import math
@@ -8,12 +9,13 @@ TIMES = 10
 
 
 class Late(AssertionError):
-    """The machine kept this process from running for so long that the test cannot show what it is about."""
+    """The machine kept this process from running for so long that the test cannot show what it is
+    about."""
 
 
 def again_if_late(within=math.inf):
-    """Repeats a test, up to ten times in all, that raised Late, or failed after it ran for more than `within` seconds.
-    A fault fails each time."""
+    """Repeats a test, up to ten times in all, that raised Late, or failed after it ran for more
+    than `within` seconds. A fault fails each time."""
 
     def decorated(test):
         @functools.wraps(test)
@@ -33,6 +35,7 @@ def again_if_late(within=math.inf):
 
 
 def away_from_edges(period, now=time.time_ns, ahead=10):
-    """Waits until no multiple of `period` nanoseconds of the clock `now` comes within the next `ahead` seconds."""
+    """Waits until no multiple of `period` nanoseconds of the clock `now` comes within the next
+    `ahead` seconds."""
     while period - now() % period < ahead * 10**9:
         time.sleep(0.05)

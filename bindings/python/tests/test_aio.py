@@ -77,8 +77,9 @@ def cost_of(make, calls=2000):
 
 
 def test_who_need_not_wait_pays_little():
-    """Beside a coroutine that does nothing but check: some 2 times as much for a limiter and 3 for a table, in the best of five runs. Beside
-    aiolimiter, which serves one event loop alone, each is at most as dear."""
+    """Beside a coroutine that does nothing but check: some 2 times as much for a limiter and 3 for
+    a table, in the best of five runs. Beside aiolimiter, which serves one event loop alone, each is
+    at most as dear."""
     limiter, table = Limiter("1000000000/s"), Table("1000000000/s", capacity=10)
 
     async def limiter_check():
@@ -93,14 +94,16 @@ def test_who_need_not_wait_pays_little():
 
 
 def test_a_table_looks_at_a_policy_only_when_it_must():
-    """A wait that need not sleep is one call of the library beside a check; so a key of a table pays little more than a limiter. Before, it
-    read the policy each time, and paid twice as much as a limiter."""
+    """A wait that need not sleep is one call of the library beside a check; so a key of a table
+    pays little more than a limiter. Before, it read the policy each time, and paid twice as much as
+    a limiter."""
     limiter, table = Limiter("1000000000/s"), Table("1000000000/s", capacity=10)
     assert any(cost_of(lambda: table.wait_async("key")) < 1.6 * cost_of(lambda: limiter.wait_async()) for _ in range(5))
 
 
 def test_a_policy_that_changes_between_booking_and_asking():
-    """The table remembers which policies could book ahead; each change shows with the next call, and refusals are counted once."""
+    """The table remembers which policies could book ahead; each change shows with the next call,
+    and refusals are counted once."""
 
     async def run():
         window = "1/h algo fixed-window anchor first"

@@ -26,7 +26,8 @@ def test_standard_requests_stop_exactly_at_20_left():
 
 
 def test_a_request_may_bring_its_own_reserve():
-    """Fixed windows have one, too: it is how tollbar.limits counts up to a limit that is smaller than the policy's."""
+    """Fixed windows have one, too: it is how tollbar.limits counts up to a limit that is smaller
+    than the policy's."""
     for policy in ("100/s", "100/h algo fixed-window anchor first"):
         limiter, table = tollbar.Limiter(policy), tollbar.Table(policy, 10)
         assert sum(bool(limiter.check_leaving(97, at=HOUR)) for _ in range(5)) == 3

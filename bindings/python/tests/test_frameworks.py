@@ -1,4 +1,5 @@
-"""The faces of FastAPI, Flask, Django, Django REST framework and Celery, with the frameworks; and their examples under real servers."""
+"""The faces of FastAPI, Flask, Django, Django REST framework and Celery, with the frameworks; and
+their examples under real servers."""
 
 import os
 import subprocess
@@ -17,7 +18,8 @@ QUOTA = "3/day algo fixed-window anchor first"
 
 
 def isolated(program, **environment):
-    """Runs a program in a process of its own, because Django is configured once, and returns what it prints."""
+    """Runs a program in a process of its own, because Django is configured once, and returns what
+    it prints."""
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", textwrap.dedent(program)],
         cwd=servers.EXAMPLES,
@@ -110,7 +112,8 @@ def test_flask(path):  # noqa: F811
     )
     assert lines[0].startswith("[200, 200, 200, 200, 200, 429] ") and '"login";q=5;w=86400' in lines[0]
     assert lines[1] == "True b'Too Many Requests\\n' 18"
-    # The five requests that passed the login view were counted by the limit of all requests. The sixth was refused, so that limit got it back.
+    # The five requests that passed the login view were counted by the limit of all requests. The
+    # sixth was refused, so that limit got it back.
     assert lines[2] == "295 429" and lines[3] == "310" and lines[4] == "201 {'a': 1} yes 429 401"
 
 
@@ -336,7 +339,8 @@ def test_d4_every_kind_of_response_has_the_fields():
 
 
 def test_c1_layers_of_several_frameworks_are_one_answer():
-    """Middleware around a framework's own limit: the outermost writes the fields of all, and a refusal charges nobody."""
+    """Middleware around a framework's own limit: the outermost writes the fields of all, and a
+    refusal charges nobody."""
     lines = isolated(
         """
         import asyncio, fastapi, flask, tollbar
@@ -372,7 +376,8 @@ def test_c1_layers_of_several_frameworks_are_one_answer():
 
 @pytest.mark.parametrize(("server", "app"), [("uvicorn", "alone:asgi"), ("gunicorn", "alone:wsgi")])
 def test_b6_workers_with_a_table_each_are_warned_of(server, app, tmp_path):
-    """A policy in place of a table makes one in each worker. A table in a file, and one worker, are not warned of."""
+    """A policy in place of a table makes one in each worker. A table in a file, and one worker, are
+    not warned of."""
     (tmp_path / "alone.py").write_text(
         textwrap.dedent(
             """

@@ -1,4 +1,5 @@
-"""Hierarchies: guarantees, ceilings, what is borrowed, waits, processes that share the nodes, and what is wrong."""
+"""Hierarchies: guarantees, ceilings, what is borrowed, waits, processes that share the nodes, and
+what is wrong."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ def nodes(**options):
 
 
 def passed_in(seconds, table, tree, asked, since=HOUR):
-    """How many requests of each class pass in the last second, if it asks for so many a second, in virtual time."""
+    """How many requests of each class pass in the last second, if it asks for so many a second, in
+    virtual time."""
     passed = dict.fromkeys(asked, 0)
     for tick in range(seconds * 1000):
         for leaf, rate in asked.items():

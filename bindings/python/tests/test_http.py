@@ -1,4 +1,5 @@
-"""HTTP header fields: every dialect, the reader's results, and the middleware's choice of dialects."""
+"""HTTP header fields: every dialect, the reader's results, and the middleware's choice of
+dialects."""
 
 from __future__ import annotations
 

@@ -181,7 +181,8 @@ def test_loops_leave_nothing(calls):
         tracemalloc.stop()
     # Some are counted while they lie on the interpreter's stack; a leak would be 1,000.
     assert all(abs(b - a) < 20 for a, b in zip(references, references_then)), (references, references_then)
-    # The interpreter keeps some memory of exceptions for later, 20,000 bytes after 1,600 loops. A leak of the smallest object would be 32,000.
+    # The interpreter keeps some memory of exceptions for later, 20,000 bytes after 1,600 loops. A
+    # leak of the smallest object would be 32,000.
     assert memory_then - memory < 30_000
 
 

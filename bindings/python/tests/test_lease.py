@@ -1,4 +1,5 @@
-"""Leases, without a store and with a real redis-server. Times are for a machine that is busy with other things."""
+"""Leases, without a store and with a real redis-server. Times are for a machine that is busy with
+other things."""
 
 import ctypes
 import gc
@@ -74,7 +75,8 @@ class Redis:
         return self.ask(f"EXISTS tollbar:{{{name}}}:k:{key}") == b":1\r\n"
 
     def askers(self):
-        """Connections that lease. One that is being taken over from is silent; one that asks is heard of every 0.4 s."""
+        """Connections that lease. One that is being taken over from is silent; one that asks is
+        heard of every 0.4 s."""
         clients = self.ask("CLIENT LIST").split(b"\n")
         return sum(b" cmd=eval" in one and int(one.split(b" idle=")[1].split()[0]) < 2 for one in clients)
 

@@ -73,7 +73,8 @@ def test_a_table_and_a_limiter_that_others_use():
 
 
 def test_it_paces():
-    """With wait the calls come one after the other; one that would wait for too long is refused at once, and takes nothing."""
+    """With wait the calls come one after the other; one that would wait for too long is refused at
+    once, and takes nothing."""
 
     @limit("50/s burst 1", wait=None)
     def paced():
@@ -82,7 +83,8 @@ def test_it_paces():
     times, began = [], time.monotonic()
     threads = [threading.Thread(target=lambda: times.append(paced())) for _ in range(6)]
     [thread.start() for thread in threads], [thread.join() for thread in threads]
-    # Five intervals of 20 ms, less what the clocks' grain takes. The first call may return as late as the last.
+    # Five intervals of 20 ms, less what the clocks' grain takes. The first call may return as late
+    # as the last.
     assert max(times) - began > 0.095
 
     @limit("1/h", wait=600)
@@ -123,7 +125,8 @@ def test_wrong_arguments(wrong):
 
 
 def test_d3_nothing_that_is_awaited_holds_the_loop():
-    """An asynchronous generator, an object with an asynchronous call, and a function that returns a coroutine wait as a coroutine does."""
+    """An asynchronous generator, an object with an asynchronous call, and a function that returns a
+    coroutine wait as a coroutine does."""
 
     class Asker:
         async def __call__(self):
@@ -154,8 +157,8 @@ def test_d3_nothing_that_is_awaited_holds_the_loop():
 
         assert await call() == want
         task = asyncio.create_task(heart())
-        # The machine may stand still for a while, and then the call waits for less or the heart beats seldom. A held loop
-        # has no beat at all.
+        # The machine may stand still for a while, and then the call waits for less or the heart
+        # beats seldom. A held loop has no beat at all.
         for _ in range(20):
             beats, began = 0, time.monotonic()
             assert await call() == want

@@ -1,4 +1,5 @@
-"""tollbar.limits: the storage for the package `limits` beside its memory storage, in threads of time and in processes."""
+"""tollbar.limits: the storage for the package `limits` beside its memory storage, in threads of
+time and in processes."""
 
 import asyncio
 import multiprocessing
@@ -40,7 +41,8 @@ def uri(path, **options):
 
 
 def behave_alike(seed, strategy, path, hits=1500):
-    """Random hits, tests and statistics of some limits and identifiers: every answer is the memory storage's. Time moves only between them."""
+    """Random hits, tests and statistics of some limits and identifiers: every answer is the memory
+    storage's. Time moves only between them."""
     chance = random.Random(seed)
     now = 1_800_000_000.0
     with mock.patch("time.time", lambda: now), mock.patch("threading.Timer"):
@@ -48,7 +50,8 @@ def behave_alike(seed, strategy, path, hits=1500):
         items = [limits.parse(text) for text in ("5/second", "10 per 2 seconds", "30/minute", "1000/hour")]
         seen = [0, 0]
         for _ in range(hits):
-            # Multiples of 2^-12 s, which are floats without an error, and never as long as a window, whose last instant the two see differently.
+            # Multiples of 2^-12 s, which are floats without an error, and never as long as a
+            # window, whose last instant the two see differently.
             now += chance.choice((1, 7, 300, 1023, 1023, 4099, 9001)) / 4096
             item, who, cost = chance.choice(items), chance.choice("ab"), chance.choice((1, 1, 1, 2, 6))
             call = chance.choice(("hit", "hit", "hit", "test", "get_window_stats", "clear" if chance.random() < 0.02 else "hit"))
@@ -56,7 +59,8 @@ def behave_alike(seed, strategy, path, hits=1500):
             wanted, got = (getattr(one, call)(item, who, **options) for one in strategies)
             if call == "get_window_stats":
                 assert got.remaining == wanted.remaining, (item, call)
-                # Of an empty log the memory storage reports entries that it has not thrown away yet.
+                # Of an empty log the memory storage reports entries that it has not thrown away
+                # yet.
                 if strategy == "moving-window" and got.remaining == item.amount:
                     continue
                 assert got.reset_time == pytest.approx(wanted.reset_time, abs=2e-5), (item, call)
@@ -88,7 +92,8 @@ def test_a_count_goes_on_above_the_limit(path):
     assert storage.get("a/5/1/minute") == 8 and storage.get("a/6/1/minute") == 0
     assert storage.get_expiry("a/5/1/minute") == pytest.approx(time.time() + 60, abs=30)
     assert storage.incr("a/5/1/minute", 60, 1000) == 1008
-    # Above the largest count of the key, which its limit lies below: everything is refused until the window ends.
+    # Above the largest count of the key, which its limit lies below: everything is refused until
+    # the window ends.
     assert storage.incr("a/5/1/minute", 60, 10**6) > 5 and storage.incr("a/5/1/minute", 60) > 5
     # A key of one's own has a counter for each expiry.
     assert storage.incr("mine", 30) == 1 and storage.incr("mine", 30, 4) == 5 and storage.get("mine") == 5
@@ -130,7 +135,8 @@ def hits(strategy, path, start, count):
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_eight_processes_are_exact(strategy, path):
-    """Each opens the storage by itself, as workers do. They make 3,200 requests of which 1,000 may pass."""
+    """Each opens the storage by itself, as workers do. They make 3,200 requests of which 1,000 may
+    pass."""
     # A sliding window gives some permits back when a day of UTC begins.
     away_from_edges(DAY, ahead=120)
     start, count = FORK.Event(), FORK.Queue()
@@ -145,8 +151,9 @@ def test_eight_processes_are_exact(strategy, path):
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_processes_that_are_killed(strategy, path):
-    """Workers are killed at any instruction; what they counted stays, and the others go on. A worker reports a hit after the hit, so at
-    most one hit of each that was killed is in no report."""
+    """Workers are killed at any instruction; what they counted stays, and the others go on. A
+    worker reports a hit after the hit, so at most one hit of each that was killed is in no
+    report."""
 
     def run(pipe):
         limiter, item = STRATEGIES[strategy](storage_from_string(uri(path))), limits.parse("3000/day")

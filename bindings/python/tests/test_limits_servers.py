@@ -1,4 +1,5 @@
-"""slowapi and flask-limiter with the storage's URI changed: eight workers are exact to the request."""
+"""slowapi and flask-limiter with the storage's URI changed: eight workers are exact to the
+request."""
 
 import time
 
@@ -16,8 +17,8 @@ import servers
 )
 def test_eight_workers_are_exact(server, app, limits, path, tmp_path):  # noqa: F811
     with servers.serving(server, app, tmp_path / "log", STORAGE=f"tollbar://{path}") as port:
-        # The first of the requests opens a fixed window of a minute. On a busy machine it may end in the midst of
-        # them: then they begin anew, when the last window has ended.
+        # The first of the requests opens a fixed window of a minute. On a busy machine it may end
+        # in the midst of them: then they begin anew, when the last window has ended.
         for name, limit in limits.items():
             for _ in range(3):
                 began = time.monotonic()

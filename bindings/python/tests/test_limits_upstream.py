@@ -1,5 +1,6 @@
-"""The tests of `limits` and flask-limiter, which lie in their source distributions, run against tollbar.limits. docs/python.md lists
-the tests that fail, with the reason of each: the list must be what fails."""
+"""The tests of `limits` and flask-limiter, which lie in their source distributions, run against
+tollbar.limits. docs/python.md lists the tests that fail, with the reason of each: the list must be
+what fails."""
 
 import os
 import re
@@ -14,7 +15,8 @@ import pytest
 HERE = Path(__file__).resolve().parent
 BUILD = HERE.parents[2] / "build" / "python-upstream"
 SUITES = {"limits": "limits-5.8.0", "flask-limiter": "flask_limiter-4.1.1"}
-# What the tests import. The servers of these clients are not asked for anything: their tests are left out.
+# What the tests import. The servers of these clients are not asked for anything: their tests are
+# left out.
 NEEDED = """hiro==1.1.1 flaky==3.8.1 pytest==9.0.2 pytest-asyncio==1.3.0 pytest-check==2.6.2 pytest-lazy-fixtures==1.4.0 pytest-mock==3.15.1
     pymemcache==4.0.0 pymongo==4.15.5 redis==7.1.0 valkey==6.1.1 lovely-pytest-docker==1.0.0 flask-restful==0.3.10 asgiref==3.11.0 rich==14.2.0
     setuptools==80.9.0 packaging==25.0""".split()
@@ -80,8 +82,8 @@ def test_the_tests_of(suite, least, upstream, tmp_path):
     done = run("tests", "--ignore=tests/benchmarks")
     passed = re.findall(r"^PASSED tests/", done.stdout, re.MULTILINE)
     unexpected = failures(done.stdout) - listed(suite)
-    # Some of their tests count seconds of the real clock. Those that fail are run again by themselves, when the
-    # machine may be less busy.
+    # Some of their tests count seconds of the real clock. Those that fail are run again by
+    # themselves, when the machine may be less busy.
     for _ in range(3):
         if not unexpected:
             break

@@ -59,7 +59,8 @@ def test_the_alerts_and_the_dashboard_name_metrics_that_exist():
     written = {line.partition("{")[0] for line in text.splitlines() if not line.startswith("#")}
     dashboard = json.loads((examples / "dashboard.json").read_text())
     asked = " ".join(target["expr"] for panel in dashboard["panels"] for target in panel["targets"])
-    # ffi-tests/rules looks for the metrics of rules, which another library writes, and the tests of nginx for those of leases.
+    # ffi-tests/rules looks for the metrics of rules, which another library writes, and the tests of
+    # nginx for those of leases.
     named = set(re.findall(r"\btollbar_(?!rule|shadow|lease)\w+", asked))
     assert len(named) > 8 and named <= written, named - written
     alerts = "\n".join(line for line in (examples / "alerts.yml").read_text().splitlines() if not line.startswith("#"))

@@ -1,6 +1,7 @@
 """Pacing of outgoing requests, against servers on this machine that refuse.
 
-Tests of times have lower bounds only: a busy machine may wake a sleeper late, and it never wakes one early."""
+Tests of times have lower bounds only: a busy machine may wake a sleeper late, and it never wakes
+one early."""
 
 import asyncio
 import subprocess
@@ -20,7 +21,8 @@ from tollbar import pacing
 
 
 class Server:
-    """Answers the requests with these statuses and headers in turn, and then with 200. Records the time of each request."""
+    """Answers the requests with these statuses and headers in turn, and then with 200. Records the
+    time of each request."""
 
     def __init__(self, *answers):
         server = self

@@ -31,7 +31,8 @@ def test_it_is_typed():
 
 
 def test_the_stubs_are_those_of_the_extensions(tmp_path):
-    """mypy's stubtest compares every name, signature and base class of the stubs with what is imported."""
+    """mypy's stubtest compares every name, signature and base class of the stubs with what is
+    imported."""
     allowed = HERE / "tests" / "stubtest.txt"
     # Django's modules are imported, too, and want settings.
     django = {**os.environ, "DJANGO_SETTINGS_MODULE": "django.conf.global_settings"}
@@ -112,7 +113,8 @@ def test_d4_the_examples_pass_both_checkers():
     examples = HERE.parents[1] / "examples" / "python"
     files = sorted(path.name for path in examples.glob("*.py"))
     assert len(files) > 8
-    # Celery and Django publish no types. mypy takes their names for Any, and --strict refuses some uses of Any.
+    # Celery and Django publish no types. mypy takes their names for Any, and --strict refuses some
+    # uses of Any.
     for checker in (*MYPY, "--ignore-missing-imports", "--allow-subclassing-any", "--allow-untyped-decorators"), PYRIGHT:
         done = run(*checker, *files, cwd=examples)
         assert done.returncode == 0, done.stdout + done.stderr
@@ -133,7 +135,8 @@ def test_the_stub_has_what_the_extension_has():
 
 
 def vars_of_all_bases(thing):
-    """What tollbar has defined in a class and its bases: what a tuple or an exception can do is Python's."""
+    """What tollbar has defined in a class and its bases: what a tuple or an exception can do is
+    Python's."""
     return {k: v for base in reversed(thing.__mro__) if "tollbar" in base.__module__ for k, v in vars(base).items()}
 
 
@@ -157,7 +160,8 @@ def test_signatures_can_be_inspected(name, thing):
 
 
 def test_signatures_are_those_of_the_stub():
-    """Of each method of the extension: the names and defaults that it has are those that mypy checks users by."""
+    """Of each method of the extension: the names and defaults that it has are those that mypy
+    checks users by."""
     seen = 0
     extensions = {"_core": _core, "_redis": _redis}
     nodes = [
@@ -232,7 +236,8 @@ def test_the_documents(document):
     text = document.read_text()
     programs = [part.split("```")[0] for part in text.split("```python\n")[1:]]
     assert len(programs) >= 3
-    # The files of tables stay: another process may come later. Two runs on one machine have two directories.
+    # The files of tables stay: another process may come later. Two runs on one machine have two
+    # directories.
     with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
         done = run("-c", "\n".join(programs).replace("/dev/shm/", f"{directory}/"))
     assert done.returncode == 0, done.stderr

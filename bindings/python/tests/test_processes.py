@@ -61,7 +61,8 @@ def test_a_fork_beside_threads():
     for thread in threads:
         thread.start()
     try:
-        # Python 3.12 warns of every fork of a process with threads. The test shows that such a fork works.
+        # Python 3.12 warns of every fork of a process with threads. The test shows that such a fork
+        # works.
         import warnings
 
         with warnings.catch_warnings():

@@ -38,7 +38,8 @@ def test_bookings_depart_in_turn_and_come_back(make):
     assert reserve(60) is None and reserve(cost=3) is None
     fourth = reserve(7300, cost=1)
     assert 7190 < fourth.wait <= 7200
-    # Behind the third there is the fourth. The last comes back whole. The third then is the last, and a limiter gives that back, too.
+    # Behind the third there is the fourth. The last comes back whole. The third then is the last,
+    # and a limiter gives that back, too.
     assert (cancel(third), cancel(fourth)) == (0, 1)
     assert reserve(7300).departs_ns == (third if make is of_a_limiter else fourth).departs_ns
     # Plain data.

@@ -1,4 +1,5 @@
-"""Several limits in one request: the expectations of ffi-tests/c/take_many_test.c, and Python's errors."""
+"""Several limits in one request: the expectations of ffi-tests/c/take_many_test.c, and Python's
+errors."""
 
 import asyncio
 import inspect

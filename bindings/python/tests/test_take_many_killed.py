@@ -1,4 +1,5 @@
-"""A process that is killed between the charges of take_many: what it leaves charged comes back by refill, and nothing is admitted beyond a bound."""
+"""A process that is killed between the charges of take_many: what it leaves charged comes back by
+refill, and nothing is admitted beyond a bound."""
 
 import mmap
 import os
@@ -12,8 +13,8 @@ from tollbar import Table, take_many
 
 POLICIES = {"fast": "2000/s burst 200", "slow": "1000/s burst 100"}
 KILLS = 40
-# Three counts of admissions: one for each of the two processes that are never killed, and one for all killed
-# processes together. The last counter is how many processes have begun.
+# Three counts of admissions: one for each of the two processes that are never killed, and one for
+# all killed processes together. The last counter is how many processes have begun.
 COUNTERS = struct.Struct("=4Q")
 BEGUN = 3
 

@@ -1,6 +1,8 @@
-"""A2: callers that give up leave nothing behind. In virtual time (virtual.py), with the library's limiters. A4 is in test_waiters_bound.py.
+"""A2: callers that give up leave nothing behind. In virtual time (virtual.py), with the library's
+limiters. A4 is in test_waiters_bound.py.
 
-The tests count both faults: permits above the limit, and permits that nobody got though somebody waited for them."""
+The tests count both faults: permits above the limit, and permits that nobody got though somebody
+waited for them."""
 
 import asyncio
 import random
@@ -69,7 +71,8 @@ def test_a2_twenty_that_give_up_cost_what_one_booking_costs(make, policy):
         assert not any(await asyncio.gather(*(within(0.01, limiter.wait_async()) for _ in range(20))))
         if booked is not None:
             twin.cancel(*key, booked, at=clock.ns)
-        # Of those that ask, the head has asked once, and the caller below asks, too. Neither takes anything.
+        # Of those that ask, the head has asked once, and the caller below asks, too. Neither takes
+        # anything.
         expected = clock.ns - started + (twin.peek().retry_after_ns or 0)
         assert await limiter.wait_async()
         return clock.ns - started, expected
@@ -83,8 +86,8 @@ def test_a2_twenty_that_give_up_cost_what_one_booking_costs(make, policy):
 @pytest.mark.parametrize("policy", ["10/s burst 1", "10/s algo pacer", "1/100ms algo interval"])
 @pytest.mark.parametrize("make", [At, AtKey, None])
 def test_a2_waves(make, policy, kind):
-    """60 callers at a time, each of which has 0.9 s: in each wave 9 get a permit of 10/s. The first wave finds one more, and with a time-out of its own ends
-    with it. None: aiolimiter."""
+    """60 callers at a time, each of which has 0.9 s: in each wave 9 get a permit of 10/s. The first
+    wave finds one more, and with a time-out of its own ends with it. None: aiolimiter."""
     clock = Clock()
     admitted = []
 
@@ -111,7 +114,8 @@ def test_a2_waves(make, policy, kind):
         # The booking that the queue has given back is charged, though nobody departs with it.
         waves = [waves[0], *(wave + 1 for wave in waves[1:])]
     assert all(9 <= wave <= 10 for wave in waves) and sum(waves) <= 55, waves
-    # A caller wakes some rounds of the loop after its permit has come, and the next one perhaps at once: hundredths of a millionth of a permit.
+    # A caller wakes some rounds of the loop after its permit has come, and the next one perhaps at
+    # once: hundredths of a millionth of a permit.
     if policy == "10/s burst 1" or make is None:
         assert above_the_bound(admitted, Policy("10/s burst 1")) < 1e-6
 
@@ -119,8 +123,9 @@ def test_a2_waves(make, policy, kind):
 @pytest.mark.parametrize("costs", [(1,), (1, 2, 3, 4)])
 @pytest.mark.parametrize("policy", ["10/s burst 4", "1000/s burst 4"])
 def test_a2_in_every_order(policy, costs):
-    """20 that give up in any order, some at once and some later, leave the limiter as it was. Refused too much: permits that did not come back. Too much
-    admitted: permits that came back and had not been taken."""
+    """20 that give up in any order, some at once and some later, leave the limiter as it was.
+    Refused too much: permits that did not come back. Too much admitted: permits that came back and
+    had not been taken."""
     random.seed(policy)
     clock = Clock()
 
@@ -143,7 +148,8 @@ def test_a2_in_every_order(policy, costs):
 
 
 def exact(make, policy, callers):
-    """The numbers of those whom a queue without bookings admits, whose head asks at every instant at which its permits could come."""
+    """The numbers of those whom a queue without bookings admits, whose head asks at every instant
+    at which its permits could come."""
     limiter, free, admitted = make(policy, Clock()), 0, set()
     for number, (arrives, cost, leaves) in enumerate(callers):
         now = max(arrives, free)
@@ -160,11 +166,13 @@ def exact(make, policy, callers):
 
 @pytest.mark.parametrize(("make", "policy"), ALL)
 def test_a2_callers_that_come_and_leave_at_random(make, policy):
-    """The same callers get permits as from a queue without bookings, and in the order in which they came."""
+    """The same callers get permits as from a queue without bookings, and in the order in which they
+    came."""
     random.seed(policy)
     clock = Clock()
     order, admitted = [], []
-    # A table's key that was once lowered gives back less of a booking that is earlier than the one before.
+    # A table's key that was once lowered gives back less of a booking that is earlier than the one
+    # before.
     most = min(Policy(policy).burst, 3) if make is At else 1
     arrives, callers = SECOND, []
     for _ in range(300):
@@ -189,27 +197,29 @@ def test_a2_callers_that_come_and_leave_at_random(make, policy):
     if policy in ("10/s burst 1", "10/s burst 4", "7/3s burst 5"):
         assert above_the_bound(admitted, Policy(policy)) < 1e-4
     if Policy(policy)._lends or "curve" in policy:
-        # Who lends admits a request before its whole cost is there, and books it for when it is. The last permit of a curve's slice is there for a
-        # nanosecond, and a caller may wake later.
+        # Who lends admits a request before its whole cost is there, and books it for when it is.
+        # The last permit of a curve's slice is there for a nanosecond, and a caller may wake later.
         return
     expected, got = exact(make, policy, callers), set(order)
     refused, too_many = len(expected - got), len(got - expected)
     is_exact = policy in BOOKING and returns_the_last(make, policy) and Policy(policy).period_ns % Policy(policy).limit == 0
-    # An interval's booking takes the whole bucket of its departure, and some permits may have been there before. If it is cancelled, those come with the
-    # interval's end.
+    # An interval's booking takes the whole bucket of its departure, and some permits may have been
+    # there before. If it is cancelled, those come with the interval's end.
     keeps_some = "algo interval" in policy and most > 1
     if policy in ASKING + OF_LIMITERS_ALONE or is_exact and not keeps_some:
         assert (refused, too_many) == (0, 0)
     elif is_exact:
         assert too_many == 0 and refused <= len(expected) // 20
     else:
-        # What the library keeps of the bookings that nobody took over is lost: at most one a caller that gave up as the last.
+        # What the library keeps of the bookings that nobody took over is lost: at most one a caller
+        # that gave up as the last.
         assert too_many <= refused + 5 and refused < len(expected) // 2
 
 
 @pytest.mark.parametrize("make", [At, AtKey])
 def test_a2_a_poller_starves_nobody(make):
-    """Beside 200 waiters one that asks every millisecond: the waiters have their permits in 200 intervals."""
+    """Beside 200 waiters one that asks every millisecond: the waiters have their permits in 200
+    intervals."""
     clock = Clock()
 
     async def main():
@@ -235,7 +245,8 @@ def test_a2_a_poller_starves_nobody(make):
 
 
 def test_a2_the_turn_goes_on_with_its_booking():
-    """The head leaves: the next one departs when the head would have. One that wants another cost books anew."""
+    """The head leaves: the next one departs when the head would have. One that wants another cost
+    books anew."""
     clock = Clock()
     limiter = empty(At("10/s burst 4", clock))
 
@@ -289,7 +300,8 @@ def test_a2_the_impatient_are_refused_at_once(policy, patience):
         waiting = [asyncio.create_task(limiter.wait_async(patience)) for _ in range(10)]
         await asyncio.sleep(0)
         started, denied = clock.ns, limiter.counts().denied
-        # The eleventh permit comes after 1.1 s. Of a window's three, which may come at once, the queue is not so sure.
+        # The eleventh permit comes after 1.1 s. Of a window's three, which may come at once, the
+        # queue is not so sure.
         late = 1.09 if "burst" in policy else 0.79
         assert await limiter.wait_async(late) is False and await limiter.wait_async(0) is False and await limiter.wait_async(cost=3) is False
         assert clock.ns - started < 10 and limiter.counts().denied == denied
@@ -307,7 +319,8 @@ class Stands:
 
 @pytest.mark.parametrize("policy", BOOKING + ASKING + OF_LIMITERS_ALONE)
 def test_a2_who_is_refused_at_once_could_not_have_been_served(policy):
-    """The estimate of a newcomer's wait beside what a queue of callers gets. Both sides: it is never too late, and where callers book nearly exact."""
+    """The estimate of a newcomer's wait beside what a queue of callers gets. Both sides: it is
+    never too late, and where callers book nearly exact."""
     random.seed(policy)
     clock = Clock()
     most = min(Policy(policy).burst, 3)
@@ -345,8 +358,8 @@ def test_a2_who_is_refused_at_once_could_not_have_been_served(policy):
 
 @pytest.mark.parametrize("leaves", [False, True])
 def test_a2_a_deadline_that_another_process_brings_nearer_is_kept(leaves):
-    """The other process takes what the queue has counted on. One in the midst of the queue returns at its deadline, or when the one before it leaves it a
-    booking that departs later."""
+    """The other process takes what the queue has counted on. One in the midst of the queue returns
+    at its deadline, or when the one before it leaves it a booking that departs later."""
     clock = Clock()
 
     async def main():
@@ -368,7 +381,8 @@ def test_a2_a_deadline_that_another_process_brings_nearer_is_kept(leaves):
 
 
 def test_a2_loops_that_stop_and_close():
-    """A loop that is stopped with the head in it holds up no other loop: its waiter gets its permit, and those behind it theirs. A closed one gets none."""
+    """A loop that is stopped with the head in it holds up no other loop: its waiter gets its
+    permit, and those behind it theirs. A closed one gets none."""
     clock = Clock()
     limiter = empty(At("10/s burst 1", clock))
     with time_of(clock):

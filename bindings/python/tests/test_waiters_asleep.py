@@ -1,4 +1,5 @@
-"""Callers that sleep in threads and event loops: how many checks they make, in which order they wake, and how they leave."""
+"""Callers that sleep in threads and event loops: how many checks they make, in which order they
+wake, and how they leave."""
 
 import asyncio
 import dis
@@ -57,7 +58,8 @@ def in_queues():
 
 
 def queued(count, *threads):
-    """Until so many wait. These threads are among them; one that has ended got its permit before the others came."""
+    """Until so many wait. These threads are among them; one that has ended got its permit before
+    the others came."""
     deadline = time.monotonic() + 30
     while in_queues() != count:
         if not all(thread.is_alive() for thread in threads):
@@ -70,8 +72,8 @@ def queued(count, *threads):
 
 @pytest.fixture
 def served(monkeypatch):
-    """The names of the threads that waited, in the order in which the queue gave them their permits.
-    They may wake in another order."""
+    """The names of the threads that waited, in the order in which the queue gave them their
+    permits. They may wake in another order."""
     order, names = [], {}
     join, remove = _waiters._Waiter.join, _queue.Queue._remove
 
@@ -90,7 +92,8 @@ def served(monkeypatch):
 
 
 def one_after_the_other(count, start, served):
-    """Starts threads with the numbers from 0 on, each when the one before it waits, or has its permit."""
+    """Starts threads with the numbers from 0 on, each when the one before it waits, or has its
+    permit."""
     all_of_them = []
     for n in range(count):
         all_of_them.append(start(n))
@@ -110,8 +113,9 @@ def test_a_hundred_threads_make_two_checks_each(timeout):
     assert got == [True] * 100
     # 99 permits come back in 198 ms; not even one is taken that is not there.
     assert time.monotonic() - started >= 0.197
-    # The head checks, and checks again when it is its turn. On a busy machine some threads start so late that they need not wait.
-    # A sleep may end some nanoseconds early by the table's clock: then there is one more.
+    # The head checks, and checks again when it is its turn. On a busy machine some threads start so
+    # late that they need not wait. A sleep may end some nanoseconds early by the table's clock:
+    # then there is one more.
     assert 50 < table.checks <= 230
     # Each that comes while others wait looks once whether it can be in time.
     assert getattr(table, "peeks", 0) <= 200
@@ -202,13 +206,15 @@ def test_a_large_cost_is_not_overtaken(served):
 
 
 def out_of_patience():
-    """What the second and the third caller got. Late, if this process slept so long that the first one got a permit."""
+    """What the second and the third caller got. Late, if this process slept so long that the first
+    one got a permit."""
     table = Table("1/500ms algo interval anchor first", capacity=10)
     assert table.allow("key")
     first = threading.Thread(target=table.wait, args=("key",))
     first.start()
     queued(1, first)
-    # When the second begins to wait, its patience is enough. Then another caller takes the permit of the first, so all move back.
+    # When the second begins to wait, its patience is enough. Then another caller takes the permit
+    # of the first, so all move back.
     answers = {}
     second = threading.Thread(target=lambda: answers.update(second=(table.wait("key", 1.2), first.is_alive())))
     second.start()
@@ -289,7 +295,8 @@ def test_a_cancelled_task_lets_the_next_one_go_on(which):
 
 
 def test_leaving_at_random():
-    """Threads with all kinds of patience: none is forgotten in the queue, and none takes what is not there."""
+    """Threads with all kinds of patience: none is forgotten in the queue, and none takes what is
+    not there."""
     table = Table({"a": "1/500us algo interval anchor first", "b": "1/1ms algo interval anchor first"}, capacity=10)
     random.seed(5)
     patiences = [random.choice([None, 0, 0.001, 0.01, 0.05]) for _ in range(400)]
@@ -373,14 +380,15 @@ def test_a2_threads_and_event_loops_wait_in_one_queue(served):
 @pytest.mark.parametrize("policy", ["100/s burst 1", "1/10ms algo fixed-window"])
 @again_if_late()
 def test_a2_threads_that_give_up_at_random(policy):
-    """Handlers of signals end the waits of the main thread at all points, while other threads wait. None sleeps for ever, none takes what is not there."""
+    """Handlers of signals end the waits of the main thread at all points, while other threads wait.
+    None sleeps for ever, none takes what is not there."""
     limiter = Limiter(policy)
     random.seed(policy)
     taken, ended, late = [], threading.Event(), []
 
     def watch():
-        """How late the machine wakes a thread that sleeps for as long as a permit takes. A permit that nobody is awake to
-        take is lost."""
+        """How late the machine wakes a thread that sleeps for as long as a permit takes. A permit
+        that nobody is awake to take is lost."""
         while not ended.is_set():
             due = time.monotonic() + 0.01
             time.sleep(0.01)
@@ -423,8 +431,9 @@ def test_a2_threads_that_give_up_at_random(policy):
 
 
 class Interrupting:
-    """Raises an exception as a signal's handler does: at the n-th point in tollbar's code at which Python runs handlers, which is behind a call, at the
-    beginning of a function, and at the end of a loop's round."""
+    """Raises an exception as a signal's handler does: at the n-th point in tollbar's code at which
+    Python runs handlers, which is behind a call, at the beginning of a function, and at the end of
+    a loop's round."""
 
     def __init__(self, at):
         self.left = at
@@ -450,11 +459,13 @@ PACKAGE = os.path.dirname(_queue.__file__)
 @pytest.mark.parametrize("policy", ["100/s burst 1", "1/10ms algo fixed-window"])
 @pytest.mark.parametrize("first", [True, False])
 def test_a2_a_signal_at_any_point_of_a_wait_leaves_the_others_alone(policy, first):
-    """Whatever a handler's exception ends, nobody stays behind in the queue, and those who wait there get their permits. The interrupted caller is the
-    first that waits, or the second. Once, an exception within the constructor of a waiter left it in the queue as the one that rings for all threads."""
+    """Whatever a handler's exception ends, nobody stays behind in the queue, and those who wait
+    there get their permits. The interrupted caller is the first that waits, or the second. Once, an
+    exception within the constructor of a waiter left it in the queue as the one that rings for all
+    threads."""
     interrupted, early = 0, 0
-    # On a busy machine the permit may come before the caller sleeps. Then the wait ends without reaching the point,
-    # and the test tries the same point again.
+    # On a busy machine the permit may come before the caller sleeps. Then the wait ends without
+    # reaching the point, and the test tries the same point again.
     while early < 20:
         at = interrupted + 1
         limiter = Limiter(policy)
@@ -612,7 +623,8 @@ def test_a2_a_handler_that_waits_in_the_midst_of_a_wait():
 
 @again_if_late()
 def test_a2_a_handlers_exception_is_that_of_the_thread_that_it_interrupts():
-    """A thread departs and books for the next one. A handler that raises then ends the first one's call, whose permit is the next one's."""
+    """A thread departs and books for the next one. A handler that raises then ends the first one's
+    call, whose permit is the next one's."""
 
     class Interrupted(Limiter):
         __slots__ = ()

@@ -145,7 +145,8 @@ def test_without_headers():
 
 
 def refused_once():
-    """Returns an application whose limit of two a second has just refused, and the headers of that refusal."""
+    """Returns an application whose limit of two a second has just refused, and the headers of that
+    refusal."""
     for _ in range(20):
         app = wsgi.RateLimit(wsgi_app, "2/s burst 1")
         assert call_wsgi(app)[0][:3] == "200"
@@ -312,7 +313,8 @@ def test_t_is_never_later_than_retry_after():
 
 @again_if_late(0.5)
 def test_t_is_until_there_is_more():
-    """t is the time until one more permit is left, not until all are: a client that waits for t=13 beside `Retry-After: 1` waits 13 times too long."""
+    """t is the time until one more permit is left, not until all are: a client that waits for t=13
+    beside `Retry-After: 1` waits 13 times too long."""
     app = wsgi.RateLimit(wsgi_app, "12/min burst 13")
     seen = [call_wsgi(app)[1] for _ in range(15)]
     assert [h["ratelimit"] for h in seen] == [f'"default";r={r};t=5' for r in [*range(12, -1, -1), 0, 0]]
@@ -431,7 +433,8 @@ def test_refusals_count_for_a_ban():
     table = Table("1/h ban 1d after 3", capacity=100)
     app = wsgi.RateLimit(answers_wsgi("401 Unauthorized"), table, charge=failed)
     waits = [int(call_closing(app)[1].get("retry-after", 0)) for _ in range(5)]
-    # The failure that takes the last permit is the first refusal, the second request's is the second.
+    # The failure that takes the last permit is the first refusal, the second request's is the
+    # second.
     assert waits[0] == 0 and waits[1] <= 3600 and all(w > 80_000 for w in waits[2:]), waits
 
 
@@ -497,7 +500,8 @@ def test_no_charge_after_a_refusal_or_for_who_is_exempt():
     ],
 )
 def test_b5_a_handshake_is_charged(messages, charged):
-    """`charge` gets the response to a WebSocket's handshake, once, and bans those whose handshakes are refused."""
+    """`charge` gets the response to a WebSocket's handshake, once, and bans those whose handshakes
+    are refused."""
     seen, sent = [], []
 
     async def app(scope, receive, send):
@@ -568,8 +572,9 @@ def test_clients_behind_trusted_proxies():
 @pytest.mark.parametrize("order", list(itertools.permutations(["wide", "tight", "large"])))
 @pytest.mark.parametrize("headers", ["draft-11", "draft-07", "draft-06", "legacy", ("legacy", "draft-11"), False])
 def test_c1_stacked_limits_are_one_answer(kind, order, headers):
-    """In each order of the layers the fields describe all limits (draft 11) or the one that binds, each once, and our own reader reads them; a layer that
-    refuses gives back what those around it were charged."""
+    """In each order of the layers the fields describe all limits (draft 11) or the one that binds,
+    each once, and our own reader reads them; a layer that refuses gives back what those around it
+    were charged."""
     policies = {"wide": "100/day", "tight": "2/day", "large": "1000/day"}
     tables = {name: Table(policy, 100) for name, policy in policies.items()}
     names = (headers,) if isinstance(headers, str) else headers or ()

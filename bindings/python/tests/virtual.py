@@ -1,4 +1,5 @@
-"""Waiting in virtual time: an event loop and limiters whose clock goes on only when all tasks sleep."""
+"""Waiting in virtual time: an event loop and limiters whose clock goes on only when all tasks
+sleep."""
 
 import asyncio
 import contextlib
@@ -115,7 +116,8 @@ def run(clock, main):
 
 
 def above_the_bound(admitted, policy):
-    """The most permits that a window of these (time, cost) has above burst + rate·t, of a token bucket. 0 or less: the bound held."""
+    """The most permits that a window of these (time, cost) has above burst + rate·t, of a token
+    bucket. 0 or less: the bound held."""
     rate = Fraction(policy.limit, policy.period_ns)
     # The greatest sum of cost - rate·gap over the windows that end at an admission.
     worst, sum, last = -policy.burst, 0, 0

@@ -1,5 +1,6 @@
 # shellcheck shell=sh
-# What the shell tests of the command share. Sourced: it makes $work, a directory that is removed at the end, and counts in $passed and $failed.
+# What the shell tests of the command share. Sourced: it makes $work, a directory that is removed at
+# the end, and counts in $passed and $failed.
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 trap 'exit 1' HUP INT TERM

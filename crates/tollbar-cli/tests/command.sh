@@ -1,5 +1,6 @@
 #!/bin/sh
-# Tests of `tollbar policy`, `tollbar table`, `tollbar bench` and the rest of the command, which has been built in $1.
+# Tests of `tollbar policy`, `tollbar table`, `tollbar bench` and the rest of the command, which has
+# been built in $1.
 set -u
 tollbar=$(cd "${1:?usage: command.sh BUILD}" && pwd)/tollbar
 # shellcheck source=check.sh
@@ -42,7 +43,8 @@ has 'rules import: good rules' '1 rule with 1 limit, 0 warnings' "$("$tollbar" r
 echo 'http {' >"$work/nginx.conf"
 "$tollbar" rules import nginx "$work/nginx.conf" 2>"$work/errors"
 check 'rules import: faults' "2|tollbar: $work/nginx.conf:1:1: \"http\" without an end; expected \"}\"" "$?|$(cat "$work/errors")"
-# imports PROGRAM NAME LIMIT: the rules from the configuration on stdin pass the check and have the limit.
+# imports PROGRAM NAME LIMIT: the rules from the configuration on stdin pass the check and have the
+# limit.
 imports() {
     cat >"$work/$2"
     "$tollbar" rules import "$1" "$work/$2" >"$work/imported.toml" 2>"$work/errors"
@@ -121,8 +123,9 @@ has 'metrics: decisions' 'tollbar_decisions_total{limit="table",policy="0",verdi
 has 'metrics: OpenMetrics' '# EOF' "$("$tollbar" table metrics --openmetrics "$work/table")"
 has 'metrics: names' 'expected: files of different names' "$("$tollbar" table metrics "$work/table" "$work/table" 2>&1)"
 has 'copy: another size' 'keys for       20,000' "$("$tollbar" table stat "$work/larger")"
-# The keys that are refused most, of bytes that a terminal would obey. Counts are halved at each multiple of 2^36 ns of the table's time: the second of
-# the requests, and the twenty after it, are in one such time.
+# The keys that are refused most, of bytes that a terminal would obey. Counts are halved at each
+# multiple of 2^36 ns of the table's time: the second of the requests, and the twenty after it, are
+# in one such time.
 while
     now=$(date +%s)
     [ $((now * 1000000000 % 68719476736)) -gt 48000000000 ]
@@ -151,7 +154,8 @@ import sys
 
 with open(sys.argv[1], "r+b") as file:
     data = file.read()
-    # The buckets of 64 bytes are the last that is written: beside the last key there is an empty slot.
+    # The buckets of 64 bytes are the last that is written: beside the last key there is an empty
+    # slot.
     at = len(data) // 64 * 64 - 64
     while data[at:at + 64] == bytes(64):
         at -= 64

@@ -1,9 +1,10 @@
-// A sender of text messages: callers submit messages at any rate, and a worker sends 20 a second, in their order.
+// A sender of text messages: callers submit messages at any rate, and a worker sends 20 a second,
+// in their order.
 //
 //	go run ./sender
 //
-// In Go the queue is a channel, and the worker waits for a limiter. Of 40 messages at once the channel keeps 26. The
-// other 14 are refused at once, and their caller may try later.
+// In Go the queue is a channel, and the worker waits for a limiter. Of 40 messages at once the
+// channel keeps 26. The other 14 are refused at once, and their caller may try later.
 package main
 
 import (

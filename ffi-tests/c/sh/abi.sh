@@ -1,13 +1,16 @@
 #!/bin/sh
-# The ABI that a library's header describes, against abi/LIBRARY.abi. LIBRARY is tollbar or tollbar-redis.
+# The ABI that a library's header describes, against abi/LIBRARY.abi. LIBRARY is tollbar or
+# tollbar-redis.
 #
 #   abi.sh LIBRARY WORK            compares
 #   abi.sh LIBRARY WORK --write    writes abi/LIBRARY.abi: for additions, or a new ABI
 #   abi.sh LIBRARY WORK --prove    shows that the comparison fails for changed headers
 #
-# Rust libraries have no debug information of C types. C programs are compiled against the header, so the script dumps the header: it gives
-# every function an empty body, and compiles that. The debug information then has the structs, arguments and symbols that programs use.
-# `cargo xtask header --check` and `cargo xtask symbols --check` show that the header agrees with the library.
+# Rust libraries have no debug information of C types. C programs are compiled against the header,
+# so the script dumps the header: it gives every function an empty body, and compiles that. The
+# debug information then has the structs, arguments and symbols that programs use.
+# `cargo xtask header --check` and `cargo xtask symbols --check` show that the header agrees with
+# the library.
 set -eu
 root=$(cd "$(dirname "$0")/../../.." && pwd)
 library=$1 work=$2/$1 mode=${3:-}
@@ -16,7 +19,8 @@ name=$(echo "$library" | tr - _).h
 header=$root/include/$name
 mkdir -p "$work"
 
-# HEADER OUT: compiles a library of the header's functions, without those of the headers that it includes.
+# HEADER OUT: compiles a library of the header's functions, without those of the headers that it
+# includes.
 build_from() {
     : > "$work/others"
     : > "$work/own"

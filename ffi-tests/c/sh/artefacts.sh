@@ -1,7 +1,9 @@
 # shellcheck shell=sh
-# Properties of the built libraries: symbols, sizes, dependencies, and other libraries beside them. Sourced.
+# Properties of the built libraries: symbols, sizes, dependencies, and other libraries beside them.
+# Sourced.
 
-# LIBRARY: the most bytes of its stripped shared library (docs/internals/decisions/0003-small-artefacts.md).
+# LIBRARY: the most bytes of its stripped shared library
+# (docs/internals/decisions/0003-small-artefacts.md).
 size_limit_of() {
     case $1 in
     tollbar) echo 368640 ;;
@@ -59,13 +61,15 @@ is_small() {
     "${2:-strip}" -o "$work/stripped.so" "$build/lib$1.so" || return 1
     size=$(wc -c < "$work/stripped.so")
     size_limit=$(size_limit_of "$1")
-    # The file has a gap of up to a page between read-only and writable parts: up to 64 KiB for machines with such pages.
+    # The file has a gap of up to a page between read-only and writable parts: up to 64 KiB for
+    # machines with such pages.
     readelf -lW "$build/lib$1.so" | grep -q 'LOAD.* 0x10000$' && size_limit=$((size_limit + 65536 - 4096))
     echo "$size bytes, may have $size_limit"
     [ "$size" -le "$size_limit" ]
 }
 
-# MOST [FLAGS]: the bytes of ffi-tests/c/small.c, stripped, that links what it calls of libtollbar.a.
+# MOST [FLAGS]: the bytes of ffi-tests/c/small.c, stripped, that links what it calls of
+# libtollbar.a.
 takes_what_it_calls() {
     most=$1
     shift

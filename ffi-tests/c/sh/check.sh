@@ -3,7 +3,8 @@
 passed=0 failed=0
 log=
 
-# NAME COMMAND...: one check, which passes if the command succeeds. If not, it prints the command's output.
+# NAME COMMAND...: one check, which passes if the command succeeds. If not, it prints the command's
+# output.
 check() {
     check_name=$1
     shift
@@ -31,8 +32,8 @@ measure() {
     fi
 }
 
-# NAME COMMAND...: a program that prints TAP, in one group or more. Each of its tests is a check. The suite fails, too, if the program fails or
-# runs another number of tests than it has planned.
+# NAME COMMAND...: a program that prints TAP, in one group or more. Each of its tests is a check.
+# The suite fails, too, if the program fails or runs another number of tests than it has planned.
 suite() {
     suite_name=$1
     shift
@@ -61,7 +62,8 @@ finish() {
     [ "$failed" -eq 0 ]
 }
 
-# TOOL PACKAGE: fails the run if the tool is missing, because checks that do not run must not count as passed.
+# TOOL PACKAGE: fails the run if the tool is missing, because checks that do not run must not count
+# as passed.
 need() {
     command -v "$1" > /dev/null 2>&1 || missing "$1" "$2"
 }

@@ -1,8 +1,10 @@
 # shellcheck shell=sh
-# A short demonstration of a shared limit: two processes, and a Redis that stops and starts again. Sourced.
+# A short demonstration of a shared limit: two processes, and a Redis that stops and starts again.
+# Sourced.
 
-# The demonstration runs nine seconds, three of them without Redis. Together the processes admit at most the burst and 100/s. Each process must
-# notice that Redis stops, go on alone, and notice within three seconds that Redis is back. It needs a tenth of a second.
+# The demonstration runs nine seconds, three of them without Redis. Together the processes admit at
+# most the burst and 100/s. Each process must notice that Redis stops, go on alone, and notice
+# within three seconds that Redis is back. It needs a tenth of a second.
 shares_through_redis() {
     "$root/examples/redis/run.sh" 9 "$build" > "$work/demo" || return 1
     cat "$work/demo"

@@ -46,7 +46,8 @@ builds_static() {
     gcc -std=c99 -static -o "$work/example-static" "$here/example.c" $flags && "$work/example-static"
 }
 
-# PREFIX FLAG LIBRARY...: the program with both libraries, shared or static (--static), needs exactly these of our libraries.
+# PREFIX FLAG LIBRARY...: the program with both libraries, shared or static (--static), needs
+# exactly these of our libraries.
 builds_both() {
     prefix=$1 kind=$2
     shift 2

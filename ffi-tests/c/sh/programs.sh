@@ -1,7 +1,8 @@
 # shellcheck shell=sh
-# The tests against the libraries, with and without valgrind. Sourced.
-# Every NAME_test.c here is a test. The tests of tollbar_redis.h begin with lease_ and are linked with both libraries. alloc_test.c needs the
-# archive. Those that have a function of the system's, or start themselves again, are programs of their own; all others are one, all_test.
+# The tests against the libraries, with and without valgrind. Sourced. Every NAME_test.c here is a
+# test. The tests of tollbar_redis.h begin with lease_ and are linked with both libraries.
+# alloc_test.c needs the archive. Those that have a function of the system's, or start themselves
+# again, are programs of their own; all others are one, all_test.
 sources=$(cd "$here" && ls ./*_test.c | sed 's|^\./||; s|\.c$||')
 apart="first_call_test table_file_test table_trust_test"
 groups=$(echo "$sources" | grep -v -e '^lease_' -e '^alloc_test$' -e "^$(echo "$apart" | sed 's/ /$\\|^/g')\$")
@@ -10,11 +11,13 @@ redis_tests=$(echo "$sources" | grep '^lease_')
 # Tests with many threads, which print TAP themselves.
 threaded="threads"
 redis_threaded="lease_threads"
-# It makes namespaces and mounts, and prints TAP itself, too. valgrind and the sanitizers read /proc, which it takes away.
+# It makes namespaces and mounts, and prints TAP itself, too. valgrind and the sanitizers read
+# /proc, which it takes away.
 namespaced="identity"
 c99="-std=c99 -g $strict -I$root/include -DVECTORS=\"$root/ffi-tests/vectors\""
 
-# The linker replaces the library's calls of these functions by the test's wrappers. It can do so for an archive only.
+# The linker replaces the library's calls of these functions by the test's wrappers. It can do so
+# for an archive only.
 wrapped=-Wl,--wrap=malloc,--wrap=calloc,--wrap=posix_memalign,--wrap=free,--wrap=nanosleep
 wrapped=$wrapped,--wrap=mmap,--wrap=munmap,--wrap=realpath
 
@@ -48,8 +51,8 @@ C
 }
 
 # compile_tests DIRECTORY COMPILER-AND-FLAGS TOLLBAR TOLLBAR-REDIS compiles all test programs into
-# DIRECTORY. TOLLBAR and TOLLBAR-REDIS are the linker's arguments for the two libraries. A source file
-# that several programs use is compiled once.
+# DIRECTORY. TOLLBAR and TOLLBAR-REDIS are the linker's arguments for the two libraries. A source
+# file that several programs use is compiled once.
 compile_tests() {
     into=$work/$1 compiler=$2
     mkdir -p "$into"
@@ -125,7 +128,8 @@ against_archives() {
     suite "libtollbar.a: alloc_test" "$work/a/alloc_test"
 }
 
-# A program that reads behind its memory and loses some, so that the silence of the others means something.
+# A program that reads behind its memory and loses some, so that the silence of the others means
+# something.
 valgrind_sees() {
     printf '%s\n' '#include <stdlib.h>' 'int main(void) { char *volatile lost = malloc(10); lost[0] = lost[10]; lost = NULL; return 0; }' \
         > "$work/planted.c"
@@ -133,8 +137,9 @@ valgrind_sees() {
     ! $valgrind "$work/planted" 2> "$work/planted.said" && grep 'Invalid read' "$work/planted.said" && grep 'definitely lost' "$work/planted.said"
 }
 
-# What makes, refuses and frees: arguments, memory of tables and of leases. `make soak ONLY=memory` has all tests but those with many
-# threads: valgrind runs one thread at a time, and ThreadSanitizer checks those tests.
+# What makes, refuses and frees: arguments, memory of tables and of leases. `make soak ONLY=memory`
+# has all tests but those with many threads: valgrind runs one thread at a time, and ThreadSanitizer
+# checks those tests.
 valgrind="valgrind --quiet --error-exitcode=1 --leak-check=full --child-silent-after-fork=yes"
 under_valgrind() {
     check "valgrind reports what is planted" valgrind_sees

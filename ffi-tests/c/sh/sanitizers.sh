@@ -2,8 +2,9 @@
 # The tests under the compilers' sanitizers. Sourced.
 target=x86_64-unknown-linux-gnu
 
-# SANITIZER: builds both libraries as one instrumented archive with std, $work/$1.a. The flag that lets a stable compiler do so is meant
-# for the compiler's own build. No shipped library is built with it.
+# SANITIZER: builds both libraries as one instrumented archive with std, $work/$1.a. The flag that
+# lets a stable compiler do so is meant for the compiler's own build. No shipped library is built
+# with it.
 instrumented_library() {
     (
         cd "$root" &&
@@ -15,8 +16,9 @@ instrumented_library() {
     cp "$build/cargo-$1/$target/release/libtollbar_redis_c.a" "$work/$1.a"
 }
 
-# Both sides instrumented, and the allocations of the shipped archive. In `make soak ONLY=memory` all tests run with the shipped archive, too,
-# where the sanitizer sees the library's heap blocks and its accesses through libc (memcpy, strlen).
+# Both sides instrumented, and the allocations of the shipped archive. In `make soak ONLY=memory`
+# all tests run with the shipped archive, too, where the sanitizer sees the library's heap blocks
+# and its accesses through libc (memcpy, strlen).
 under_address_sanitizer() {
     asan="-O1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all"
     mkdir -p "$work/asan"
@@ -32,8 +34,8 @@ under_address_sanitizer() {
     run_tests "address of both sides" asan-both
 }
 
-# PROGRAM FLAG: builds the program and the library instrumented. It links the Rust compiler's run-time, because gcc's older one lacks symbols
-# that the instrumented library needs.
+# PROGRAM FLAG: builds the program and the library instrumented. It links the Rust compiler's
+# run-time, because gcc's older one lacks symbols that the instrumented library needs.
 link_threads() {
     runtime=$(find "$(rustc --print target-libdir)" -name 'librustc*_rt.tsan.a') && [ -n "$runtime" ] || return 1
     for part in "$1" redis; do
@@ -52,7 +54,8 @@ sees_planted_race() {
     [ $code -eq 66 ] && grep -q 'data race' "$work/planted"
 }
 
-# It runs without address randomisation, because the sanitizer's shadow memory needs fixed addresses.
+# It runs without address randomisation, because the sanitizer's shadow memory needs fixed
+# addresses.
 under_thread_sanitizer() {
     check "build: library with thread sanitizer" instrumented_library thread
     check "thread sanitizer reports a planted race" sees_planted_race

@@ -125,7 +125,8 @@ CASE(tollbar_lease_client_new) {
     tollbar_lease_close(lease);
 }
 
-/* Ticks by which the client looks its server up, connects, loads its scripts, and asks for leases. */
+/* Ticks by which the client looks its server up, connects, loads its scripts, and asks for
+ * leases. */
 static void ticks(tollbar_lease *lease, tollbar_lease_client *client, const struct world *w) {
     int n;
     for (n = 0; n < 200; n++) {

@@ -1,5 +1,5 @@
-/* No call of a library takes more stack than its header promises: a thread calls each exported function in several worlds, and looks how deep the
- * call has written. */
+/* No call of a library takes more stack than its header promises: a thread calls each exported
+ * function in several worlds, and looks how deep the call has written. */
 #include "stack.h"
 
 #include <pthread.h>
@@ -9,7 +9,8 @@
 
 #include "worlds.h"
 
-/* What a thread may paint of its stack, and what stays unpainted between the frame of a case and the paint. */
+/* What a thread may paint of its stack, and what stays unpainted between the frame of a case and
+ * the paint. */
 #define PAINTED (192 << 10)
 #define UNPAINTED 256
 #define COLOUR UINT64_C(0xa5a5a5a5a5a5a5a5)

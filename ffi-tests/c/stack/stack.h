@@ -1,5 +1,6 @@
-/* How much stack each exported function takes. calls.h, which ffi-tests/c/sh/stack.sh makes from the lists of symbols in abi, has a line CALL(name)
- * for each function. For each of them there must be a function CASE(name), or the program does not link. */
+/* How much stack each exported function takes. calls.h, which ffi-tests/c/sh/stack.sh makes from
+ * the lists of symbols in abi, has a line CALL(name) for each function. For each of them there must
+ * be a function CASE(name), or the program does not link. */
 #ifndef TOLLBAR_TEST_STACK_H
 #define TOLLBAR_TEST_STACK_H
 
@@ -44,7 +45,8 @@ extern union memory {
     char bytes[8 << 18];
 } *memory;
 
-/* Paints the calling thread's unused stack, and returns how much of it is no longer painted after a call. */
+/* Paints the calling thread's unused stack, and returns how much of it is no longer painted after a
+ * call. */
 void paint(void);
 void measure(int32_t result);
 

@@ -54,7 +54,8 @@ static void expect(int32_t code, const char *what, const char *text) {
     exit(1);
 }
 
-/* The world's policy with a limit of `more` more, and a burst that is the limit under those policies that want it so. */
+/* The world's policy with a limit of `more` more, and a burst that is the limit under those
+ * policies that want it so. */
 static tollbar_policy_spec greater(const struct world *w, uint64_t more) {
     tollbar_policy_spec spec = w->spec;
     if (spec.burst == spec.limit)

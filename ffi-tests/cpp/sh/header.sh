@@ -1,8 +1,10 @@
 # shellcheck shell=sh
-# tollbar.hpp and tollbar_redis.hpp in every standard and compiler it promises, what must not compile, and that it has all of C. Sourced.
+# tollbar.hpp and tollbar_redis.hpp in every standard and compiler it promises, what must not
+# compile, and that it has all of C. Sourced.
 cpp_strict="-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wundef -Wold-style-cast -Werror"
 
-# COMPILER STANDARD HEADERS...: each alone and twice, the first without exceptions and run-time types, too.
+# COMPILER STANDARD HEADERS...: each alone and twice, the first without exceptions and run-time
+# types, too.
 compiles_alone() {
     compile="$1 -x c++ -std=$2 $cpp_strict -I$root/include -fsyntax-only"
     shift 2
@@ -23,8 +25,8 @@ links_twice() {
     $1 -o "$work/twice" "$work/first.cpp" "$work/second.o" "$build/libtollbar.a" && "$work/twice"
 }
 
-# refused "WRONG // RIGHT": the compiler refuses WRONG. `accepted` compiles RIGHT, the same code without
-# the mistake, and so shows that the compiler refuses WRONG for its mistake.
+# refused "WRONG // RIGHT": the compiler refuses WRONG. `accepted` compiles RIGHT, the same code
+# without the mistake, and so shows that the compiler refuses WRONG for its mistake.
 refused() {
     function_of "${1##*//}" >> "$work/accepted.cpp"
     { refused_begins && function_of "${1%%//*}"; } > "$work/refused.cpp"
@@ -54,12 +56,13 @@ says_what_it_needs() {
 has_every_error() {
     grep -o 'TOLLBAR_E_[A-Z_]*' -h "$root/include/tollbar.h" "$root/include/tollbar_redis.h" | sort -u > "$work/errors"
     grep -o '= TOLLBAR_E_[A-Z_]*' "$root/include/tollbar/error.hpp" | sed 's/= //' | sort -u > "$work/errcs"
-    # TOLLBAR_E_UNKNOWN is no error of a call: an accessor returns it for numbers that are no errors.
+    # TOLLBAR_E_UNKNOWN is no error of a call: an accessor returns it for numbers that are no
+    # errors.
     grep -vx 'TOLLBAR_E_UNKNOWN' "$work/errors" | diff - "$work/errcs"
 }
 
-# Each function of abi/*.symbols is called, but for those that read a text and make something in one step, since texts of
-# C++ may have no NUL at the end.
+# Each function of abi/*.symbols is called, but for those that read a text and make something in one
+# step, since texts of C++ may have no NUL at the end.
 has_every_function() {
     cat "$root"/include/tollbar/*.hpp | grep -o 'tollbar_[a-z_0-9]*' | sort -u > "$work/called"
     for name in $(cat "$root"/abi/*.symbols); do

@@ -1,6 +1,7 @@
 # shellcheck shell=sh
-# What `make install` and `cmake --install` put down, found through pkg-config and CMake; the source tree inside
-# another project. That a C program finds the library through pkg-config is for tests/c. Sourced.
+# What `make install` and `cmake --install` put down, found through pkg-config and CMake; the source
+# tree inside another project. That a C program finds the library through pkg-config is for tests/c.
+# Sourced.
 
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' "$root/Cargo.toml" | head -n 1)
 
@@ -18,7 +19,8 @@ headers_are_installed() {
     ! grep -n -e '@' -e "$1" "$1"/lib/cmake/tollbar/*.cmake
 }
 
-# PREFIX [FLAG]: the example through pkg-config, with the shared library or in a program that is static.
+# PREFIX [FLAG]: the example through pkg-config, with the shared library or in a program that is
+# static.
 through_pkg_config() {
     flags=$(PKG_CONFIG_PATH=$1/lib/pkgconfig pkg-config ${2:+--static} --cflags --libs tollbar) || return 1
     # shellcheck disable=SC2086
@@ -68,7 +70,8 @@ knows_versions() {
     ! finds_version "COMPONENTS wings" "$1" && grep -q 'no component wings' "$work/version/log"
 }
 
-# PREFIX: a file that has gone is missed by CMake, not by the linker; libtollbar-redis's by those that ask for it.
+# PREFIX: a file that has gone is missed by CMake, not by the linker; libtollbar-redis's by those
+# that ask for it.
 misses_a_file() {
     rm "$1/lib/libtollbar-redis.a"
     finds_version "" "$1" || return 1
@@ -96,7 +99,8 @@ cmake_installs() {
     cmake_project find staged static -Dtollbar_DIR="$stage/lib/some-linux/cmake/tollbar"
 }
 
-# A source that changes is a reason for CMake to build anew: each that is compiled in is one of its dependencies.
+# A source that changes is a reason for CMake to build anew: each that is compiled in is one of its
+# dependencies.
 cmake_knows_its_sources() {
     cmake -S "$root" -B "$work/knows" -G 'Unix Makefiles' || return 1
     find "$root"/src "$root"/crates/*/src -name '*.rs' -o -name '*.lua' | while read -r source; do
@@ -105,7 +109,8 @@ cmake_knows_its_sources() {
 }
 
 packages() {
-    # The CMake projects build the libraries that `make lib` has built: only what is not there is compiled again.
+    # The CMake projects build the libraries that `make lib` has built: only what is not there is
+    # compiled again.
     export CARGO_TARGET_DIR="$build/cargo"
     check "make install PREFIX=..." install_cpp "$work/prefix"
     check "installed: headers, a package without paths" headers_are_installed "$work/prefix"

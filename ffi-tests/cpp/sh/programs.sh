@@ -1,7 +1,8 @@
 # shellcheck shell=sh
-# The tests against the libraries as they are installed, under valgrind and under the sanitizers; the example. Sourced.
-# Those that need more than libtollbar, and the threads, are programs of their own. Every other *_test.cpp of this folder is a part of all_test, each
-# in a namespace of its file's name: the compiler reads the headers once.
+# The tests against the libraries as they are installed, under valgrind and under the sanitizers;
+# the example. Sourced. Those that need more than libtollbar, and the threads, are programs of their
+# own. Every other *_test.cpp of this folder is a part of all_test, each in a namespace of its
+# file's name: the compiler reads the headers once.
 cpp_apart="lease_test rules_test threads_test"
 cpp_tests="all_test $cpp_apart"
 
@@ -49,8 +50,8 @@ run_cpp() {
     done
 }
 
-# All programs are compiled twice, each time by another compiler, in another standard and with the other form of the libraries: here, and for the
-# address sanitizer.
+# All programs are compiled twice, each time by another compiler, in another standard and with the
+# other form of the libraries: here, and for the address sanitizer.
 cpp_shared() {
     check "compile: clang++ -std=c++17 -O1, shared library" \
         compile_cpp so "clang++ -std=c++17 -O1" "-L$build -ltollbar -Wl,-rpath,$build" "-L$build -ltollbar-redis"
@@ -110,7 +111,8 @@ says() {
     [ $status -eq "$want_status" ] && [ "$got" = "$want" ]
 }
 
-# ADDRESS: is refused, with a Retry-After of 12 s, the time of a permit of 5/min, or a little less on a slow machine.
+# ADDRESS: is refused, with a Retry-After of 12 s, the time of a permit of 5/min, or a little less
+# on a slow machine.
 refuses() {
     status=0
     got=$(LOGINS="$work/logins" "$work/keyed" "$1" 2>&1) || status=$?

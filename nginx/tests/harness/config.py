@@ -14,14 +14,17 @@ TEMP_PATHS = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
 
 
 def load_lines(modules):
-    # Always one line, so that the line numbers in nginx's messages are the same for every set of modules.
+    # Always one line, so that the line numbers in nginx's messages are the same for every set of
+    # modules.
     return " ".join(f"load_module {places.module(name)};" for name in modules) or "# nothing is loaded"
 
 
 def text(*, modules=(), main="", http="", server="", stream="", ports=(), workers=1, listen="", log_level="info",
          daemon=False):
-    """A whole configuration. @PORT0@, @PORT1@, … in the parts stand for ports; the server listens on the first."""
-    # nginx started as root gives its workers another user, and that user cannot read the temporary directory.
+    """A whole configuration. @PORT0@, @PORT1@, … in the parts stand for ports; the server listens
+    on the first."""
+    # nginx started as root gives its workers another user, and that user cannot read the temporary
+    # directory.
     user = "user root;" if os.getuid() == 0 else ""
     temp = "\n".join(f"    {name}_temp_path temp_{name};" for name in TEMP_PATHS)
     own_server = f"    server {{\n        listen 127.0.0.1:@PORT0@ {listen};\n{server}\n    }}" if server else ""

@@ -43,7 +43,8 @@ def stream(port, count, seed):
         data, wait = piece(chance)
         reset = chance.random() < 0.3
         with connect(port) as s:
-            # Most answers come within this time. The client leaves while nginx still delays the others, which tests that path too.
+            # Most answers come within this time. The client leaves while nginx still delays the
+            # others, which tests that path too.
             s.settimeout(0.4)
             if reset:
                 # Closing sends a reset and drops unsent data.

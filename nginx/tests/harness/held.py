@@ -4,8 +4,8 @@ from . import config
 from .client import connect, parse
 from .server import PATIENCE, Nginx, wait_until
 
-# A request whose body never arrives stays in the content phase. nginx answers "100 Continue" there, which shows that no
-# limit has refused the request.
+# A request whose body never arrives stays in the content phase. nginx answers "100 Continue" there,
+# which shows that no limit has refused the request.
 HOLD = "proxy_pass http://127.0.0.1:@PORT0@/end;"
 END = "location /end { return 200; }"
 

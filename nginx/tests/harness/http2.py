@@ -9,7 +9,8 @@ PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 DATA, HEADERS, RST_STREAM, SETTINGS = 0, 1, 3, 4
 END_STREAM, END_HEADERS, ACK = 1, 4, 1
 
-# Fields of HPACK's table that have their values: :method GET, :scheme http. And the statuses nginx sends by number.
+# Fields of HPACK's table that have their values: :method GET, :scheme http. And the statuses nginx
+# sends by number.
 GET_HTTP = b"\x82\x86"
 INDEXED_STATUS = {0x88: 200, 0x89: 204, 0x8A: 206, 0x8B: 304, 0x8C: 400, 0x8D: 404, 0x8E: 500}
 
@@ -31,7 +32,8 @@ def ask(stream, path):
 
 
 def status_of(block):
-    """The status is the first field; nginx writes those that have no number as three plain digits."""
+    """The status is the first field; nginx writes those that have no number as three plain
+    digits."""
     # Before it there may be a change of the table's size.
     while block[0] & 0xE0 == 0x20:
         block = block[1:]

@@ -36,7 +36,8 @@ class Counted:
 
 
 def begin(nginx, connections, seconds, threads=1, path="/", fresh=None, script=None):
-    """Start wrk. With `fresh`, every request has a key that no other has, beginning with that word; `script` is Lua of one's own."""
+    """Start wrk. With `fresh`, every request has a key that no other has, beginning with that word;
+    `script` is Lua of one's own."""
     command = [places.program("wrk"), f"-t{threads}", f"-c{connections}", f"-d{seconds}s", "--timeout", "10s"]
     tail = []
     if fresh or script:

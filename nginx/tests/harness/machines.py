@@ -14,7 +14,8 @@ PAGES = "location /json { tollbar_status_page json; } location /metrics { tollba
 
 
 class Machines:
-    """`zone` is what stands in tollbar_zone behind its name and size, but for the store and the number of machines."""
+    """`zone` is what stands in tollbar_zone behind its name and size, but for the store and the
+    number of machines."""
 
     def __init__(self, home):
         self.home = home

@@ -8,7 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from . import places
 from .server import PATIENCE, prepare
 
-# A module may be unloaded before the report is made; its frames then have their files' names and no object's.
+# A module may be unloaded before the report is made; its frames then have their files' names and no
+# object's.
 OURS = "tollbar"
 
 
@@ -21,7 +22,8 @@ def wrapper(report):
 
 
 def faults(report):
-    """The errors and definite losses that have a frame of ours: nginx has a few of its own, which are not for here."""
+    """The errors and definite losses that have a frame of ours: nginx has a few of its own, which
+    are not for here."""
     tree = ElementTree.parse(report).getroot()
     # A report that breaks off would have no faults either.
     states = [status.findtext("state") for status in tree.findall("status")]
@@ -36,13 +38,14 @@ def faults(report):
 
 
 def chosen(cases):
-    """Every eighth of the cases, or all in `make soak ONLY=nginx`: each takes valgrind a second or two."""
+    """Every eighth of the cases, or all in `make soak ONLY=nginx`: each takes valgrind a second or
+    two."""
     return cases if "TOLLBAR_SOAK" in os.environ else cases[::8]
 
 
 def faults_of_configurations(home, cases):
-    """The faults of `nginx -t` on each of (name, configuration, the exit code it must have). There are as many at once as cores: nothing here
-    depends on the time."""
+    """The faults of `nginx -t` on each of (name, configuration, the exit code it must have). There
+    are as many at once as cores: nothing here depends on the time."""
     def faults_of(numbered):
         number, (name, text, code) = numbered
         own, report = home / str(number), home / f"valgrind{number}.xml"

@@ -9,7 +9,8 @@ from .client import connect, parse, request
 
 @dataclass
 class Paced:
-    """When requests were sent and answered: those that were admitted. How long any answer took, and when."""
+    """When requests were sent and answered: those that were admitted. How long any answer took, and
+    when."""
 
     begun: float = 0.0
     ended: float = 0.0
@@ -26,8 +27,8 @@ class Paced:
         return sum(start <= done - self.begun < end for _, done in self.admitted) / (end - start)
 
     def reached(self, start=0.0, end=None):
-        """`rate` for lower bounds: over the time in which there was somebody to ask. The client may have had no core, or an event to
-        deal with."""
+        """`rate` for lower bounds: over the time in which there was somebody to ask. The client may
+        have had no core, or an event to deal with."""
         end = end or self.ended - self.begun
         away = sum(max(0.0, min(at, end) - max(at - length, start)) for at, length in self.stalls)
         return self.rate(start, end) * (end - start) / max(end - start - away, 0.05)
@@ -36,8 +37,9 @@ class Paced:
         return max(self.took)
 
     def excess(self, rate):
-        """By how many permits any window of time has more than the rate gives: the burst of a bound, or less. When nginx decided is
-        known only to be between the sending and the answer, so of a window those are counted that were sent and answered in it."""
+        """By how many permits any window of time has more than the rate gives: the burst of a
+        bound, or less. When nginx decided is known only to be between the sending and the answer,
+        so of a window those are counted that were sent and answered in it."""
         worst = 0.0
         answered = sorted(self.admitted, key=lambda one: one[1])
         for start, _ in self.admitted:

@@ -1,4 +1,5 @@
-"""Where the programs and the modules under test are, and a plain word when one of them is missing."""
+"""Where the programs and the modules under test are, and a plain word when one of them is
+missing."""
 
 import os
 import shutil
@@ -19,7 +20,8 @@ class Missing(Exception):
 
 def program(name):
     """Where it is; TOLLBAR_NGINX chooses another nginx, and so on."""
-    # nginx reads the variable NGINX as a list of inherited sockets, so a variable of the user's must not reach it.
+    # nginx reads the variable NGINX as a list of inherited sockets, so a variable of the user's
+    # must not reach it.
     os.environ.pop("NGINX", None)
     # Debian keeps nginx in a directory that is not on every user's path.
     found = shutil.which(os.environ.get(f"TOLLBAR_{name.upper()}", name), path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")

@@ -15,7 +15,8 @@ os.environ.setdefault("TOLLBAR_RULES_LIBRARY", str(LIBRARY))
 
 
 class Ruled(Tollbar):
-    """An nginx whose access log has $tollbar_rules_status. It has its rules in a file that the test may change."""
+    """An nginx whose access log has $tollbar_rules_status. It has its rules in a file that the test
+    may change."""
 
     def write(self, **parts):
         super().write(**parts)

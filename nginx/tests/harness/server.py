@@ -47,8 +47,8 @@ def listening_ports():
 
 
 def children_of(pid):
-    """The processes whose parent it is: as the kernel lists them, since tests ask every hundredth of a second, or by all processes' parents
-    where it has no such list."""
+    """The processes whose parent it is: as the kernel lists them, since tests ask every hundredth
+    of a second, or by all processes' parents where it has no such list."""
     try:
         return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     except OSError:
@@ -71,12 +71,14 @@ def title_of(pid):
 
 
 def alive(pid):
-    """Whether this process is there and is an nginx: one that was waited for may have left its number to another."""
+    """Whether this process is there and is an nginx: one that was waited for may have left its
+    number to another."""
     return "nginx" in title_of(pid)
 
 
 def check(home, text):
-    """`nginx -t` on a configuration: its exit code and all it said, without the times and the numbers of processes."""
+    """`nginx -t` on a configuration: its exit code and all it said, without the times and the
+    numbers of processes."""
     prepare(home)
     (home / "nginx.conf").write_text(text)
     done = subprocess.run(
@@ -99,8 +101,9 @@ def end_all(running):
 
 
 class Nginx:
-    """One nginx. `parts` are those of config.text. It stays in the foreground and in a group of its own unless it is
-    to be a daemon, which it must be to exchange its binary: in the foreground it takes itself for the new one."""
+    """One nginx. `parts` are those of config.text. It stays in the foreground and in a group of its
+    own unless it is to be a daemon, which it must be to exchange its binary: in the foreground it
+    takes itself for the new one."""
 
     def __init__(self, home, wrapper=(), port_count=1, **parts):
         self.home = Path(home)
@@ -138,8 +141,8 @@ class Nginx:
         (self.home / "nginx.conf").write_text(config.text(ports=self.ports, **parts))
 
     def ready(self):
-        """Whether it serves and heeds signals. While the process that began a daemon has not ended, the daemon takes itself for a new
-        binary whose old one still runs, and ignores SIGUSR2."""
+        """Whether it serves and heeds signals. While the process that began a daemon has not ended,
+        the daemon takes itself for a new binary whose old one still runs, and ignores SIGUSR2."""
         return self.listens() and not (self.parts.get("daemon") and self.process.poll() is None)
 
     def listens(self):
@@ -147,8 +150,9 @@ class Nginx:
         return self.accepts() and ("master_process off" in self.parts.get("main", "") or self.complete(self.workers()))
 
     def accepts(self):
-        """Whether a connection is taken, by whomever. nginx listens on one port after the other, so the first is not enough. The others are
-        looked up and not connected to, since a limit may count connections."""
+        """Whether a connection is taken, by whomever. nginx listens on one port after the other, so
+        the first is not enough. The others are looked up and not connected to, since a limit may
+        count connections."""
         if not self.wanted_ports() <= listening_ports():
             return False
         try:
@@ -194,7 +198,8 @@ class Nginx:
         self.wait_until(lambda: pid not in self.workers() and len(self.workers()) >= len(before), "a worker is replaced")
 
     def reload(self, **changes):
-        """Reload with some parts of the configuration changed. True when nginx took it, False when it refused."""
+        """Reload with some parts of the configuration changed. True when nginx took it, False when
+        it refused."""
         self.write(**{**self.parts, **changes})
         old, said = set(self.workers()), len(self.log_text())
         os.kill(self.master(), signal.SIGHUP)
@@ -219,7 +224,8 @@ class Nginx:
         if not self.process:
             return
         master = self.master()
-        # The first process is a child of this one. As a daemon, or after an exchange of the binary, the master is another process.
+        # The first process is a child of this one. As a daemon, or after an exchange of the binary,
+        # the master is another process.
         for pid in {self.process.pid, master} | self.still_there():
             if alive(pid):
                 os.kill(pid, signal.SIGTERM)
@@ -227,7 +233,8 @@ class Nginx:
             self.process.wait(PATIENCE)
             self.wait_until(lambda: not alive(master) and not self.still_there(), "nginx has ended")
         finally:
-            # If a test failed half-way, processes may be left. The process group holds only this nginx.
+            # If a test failed half-way, processes may be left. The process group holds only this
+            # nginx.
             try:
                 os.killpg(self.process.pid, signal.SIGKILL)
             except ProcessLookupError:
@@ -235,7 +242,8 @@ class Nginx:
             self.process.wait()
 
     def still_there(self):
-        """The former masters that have not ended. The number of one that has may be another's by now, whose title has another home."""
+        """The former masters that have not ended. The number of one that has may be another's by
+        now, whose title has another home."""
         return {pid for pid in self.former if f"-p {self.home} " in title_of(pid) + " "}
 
     # What it says
@@ -287,5 +295,6 @@ class Nginx:
         return [self.get(path, **how) for path in paths]
 
     def volley(self, path, count, **how):
-        """Many requests at once, each over a connection of its own that is open before the first is sent."""
+        """Many requests at once, each over a connection of its own that is open before the first is
+        sent."""
         return client.volley(self.port, [path] * count, **how)

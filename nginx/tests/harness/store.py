@@ -33,8 +33,8 @@ class Store:
         return self.home / "redis.sock"
 
     def start(self):
-        """Another program may have the port. The first start then takes another one. A later start waits until the port is
-        free."""
+        """Another program may have the port. The first start then takes another one. A later start
+        waits until the port is free."""
         end = time.monotonic() + PATIENCE
         while True:
             self.launch()

@@ -33,7 +33,8 @@ def text(**parts):
 
 
 class Streams(Nginx):
-    """`stream` is what stands in that block; the http block listens on the first port, stream on the others, usually one."""
+    """`stream` is what stands in that block; the http block listens on the first port, stream on
+    the others, usually one."""
 
     def __init__(self, home, port_count=2, **parts):
         super().__init__(home, port_count=port_count, **parts)
@@ -61,7 +62,8 @@ class Streams(Nginx):
 
 
 class Connection:
-    """A connection that says hello; the server behind nginx answers the same, unless nginx refuses."""
+    """A connection that says hello; the server behind nginx answers the same, unless nginx
+    refuses."""
 
     def __init__(self, port):
         self.begun = time.monotonic()

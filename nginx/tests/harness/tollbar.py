@@ -62,7 +62,8 @@ def module():
 
 
 def raw_headers(nginx, path, **how):
-    """The lines of an answer's head as they came, without those that nginx itself adds to every answer."""
+    """The lines of an answer's head as they came, without those that nginx itself adds to every
+    answer."""
     with connect(nginx.port) as s:
         s.sendall(request(path, **how))
         data = b""

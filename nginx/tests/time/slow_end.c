@@ -1,5 +1,6 @@
-/* For LD_PRELOAD: the started process takes half a second to end, and its children do not. So the process that starts a daemon still lives when
- * the daemon already serves, which otherwise happens only on a busy machine. */
+/* For LD_PRELOAD: the started process takes half a second to end, and its children do not. So the
+ * process that starts a daemon still lives when the daemon already serves, which otherwise happens
+ * only on a busy machine. */
 
 #define _GNU_SOURCE
 

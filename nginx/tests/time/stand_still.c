@@ -1,8 +1,8 @@
-/* For LD_PRELOAD: a monotonic clock that a test moves, and the unchanged wall clock. The file CLOCK_FILE begins with the clock's
- * nanoseconds. While they are 0 the clock runs by itself.
- *
- * The time-stamp counter stands still: reading it raises a fault, whose handler writes 0 into the registers. The
- * library finds that the counter does not advance with time, and uses the system's clock instead. */
+/* For LD_PRELOAD: a monotonic clock that a test moves, and the unchanged wall clock. The file
+ * CLOCK_FILE begins with the clock's nanoseconds. While they are 0 the clock runs by itself. * The
+ * time-stamp counter stands still: reading it raises a fault, whose handler writes 0 into the
+ * registers. The library finds that the counter does not advance with time, and uses the system's
+ * clock instead. */
 
 #define _GNU_SOURCE
 

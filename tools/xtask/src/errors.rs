@@ -150,11 +150,11 @@ pub fn go() -> String {
     let mut out = String::new();
     for Group { title, errors } in groups() {
         let title = GO_WORDS.iter().fold(title.to_owned(), |title, (c, go)| title.replace(c, go));
-        let _ = write!(out, "\n{}const (\n", wrapped("// ", &title, 120));
+        let _ = write!(out, "\n{}const (\n", wrapped("// ", &title, 100));
         for Error { name, number, says } in &errors {
             let name = go_name(name);
             let says = GO_WORDS.iter().fold(says.clone(), |says, (c, go)| says.replace(c, go));
-            out.push_str(&wrapped("\t// ", &format!("{name}: {}", uncapitalised(&says)), 116));
+            out.push_str(&wrapped("\t// ", &format!("{name}: {}", uncapitalised(&says)), 96));
             let _ = writeln!(out, "\t{name} Code = {number}");
         }
         out.push_str(")\n");

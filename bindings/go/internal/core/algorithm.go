@@ -1,6 +1,6 @@
-// Package core is the part of tollbar's core that steps state words of one 64-bit word, in Go alone: the policies'
-// text, the arithmetic that docs/internals/state-word.md defines, and the loops on a shared word. It gives the
-// decisions of the C library, to the bit.
+// Package core is the part of tollbar's core that steps state words of one 64-bit word, in Go
+// alone: the policies' text, the arithmetic that docs/internals/state-word.md defines, and the
+// loops on a shared word. It gives the decisions of the C library, to the bit.
 package core
 
 import "math"
@@ -34,7 +34,8 @@ type Charge struct {
 	Cost uint64
 }
 
-// GiveBack says how permits of a charge are given back. src/algorithm/mod.rs proves how many are safe.
+// GiveBack says how permits of a charge are given back. src/algorithm/mod.rs proves how many are
+// safe.
 type GiveBack struct {
 	Charge Charge
 	// Booked: permits of this state may have been booked ahead.
@@ -55,9 +56,10 @@ const (
 	placeBefore
 )
 
-// placeOf is the place of the booking back.Charge in a word that is in no slot, and the word before it if it is the
-// last charge: returned whole, it was never made. A booking whose departure has come has no place. A word below the
-// highest one was lowered since, perhaps to that of this booking, although other charges came after it.
+// placeOf is the place of the booking back.Charge in a word that is in no slot, and the word before
+// it if it is the last charge: returned whole, it was never made. A booking whose departure has
+// come has no place. A word below the highest one was lowered since, perhaps to that of this
+// booking, although other charges came after it.
 func placeOf(a Algorithm, word, now uint64, back *GiveBack) (next uint64, p place) {
 	if !back.Booked || back.Charge.At <= now || back.Charge.Cost == 0 {
 		return 0, placeUnknown
@@ -72,8 +74,8 @@ func placeOf(a Algorithm, word, now uint64, back *GiveBack) (next uint64, p plac
 	return 0, placeUnknown
 }
 
-// Algorithm is a compiled policy whose state is one word. 0 is the fresh word of all algorithms. Times are
-// nanoseconds of one clock.
+// Algorithm is a compiled policy whose state is one word. 0 is the fresh word of all algorithms.
+// Times are nanoseconds of one clock.
 type Algorithm interface {
 	// LastTime is the last time at which a cost above 0 is admitted.
 	LastTime() uint64
@@ -85,21 +87,26 @@ type Algorithm interface {
 	AdmitsAt(word, now, cost uint64) uint64
 	// FreshAt is the earliest time from now on at which the word is as good as fresh, or NoTime.
 	FreshAt(word, now uint64) uint64
-	// ExpiresAt is FreshAt without a now: it depends on the word only, and no step makes it earlier. 0 for the word 0.
+	// ExpiresAt is FreshAt without a now: it depends on the word only, and no step makes it
+	// earlier. 0 for the word 0.
 	ExpiresAt(word uint64) uint64
 	// Owing returns a word for a bucket that has no permit left until the given time.
 	Owing(until uint64) uint64
-	// Reserve takes permits ahead of time: the word to store, and the time from which the permits may be used.
+	// Reserve takes permits ahead of time: the word to store, and the time from which the permits
+	// may be used.
 	Reserve(word, now, cost uint64) (next, at uint64, ok bool)
-	// Charge charges permits without a decision: the word to store, and the rest that the word has no room for.
+	// Charge charges permits without a decision: the word to store, and the rest that the word has
+	// no room for.
 	Charge(word, now, cost uint64) (next, rest uint64)
-	// GiveBack gives permits back: the word to store and the number of permits. The word is the former one if nothing
-	// changes.
+	// GiveBack gives permits back: the word to store and the number of permits. The word is the
+	// former one if nothing changes.
 	GiveBack(word, now uint64, back *GiveBack) (next, permits uint64)
-	// LastBooking is the word before a booking of cost permits that led to this word, and the booking's departure. Not
-	// ok: there is none, or another booking could depart in the same nanosecond.
+	// LastBooking is the word before a booking of cost permits that led to this word, and the
+	// booking's departure. Not ok: there is none, or another booking could depart in the same
+	// nanosecond.
 	LastBooking(word, cost uint64) (next, at uint64, ok bool)
-	// Refill is the time in nanoseconds in which the limit refills a permit; NoTime if GiveBack gives nothing back.
+	// Refill is the time in nanoseconds in which the limit refills a permit; NoTime if GiveBack
+	// gives nothing back.
 	Refill() uint64
 	// BooksAhead reports whether Reserve works.
 	BooksAhead() bool

@@ -2,8 +2,8 @@ package core
 
 import "math/bits"
 
-// Ban is a token bucket that bans: the lowest bits of the word are a mark, the number of refusals so far, or after
-// for a banned key.
+// Ban is a token bucket that bans: the lowest bits of the word are a mark, the number of refusals
+// so far, or after for a banned key.
 type Ban struct {
 	bucket Bucket
 	// The length of a ban in nanoseconds.
@@ -18,7 +18,8 @@ func NewBan(p *Policy) (*Ban, Code) {
 	after := uint64(p.BanAfter)
 	markBits := uint(bits.Len64(after))
 	width := 64 - markBits
-	// The grid has room for twice its span beyond the clock: for a debt of two bursts, or for a ban and a burst.
+	// The grid has room for twice its span beyond the clock: for a debt of two bursts, or for a ban
+	// and a burst.
 	high, low := bits.Mul64(p.Ban, p.Limit)
 	low, carry := bits.Add64(low, p.Period-1, 0)
 	high += carry
@@ -26,8 +27,8 @@ func NewBan(p *Policy) (*Ban, Code) {
 		return nil, BadBan
 	}
 	banned, _ := bits.Div64(high, low, p.Period)
-	// A policy that would not fit without its ban either gets the error of a bucket without a ban, such as a burst that
-	// is too large.
+	// A policy that would not fit without its ban either gets the error of a bucket without a ban,
+	// such as a burst that is too large.
 	if _, code := gridOf(p, p.Burst, width); code != 0 {
 		return nil, code
 	}
@@ -52,7 +53,8 @@ func (b *Ban) unpack(word uint64) (tat, mark uint64) {
 	return word >> b.markBits, word & (1<<b.markBits - 1)
 }
 
-// pack makes a word. A TAT above the highest that the word can hold becomes the highest, which expires at NoTime.
+// pack makes a word. A TAT above the highest that the word can hold becomes the highest, which
+// expires at NoTime.
 func (b *Ban) pack(tat, mark uint64) uint64 {
 	return min(tat, mostOf(64-b.markBits))<<b.markBits | mark
 }
@@ -197,7 +199,8 @@ func (b *Ban) Reserve(word, now, cost uint64) (next, at uint64, ok bool) {
 	return b.pack(sum, mark), at, at != NoTime
 }
 
-// Charge goes up to two bursts beyond the clock. A charge that leaves no permit counts as a refusal.
+// Charge goes up to two bursts beyond the clock. A charge that leaves no permit counts as a
+// refusal.
 func (b *Ban) Charge(word, now, cost uint64) (next, rest uint64) {
 	if cost == 0 || now > b.bucket.Last {
 		return word, cost

@@ -2,16 +2,16 @@ package core
 
 import "math/bits"
 
-// Bucket is a token bucket by GCRA. The word is the theoretical arrival time (TAT) in units of the grid: the time at
-// which the bucket is full again if nobody takes from it.
+// Bucket is a token bucket by GCRA. The word is the theoretical arrival time (TAT) in units of the
+// grid: the time at which the bucket is full again if nobody takes from it.
 type Bucket struct {
 	Grid Grid
 	// Burst is the most permits at once.
 	Burst uint64
 	// Tolerance is the burst in units.
 	Tolerance uint64
-	// Lacking is the difference between a full bucket and a fresh one, in units. It is above 0 if the policy has an
-	// `init` below the burst.
+	// Lacking is the difference between a full bucket and a fresh one, in units. It is above 0 if
+	// the policy has an `init` below the burst.
 	Lacking uint64
 	// Last is the policy's last time.
 	Last uint64
@@ -101,7 +101,8 @@ func (b *Bucket) AdmitsAt(word, now, cost uint64) uint64 {
 	return b.Due(b.Base(word, b.Grid.Units(now)), now, cost)
 }
 
-// Due is the earliest time from now on at which cost permits beyond the TAT base are within the burst, or NoTime.
+// Due is the earliest time from now on at which cost permits beyond the TAT base are within the
+// burst, or NoTime.
 func (b *Bucket) Due(base, now, cost uint64) uint64 {
 	next, carry := bits.Add64(base, cost*b.Grid.PerPermit, 0)
 	if carry != 0 {
@@ -175,8 +176,8 @@ func (b *Bucket) GiveBack(word, now uint64, back *GiveBack) (next, permits uint6
 		newest = max(clock, subTo0(max(word, back.Highest), b.Tolerance))
 	}
 	passed := subTo0(newest, b.Grid.Units(back.Charge.At))
-	// The instant of a booking was rounded up to a nanosecond, unless a nanosecond is a unit. Nothing has passed since
-	// the last one.
+	// The instant of a booking was rounded up to a nanosecond, unless a nanosecond is a unit.
+	// Nothing has passed since the last one.
 	if back.Booked && passed != 0 && (b.Grid.shift != 0 || b.Grid.hi != 1) {
 		passed = subTo0(newest, b.Grid.Units(subTo0(back.Charge.At, 1)))
 	}
@@ -187,8 +188,9 @@ func (b *Bucket) GiveBack(word, now uint64, back *GiveBack) (next, permits uint6
 	return next, (word - next) / b.Grid.PerPermit
 }
 
-// tellsApart reports whether a booking for due is the only one that departs in its nanosecond. Bookings are one permit
-// apart. So it is the only one if a permit takes more than a nanosecond, or if due is the last unit of its nanosecond.
+// tellsApart reports whether a booking for due is the only one that departs in its nanosecond.
+// Bookings are one permit apart. So it is the only one if a permit takes more than a nanosecond, or
+// if due is the last unit of its nanosecond.
 func (b *Bucket) tellsApart(due uint64) bool {
 	return b.Refill() > 1 || b.Grid.shift == 0 && b.Grid.hi != 0 && due%b.Grid.hi == 0
 }

@@ -2,8 +2,9 @@ package core
 
 import "math"
 
-// FixedWindow is a counter for each window. The word is start · (limit + 1) + used. Aligned to time 0, start is the
-// window's number. Aligned to the first request it is that request's time in grains, rounded up, plus 1.
+// FixedWindow is a counter for each window. The word is start · (limit + 1) + used. Aligned to time
+// 0, start is the window's number. Aligned to the first request it is that request's time in
+// grains, rounded up, plus 1.
 type FixedWindow struct {
 	limit uint64
 	// limit + 1.
@@ -16,12 +17,13 @@ type FixedWindow struct {
 	last          uint64
 	anchored      bool
 	countRejected bool
-	// An interval that is aligned to the first request. Its words do not become a window's when a policy changes.
+	// An interval that is aligned to the first request. Its words do not become a window's when a
+	// policy changes.
 	interval bool
 }
 
-// NewFixedWindow compiles windows of the policy's period with limit permits. An interval that is aligned to the first
-// request is a fixed window of its burst.
+// NewFixedWindow compiles windows of the policy's period with limit permits. An interval that is
+// aligned to the first request is a fixed window of its burst.
 func NewFixedWindow(p *Policy, limit uint64) (*FixedWindow, Code) {
 	var w *FixedWindow
 	if !p.AnchorFirst {
@@ -67,7 +69,8 @@ func newWindow(limit, period, grain uint64, anchored bool) *FixedWindow {
 	return &FixedWindow{limit: limit, radix: radix, grain: grain, period: period, starts: starts, last: min(last, LastTime), anchored: anchored}
 }
 
-// here is the window in which a request at now is decided, and the permits used in it; false after the last time.
+// here is the window in which a request at now is decided, and the permits used in it; false after
+// the last time.
 func (w *FixedWindow) here(word, now uint64) (start, used uint64, ok bool) {
 	if now > w.last {
 		return 0, 0, false
@@ -194,8 +197,8 @@ func (w *FixedWindow) Charge(word, now, cost uint64) (next, rest uint64) {
 	return w.word(start, used+permits), cost - permits
 }
 
-// GiveBack lowers the count of a window that holds the charge. With countRejected a full count may hold refusals, so
-// it gives nothing back.
+// GiveBack lowers the count of a window that holds the charge. With countRejected a full count may
+// hold refusals, so it gives nothing back.
 func (w *FixedWindow) GiveBack(word, now uint64, back *GiveBack) (next, permits uint64) {
 	start, used := word/w.radix, word%w.radix
 	from, end := w.from(start), w.end(start)

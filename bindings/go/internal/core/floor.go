@@ -2,8 +2,8 @@ package core
 
 import "math/bits"
 
-// tatMost is the highest theoretical arrival time (TAT) that leaves room for a floor. Under a policy that gives back,
-// every higher word was lowered.
+// tatMost is the highest theoretical arrival time (TAT) that leaves room for a floor. Under a
+// policy that gives back, every higher word was lowered.
 const tatMost = 1<<63 - 1
 
 const (
@@ -13,9 +13,10 @@ const (
 	roomBit = 1 << 61
 )
 
-// floors say how the word of a slot holds the time until which the slot stays taken after permits were given back to
-// its key. src/algorithm/gcra/floor.rs has the layout of such words and the reasons for it, and the names of these
-// methods. Of its two forms of words Go has the near one: the other is for keys that share slots with other processes.
+// floors say how the word of a slot holds the time until which the slot stays taken after permits
+// were given back to its key. src/algorithm/gcra/floor.rs has the layout of such words and the
+// reasons for it, and the names of these methods. Of its two forms of words Go has the near one:
+// the other is for keys that share slots with other processes.
 type floors struct {
 	// The bit that a lowered word has; 0 if the policy lowers no word.
 	mark uint64
@@ -53,8 +54,9 @@ func (f *floors) nearFloor(word uint64) uint64 {
 	return (f.loweredTAT(word)>>f.quantum + 1 + word>>62&1) << f.quantum
 }
 
-// near makes a word of the near form. It holds the TAT tat and a floor of floor units, rounded up to a quantum. It is
-// not ok if the floor is more than two quanta after the TAT, or if the TAT needs more than 61 bits.
+// near makes a word of the near form. It holds the TAT tat and a floor of floor units, rounded up
+// to a quantum. It is not ok if the floor is more than two quanta after the TAT, or if the TAT
+// needs more than 61 bits.
 func (f *floors) near(tat, floor uint64) (word uint64, ok bool) {
 	floor = f.inQuanta(floor)
 	rounded := addUpTo(tat, 1<<f.fine-1) >> f.fine

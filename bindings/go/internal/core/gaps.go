@@ -2,9 +2,9 @@ package core
 
 import "sync/atomic"
 
-// gaps are departures that cancelled bookings have left between others. src/limiter/gaps.rs says what becomes of
-// them. A place points to its gap, and a gap's pointer is new with each gap, so a swap that succeeds has found the
-// gap that was read.
+// gaps are departures that cancelled bookings have left between others. src/limiter/gaps.rs says
+// what becomes of them. A place points to its gap, and a gap's pointer is new with each gap, so a
+// swap that succeeds has found the gap that was read.
 type gaps struct{ places atomic.Pointer[gapPlaces] }
 
 // gapPlaces have room for the most gaps of one limiter (MOST).
@@ -13,7 +13,8 @@ type gapPlaces [64]atomic.Pointer[Charge]
 // exist reports whether there has been a gap.
 func (g *gaps) exist() bool { return g.places.Load() != nil }
 
-// keep keeps a cancelled booking as a gap. false if there is no room. Gaps that have passed by now make room.
+// keep keeps a cancelled booking as a gap. false if there is no room. Gaps that have passed by now
+// make room.
 func (g *gaps) keep(gap Charge, now uint64) bool {
 	g.places.CompareAndSwap(nil, new(gapPlaces))
 	for i := range g.places.Load() {

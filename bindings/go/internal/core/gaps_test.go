@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Bookings that are cancelled at random, some last first: in no window more departs than the burst and the rate
-// allow, and whatever the last booking was, it comes back whole.
+// Bookings that are cancelled at random, some last first: in no window more departs than the burst
+// and the rate allow, and whatever the last booking was, it comes back whole.
 func TestTheLastBookingWasNeverMade(t *testing.T) {
 	const second = 1_000_000_000
 	random := rand.New(rand.NewPCG(2, 2))
@@ -71,7 +71,8 @@ func TestTheLastBookingWasNeverMade(t *testing.T) {
 				if to.At < from.At {
 					continue
 				}
-				// A pacer's next departure is a whole cost later, and an interval's permits come at its end.
+				// A pacer's next departure is a whole cost later, and an interval's permits come at
+				// its end.
 				most := burst + (to.At-from.At)/second
 				if trial%4 == 2 {
 					most = burst + to.At/second - from.At/second
@@ -85,16 +86,16 @@ func TestTheLastBookingWasNeverMade(t *testing.T) {
 			}
 		}
 	}
-	// If a charge of a booking's part has gone back, the word may be below the highest one, and then the booking is not
-	// known to be the last.
+	// If a charge of a booking's part has gone back, the word may be below the highest one, and
+	// then the booking is not known to be the last.
 	t.Logf("%d windows were full; %d of %d last bookings came back whole", full, whole, cancelled)
 	if full == 0 || whole < cancelled*95/100 {
 		t.Error("too few")
 	}
 }
 
-// Twenty callers book and leave, in random orders: afterwards the next permits come as early as if the callers had
-// never come (A2).
+// Twenty callers book and leave, in random orders: afterwards the next permits come as early as if
+// the callers had never come (A2).
 func TestWhenAllHaveLeftAllPermitsAreBack(t *testing.T) {
 	const now = 1_000 * 1_000_000_000
 	random := rand.New(rand.NewPCG(0xa2, 0))
@@ -137,7 +138,8 @@ func TestWhenAllHaveLeftAllPermitsAreBack(t *testing.T) {
 	}
 }
 
-// A gap goes to the next caller of as many permits, if it is neither past nor too late. A reset forgets it.
+// A gap goes to the next caller of as many permits, if it is neither past nor too late. A reset
+// forgets it.
 func TestAGapGoesToTheNextCaller(t *testing.T) {
 	const now = 1_000 * 1_000_000_000
 	_, algorithm, _ := Parse("10/s burst 5")
@@ -178,8 +180,8 @@ func TestAGapGoesToTheNextCaller(t *testing.T) {
 	}
 }
 
-// A limiter keeps 64 gaps. Of the bookings beyond them the limiter gives back what is safe at once, and gaps that
-// have passed make room.
+// A limiter keeps 64 gaps. Of the bookings beyond them the limiter gives back what is safe at once,
+// and gaps that have passed make room.
 func TestGapsBeyondTheMost(t *testing.T) {
 	const now, second = 1_000 * 1_000_000_000, 1_000_000_000
 	_, algorithm, _ := Parse("1/s burst 1")
@@ -267,9 +269,9 @@ func TestGapsOfManyGoroutines(t *testing.T) {
 	t.Logf("at most %d ahead", (most-now)/1_000_000)
 }
 
-// E10: between the read and the swap of one return, another return and a later request would bring the word back to
-// the value that was read, and four permits would pass at one instant. The other return waits, so the test gives it
-// up after a while.
+// E10: between the read and the swap of one return, another return and a later request would bring
+// the word back to the value that was read, and four permits would pass at one instant. The other
+// return waits, so the test gives it up after a while.
 func TestAWordThatCameBackGivesNothingTwice(t *testing.T) {
 	const now, second = 1_000 * 1_000_000_000, 1_000_000_000
 	_, algorithm, _ := Parse("1/s burst 3")

@@ -15,25 +15,29 @@ const LastTime = horizon - 2
 // NoTime stands for "never" where a number of nanoseconds is expected.
 const NoTime = math.MaxUint64
 
-// Grid maps nanoseconds to units of 1/PerPermit permit and back, as docs/internals/state-word.md defines it.
+// Grid maps nanoseconds to units of 1/PerPermit permit and back, as docs/internals/state-word.md
+// defines it.
 //
-// A permit takes period/limit nanoseconds, which is rarely whole. In units of a well-chosen fraction of a
-// permit both the clock and all charges are whole numbers, so nothing is ever rounded twice.
+// A permit takes period/limit nanoseconds, which is rarely whole. In units of a well-chosen
+// fraction of a permit both the clock and all charges are whole numbers, so nothing is ever rounded
+// twice.
 type Grid struct {
-	// Units per nanosecond, as (hi·2^64 + lo) / 2^(shift+64), rounded up in the last place. With a shift of 0 it is hi
-	// exactly.
+	// Units per nanosecond, as (hi·2^64 + lo) / 2^(shift+64), rounded up in the last place. With a
+	// shift of 0 it is hi exactly.
 	hi, lo uint64
 	shift  uint
 	// The number of units in a permit.
 	PerPermit uint64
 	// The last reading whose units fit the bits of a time.
 	MaxNow uint64
-	// Nanoseconds per unit, rounded up to a multiple of 2^-64: the whole ones and 2^64 times the rest.
+	// Nanoseconds per unit, rounded up to a multiple of 2^-64: the whole ones and 2^64 times the
+	// rest.
 	whole, part uint64
 }
 
-// NewGrid is the grid of limit permits per period nanoseconds for times of width bits that must also hold span permits
-// beyond the clock; false if there is none. Done once for a policy, so it may take its time with big numbers.
+// NewGrid is the grid of limit permits per period nanoseconds for times of width bits that must
+// also hold span permits beyond the clock; false if there is none. Done once for a policy, so it
+// may take its time with big numbers.
 func NewGrid(limit, period, span uint64, width uint) (Grid, bool) {
 	var g Grid
 	l, p := num(limit), num(period)
@@ -98,8 +102,8 @@ func (g *Grid) setRate(up, down *big.Int) bool {
 	return true
 }
 
-// finest is the largest number of units that is at most most and with which the clock is not rounded at multiples of
-// the smallest possible power of ten nanoseconds.
+// finest is the largest number of units that is at most most and with which the clock is not
+// rounded at multiples of the smallest possible power of ten nanoseconds.
 func finest(limit, period, most *big.Int) *big.Int {
 	for step := num(1); step.IsUint64(); step.Mul(step, num(10)) {
 		common := new(big.Int).GCD(nil, nil, period, new(big.Int).Mul(limit, step))
@@ -207,8 +211,8 @@ func (g *Grid) unitsUp(now uint64) uint64 {
 	return addUpTo(g.Units(now), 1)
 }
 
-// over is a time in nanoseconds at which units have passed, late by less than 4 ns or one unit and never early;
-// NoTime if it is not before end. It never decreases as units grows.
+// over is a time in nanoseconds at which units have passed, late by less than 4 ns or one unit and
+// never early; NoTime if it is not before end. It never decreases as units grows.
 func (g *Grid) over(units, end uint64) uint64 {
 	if g.whole != 0 {
 		units = addUpTo(units, 1)

@@ -9,8 +9,8 @@ import (
 // integerMost is the greatest integer of structured fields (RFC 9651).
 const integerMost = 999_999_999_999_999
 
-// HTTPLimit is a limit of a request, as its header fields describe it. Times are nanoseconds, NoTime for one that is
-// unknown.
+// HTTPLimit is a limit of a request, as its header fields describe it. Times are nanoseconds,
+// NoTime for one that is unknown.
 type HTTPLimit struct {
 	Name, Partition                              string
 	Limit, Period, Burst                         uint64
@@ -37,8 +37,8 @@ func ValidFields(fields uint32) bool {
 
 func (l *HTTPLimit) refuses() bool { return l.Verdict != Allowed }
 
-// AppendFields appends the header lines of limits, of which there is one at least. utc is the time in nanoseconds
-// since 1970.
+// AppendFields appends the header lines of limits, of which there is one at least. utc is the time
+// in nanoseconds since 1970.
 func AppendFields(to []byte, fields uint32, utc uint64, limits []HTTPLimit) []byte {
 	binding := bindingOf(limits)
 	if fields&fieldRetryAfter != 0 && binding.refuses() && binding.RetryAfter != NoTime {
@@ -111,8 +111,8 @@ func AppendProblem(to []byte, status uint64, limits []HTTPLimit) []byte {
 	return append(to, "]}"...)
 }
 
-// bindingOf is the limit that binds: of those that refuse the one with the longest wait, otherwise the one with the
-// fewest permits left.
+// bindingOf is the limit that binds: of those that refuse the one with the longest wait, otherwise
+// the one with the fewest permits left.
 func bindingOf(limits []HTTPLimit) *HTTPLimit {
 	binding := &limits[0]
 	for i := range limits {
@@ -142,8 +142,8 @@ func unnamedPolicies(to []byte, limits []HTTPLimit) []byte {
 	return append(to, "\r\n"...)
 }
 
-// quota returns the permits and the seconds of a window. The period is rounded up to whole seconds, and the permits
-// are scaled to the same rate. A lifetime quota has no window.
+// quota returns the permits and the seconds of a window. The period is rounded up to whole seconds,
+// and the permits are scaled to the same rate. A lifetime quota has no window.
 func (l *HTTPLimit) quota() (permits, window uint64, windowed bool) {
 	if l.Period == Forever {
 		return min(l.Limit, integerMost), 0, false
@@ -158,7 +158,8 @@ func (l *HTTPLimit) quota() (permits, window uint64, windowed bool) {
 	return min(permits, integerMost), min(window, integerMost), true
 }
 
-// more returns the seconds until more permits are left, at most Retry-After and at least 1; 0 if they are unknown.
+// more returns the seconds until more permits are left, at most Retry-After and at least 1; 0 if
+// they are unknown.
 func (l *HTTPLimit) more() uint64 {
 	after := l.MoreAfter
 	if l.refuses() {

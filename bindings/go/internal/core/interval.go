@@ -5,8 +5,9 @@ import (
 	"math/bits"
 )
 
-// Interval refills limit permits at the end of each period, aligned to time 0. The word is the number of permits
-// refilled since time 0, plus the number that the bucket lacks. Aligned to the first request an interval is a
+// Interval refills limit permits at the end of each period, aligned to time 0. The word is the
+// number of permits refilled since time 0, plus the number that the bucket lacks. Aligned to the
+// first request an interval is a
 // [FixedWindow].
 type Interval struct {
 	period, limit, burst, last uint64
@@ -86,7 +87,8 @@ func (i *Interval) FreshAt(word, now uint64) uint64 {
 // ExpiresAt is the time from which the word is as good as fresh.
 func (i *Interval) ExpiresAt(word uint64) uint64 { return i.nanos(word) }
 
-// Owing is the number of permits refilled by the first end of an interval that is at or after that time.
+// Owing is the number of permits refilled by the first end of an interval that is at or after that
+// time.
 func (i *Interval) Owing(at uint64) uint64 {
 	word := mulUpTo(addUpTo(subTo0(at, 1)/i.period, 1), i.limit)
 	if i.nanos(word) == NoTime {
@@ -95,8 +97,9 @@ func (i *Interval) Owing(at uint64) uint64 {
 	return word
 }
 
-// Reserve charges the permits when they depart, not before. A bucket with one permit left may be full at the departure,
-// and a full bucket keeps no permit beyond its burst. So the one that was left is lost, not added.
+// Reserve charges the permits when they depart, not before. A bucket with one permit left may be
+// full at the departure, and a full bucket keeps no permit beyond its burst. So the one that was
+// left is lost, not added.
 func (i *Interval) Reserve(word, now, cost uint64) (next, at uint64, ok bool) {
 	if cost > i.burst {
 		return 0, 0, false
@@ -131,8 +134,8 @@ func (i *Interval) Charge(word, now, cost uint64) (next, rest uint64) {
 // GiveBack gives nothing back.
 func (*Interval) GiveBack(word, _ uint64, _ *GiveBack) (next, permits uint64) { return word, 0 }
 
-// LastBooking departs at an end of an interval. All permits of one interval are alike: of the bookings that depart at
-// the last end, each may stand for the last one.
+// LastBooking departs at an end of an interval. All permits of one interval are alike: of the
+// bookings that depart at the last end, each may stand for the last one.
 func (i *Interval) LastBooking(word, cost uint64) (next, at uint64, ok bool) {
 	if word < cost {
 		return 0, 0, false

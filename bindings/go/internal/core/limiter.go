@@ -6,7 +6,8 @@ import (
 	"unsafe"
 )
 
-// stripes is the number of counters of a limiter, so that goroutines on different processors seldom share one.
+// stripes is the number of counters of a limiter, so that goroutines on different processors seldom
+// share one.
 const stripes = 8
 
 // Limiter is a state word under one policy, with the statistics that the C library's limiters have.
@@ -17,7 +18,8 @@ type Limiter struct {
 	newest, backward atomic.Uint64
 	// Permits were booked for a later time than that of their call.
 	booked atomic.Bool
-	// Held by the calls that lower the word. Decisions and bookings only raise it, and take no lock.
+	// Held by the calls that lower the word. Decisions and bookings only raise it, and take no
+	// lock.
 	lowering sync.Mutex
 	// The highest word that a give-back has lowered.
 	highest uint64
@@ -70,7 +72,8 @@ func (l *Limiter) Counts() (counts [3]uint64) {
 	return counts
 }
 
-// BackwardSteps is the number of requests whose time was earlier than that of a request admitted before them.
+// BackwardSteps is the number of requests whose time was earlier than that of a request admitted
+// before them.
 func (l *Limiter) BackwardSteps() uint64 { return l.backward.Load() }
 
 // note counts a request whose time is earlier than that of an admission.
@@ -80,8 +83,8 @@ func (l *Limiter) note(now uint64) {
 	}
 }
 
-// admitted records the time of an admission. Of two goroutines that store at the same time the earlier time may win:
-// it is a statistic.
+// admitted records the time of an admission. Of two goroutines that store at the same time the
+// earlier time may win: it is a statistic.
 func (l *Limiter) admitted(now uint64) {
 	if now > l.newest.Load() {
 		l.newest.Store(now)
@@ -118,7 +121,8 @@ func (l *Limiter) PeekUncounted(now, cost uint64) Answer {
 	return PeekUncounted(l.algorithm, l.word.Load(), now, cost)
 }
 
-// TakeUpTo takes all permits that are left, most at the most. It counts as a refusal if it takes none.
+// TakeUpTo takes all permits that are left, most at the most. It counts as a refusal if it takes
+// none.
 func (l *Limiter) TakeUpTo(now, most uint64) uint64 {
 	l.note(now)
 	taken := TakeUpTo(&l.word, l.algorithm, now, most)
@@ -168,12 +172,13 @@ func (l *Limiter) takeGap(now, cost, latest uint64) (at uint64, ok bool) {
 	return gap.At, ok
 }
 
-// GiveBack gives the unused permits of a charge back, and returns their number. A booking that others follow gives
-// nothing back, and stays as a gap.
+// GiveBack gives the unused permits of a charge back, and returns their number. A booking that
+// others follow gives nothing back, and stays as a gap.
 //
-// Of these calls one runs at a time, so that meanwhile the word only rises. If it could fall and rise again to the
-// word that was read, the swap would succeed with what is out of date, and more would come back than was charged.
-// (The Rust core's limiters count the lowered words beside the word instead.)
+// Of these calls one runs at a time, so that meanwhile the word only rises. If it could fall and
+// rise again to the word that was read, the swap would succeed with what is out of date, and more
+// would come back than was charged. (The Rust core's limiters count the lowered words beside the
+// word instead.)
 func (l *Limiter) GiveBack(charge Charge, now func() uint64) (permits uint64) {
 	l.lowering.Lock()
 	defer l.lowering.Unlock()
@@ -189,9 +194,10 @@ func (l *Limiter) GiveBack(charge Charge, now func() uint64) (permits uint64) {
 	return permits
 }
 
-// lower gives permits of a charge back to the word (Cell::lower_for), and returns their number and the charge's
-// place. With spares it gives back nothing of a booking that others follow. It reads the time after each word, since
-// with an older time it would return permits that the limit has refilled meanwhile.
+// lower gives permits of a charge back to the word (Cell::lower_for), and returns their number and
+// the charge's place. With spares it gives back nothing of a booking that others follow. It reads
+// the time after each word, since with an older time it would return permits that the limit has
+// refilled meanwhile.
 func (l *Limiter) lower(charge Charge, now func() uint64, spares bool) (permits uint64, p place) {
 	for {
 		word := l.word.Load()

@@ -5,8 +5,8 @@ import (
 	"math/bits"
 )
 
-// Pacer has evenly spaced departures, and is also the token bucket that lends. The word is the next departure in
-// units of the grid, plus the units that a fresh state has in store.
+// Pacer has evenly spaced departures, and is also the token bucket that lends. The word is the next
+// departure in units of the grid, plus the units that a fresh state has in store.
 type Pacer struct {
 	grid Grid
 	// The largest cost.
@@ -156,7 +156,8 @@ func (*Pacer) GiveBack(word, _ uint64, _ *GiveBack) (next, permits uint64) { ret
 // LastBooking departs at the time of the word before it.
 func (p *Pacer) LastBooking(word, cost uint64) (next, at uint64, ok bool) {
 	high, charge := bits.Mul64(cost, p.grid.PerPermit)
-	// A later booking departs a permit later. If that takes less than a nanosecond, both may depart in the same one.
+	// A later booking departs a permit later. If that takes less than a nanosecond, both may depart
+	// in the same one.
 	if high != 0 || word <= charge || p.grid.Nanos(p.grid.PerPermit) <= 1 {
 		return 0, 0, false
 	}

@@ -33,8 +33,8 @@ const (
 	coldDefault     = 3
 )
 
-// Policy is a policy of one rate, without classes, knots and calendars: as much as this package can step. Fields that
-// an algorithm does not have are 0.
+// Policy is a policy of one rate, without classes, knots and calendars: as much as this package can
+// step. Fields that an algorithm does not have are 0.
 type Policy struct {
 	Kind                       uint32
 	Limit, Period, Burst, Init uint64
@@ -116,7 +116,8 @@ func (p *Policy) validate() Code {
 	return 0
 }
 
-// Compile makes the algorithm of a policy. The error is [NeedsLibrary] for a policy that only the C library can step.
+// Compile makes the algorithm of a policy. The error is [NeedsLibrary] for a policy that only the C
+// library can step.
 func Compile(p *Policy) (Algorithm, Code) {
 	if p.Kind >= algorithmsCount {
 		return nil, NeedsLibrary

@@ -2,7 +2,8 @@ package core
 
 import "strconv"
 
-// String is the canonical text of a valid policy, which leaves out defaults. [Parse] reads it as an equal policy.
+// String is the canonical text of a valid policy, which leaves out defaults. [Parse] reads it as an
+// equal policy.
 func (p *Policy) String() string {
 	text := strconv.FormatUint(p.Limit, 10) + "/"
 	if p.Kind == kindQuota {

@@ -2,8 +2,8 @@ package core
 
 import "math"
 
-// Quota is a lifetime quota, which no time refills. The word is 0 for a fresh state, and otherwise the permits used,
-// plus 1.
+// Quota is a lifetime quota, which no time refills. The word is 0 for a fresh state, and otherwise
+// the permits used, plus 1.
 type Quota struct{ limit uint64 }
 
 // NewQuota compiles a quota.

@@ -2,8 +2,8 @@ package core
 
 import "math/bits"
 
-// SlotBucket is a [Bucket] for words in slots of a table, whose TAT may have been lowered although the slot's time of
-// expiry may not fall.
+// SlotBucket is a [Bucket] for words in slots of a table, whose TAT may have been lowered although
+// the slot's time of expiry may not fall.
 type SlotBucket struct {
 	Bucket
 	floors floors
@@ -136,7 +136,8 @@ func (b *SlotBucket) Charge(word, now, cost uint64) (next, rest uint64) {
 	return b.raise(word, addUpTo(base, permits*b.Grid.PerPermit)), cost - permits
 }
 
-// GiveBack gives back the permits that the limit has not refilled since the charge. The word's time of expiry stays.
+// GiveBack gives back the permits that the limit has not refilled since the charge. The word's time
+// of expiry stays.
 func (b *SlotBucket) GiveBack(word, now uint64, back *GiveBack) (next, permits uint64) {
 	if word == 0 || now > b.Last || !b.floors.exist() {
 		return word, 0
@@ -151,8 +152,8 @@ func (b *SlotBucket) GiveBack(word, now uint64, back *GiveBack) (next, permits u
 		newest = max(clock, subTo0(max(b.floor(word), back.Highest), b.Tolerance))
 	}
 	passed := subTo0(newest, b.Grid.Units(back.Charge.At))
-	// The instant of a booking was rounded up to a nanosecond, unless a nanosecond is a unit. Nothing has passed since
-	// the last one.
+	// The instant of a booking was rounded up to a nanosecond, unless a nanosecond is a unit.
+	// Nothing has passed since the last one.
 	if back.Booked && passed != 0 && (b.Grid.shift != 0 || b.Grid.hi != 1) {
 		passed = subTo0(newest, b.Grid.Units(subTo0(back.Charge.At, 1)))
 	}
@@ -184,8 +185,9 @@ func (b *SlotBucket) raise(word, tat uint64) uint64 {
 	return max(tat, floor)
 }
 
-// lower lowers the TAT of word to tat and keeps its floor (Gcra::lower). If the word has no room for both, the TAT
-// becomes the earliest later one that fits. It returns word itself if nothing would be lowered.
+// lower lowers the TAT of word to tat and keeps its floor (Gcra::lower). If the word has no room
+// for both, the TAT becomes the earliest later one that fits. It returns word itself if nothing
+// would be lowered.
 func (b *SlotBucket) lower(word, tat uint64) uint64 {
 	floor := b.floor(word)
 	next, ok := b.floors.near(max(tat, b.floors.nearest(floor)), floor)

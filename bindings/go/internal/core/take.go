@@ -1,6 +1,7 @@
 package core
 
-// Limit is a limiter's word, or a key of a table, as one of several limits. Check counts no decision.
+// Limit is a limiter's word, or a key of a table, as one of several limits. Check counts no
+// decision.
 type Limit interface {
 	// Peek returns the decision that Charge would make.
 	Peek(now, cost uint64) Answer
@@ -44,21 +45,22 @@ type Part struct {
 	Now   uint64
 	// Clock is the time for a charge that is given back.
 	Clock func() uint64
-	// Decided is the limit's decision; if another limit refuses, the one that this limit would make alone.
+	// Decided is the limit's decision; if another limit refuses, the one that this limit would make
+	// alone.
 	Decided Answer
 	refuses bool
 }
 
-// Taken is the common answer of several limits: the decision of the binding one with the least permits and the
-// longest waits of all, and its index among the parts.
+// Taken is the common answer of several limits: the decision of the binding one with the least
+// permits and the longest waits of all, and its index among the parts.
 type Taken struct {
 	Answer Answer
 	Bound  int
 }
 
-// TakeAll charges each part with its cost, or charges none. src/take_many/mod.rs has the guarantee and
-// the reason for the order: limits that refill a permit fastest come first, and limits that cannot take permits back
-// last.
+// TakeAll charges each part with its cost, or charges none. src/take_many/mod.rs has the guarantee
+// and the reason for the order: limits that refill a permit fastest come first, and limits that
+// cannot take permits back last.
 func TakeAll(parts []Part) Taken {
 	admits := true
 	for i := range parts {
@@ -100,7 +102,8 @@ func refused(parts []Part) Taken {
 	all := Taken{}
 	for i := range parts {
 		p := &parts[i]
-		// A limit that refused its charge may have permits again now. The decision is still its refusal.
+		// A limit that refused its charge may have permits again now. The decision is still its
+		// refusal.
 		if p.Decided.Verdict == Allowed {
 			p.Decided = p.Limit.Peek(p.Now, p.Cost)
 		}
@@ -134,8 +137,9 @@ func (t Taken) and(one Answer, index int, binds bool) Taken {
 
 func (p *Part) undo() { p.Limit.GiveBack(Charge{At: p.Now, Cost: p.Cost}, p.Clock) }
 
-// refuse records the refusal that the peek has found: some policies count it, and a bucket with init begins to fill.
-// If the limit now admits the cost, because of a reset or another goroutine, the call gives the charge back.
+// refuse records the refusal that the peek has found: some policies count it, and a bucket with
+// init begins to fill. If the limit now admits the cost, because of a reset or another goroutine,
+// the call gives the charge back.
 func (p *Part) refuse() {
 	if d := p.Limit.Check(p.Now, p.Cost); d.Verdict == Allowed {
 		p.undo()

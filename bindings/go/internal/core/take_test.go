@@ -2,8 +2,8 @@ package core
 
 import "testing"
 
-// racing is a limit that admits a peek, and refuses a charge: another goroutine was faster. It records the charges of
-// a request.
+// racing is a limit that admits a peek, and refuses a charge: another goroutine was faster. It
+// records the charges of a request.
 type racing struct {
 	*Limiter
 	name    string
@@ -32,9 +32,9 @@ func limiterOf(t *testing.T, text string) *Limiter {
 	return NewLimiter(algorithm)
 }
 
-// If a limit refuses its charge after all peeks have passed, the limits before it get their permits back. Limits that
-// refill a permit fastest are charged first, and limits that take nothing back last, whatever their order in the
-// request.
+// If a limit refuses its charge after all peeks have passed, the limits before it get their permits
+// back. Limits that refill a permit fastest are charged first, and limits that take nothing back
+// last, whatever their order in the request.
 func TestALostRaceChargesNothing(t *testing.T) {
 	const now = 1e17
 	clock := func() uint64 { return now }

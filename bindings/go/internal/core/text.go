@@ -7,8 +7,8 @@ type SyntaxError struct {
 	Code Code
 	// Column at which the wrong part of the text begins, from 1.
 	Column int
-	// Expected says what the reader expected at the column. It is empty if the text follows the grammar, but the policy
-	// is invalid.
+	// Expected says what the reader expected at the column. It is empty if the text follows the
+	// grammar, but the policy is invalid.
 	Expected string
 }
 
@@ -31,8 +31,8 @@ const (
 	day    = 24 * 60 * 60 * second
 )
 
-// The units of time, in the order in which a text is printed: the first one that divides the time. Other names come
-// after all.
+// The units of time, in the order in which a text is printed: the first one that divides the time.
+// Other names come after all.
 var times = []named{
 	{"day", day}, {"h", 3600 * second}, {"min", 60 * second}, {"s", second}, {"ms", 1_000_000}, {"us", 1_000}, {"ns", 1},
 	{"d", day}, {"sec", second}, {"secs", second}, {"second", second}, {"seconds", second}, {"mins", 60 * second}, {"minute", 60 * second},
@@ -77,8 +77,8 @@ const (
 	aNumber = "a whole number"
 )
 
-// Parse reads a policy and compiles it. The code is [NeedsLibrary] for a text with a part that only the C library can
-// read or step.
+// Parse reads a policy and compiles it. The code is [NeedsLibrary] for a text with a part that only
+// the C library can read or step.
 func Parse(text string) (Policy, Algorithm, *SyntaxError) {
 	r := reader{text: []byte(text)}
 	p, columns, wrong := r.policy()
@@ -102,8 +102,8 @@ func Parse(text string) (Policy, Algorithm, *SyntaxError) {
 
 var needsLibrary = &SyntaxError{Code: NeedsLibrary}
 
-// columns has the column at which the text names each option, and at which it first gives a number with a size. 0:
-// not given.
+// columns has the column at which the text names each option, and at which it first gives a number
+// with a size. 0: not given.
 type columns struct {
 	options [19]int
 	size    int
@@ -161,7 +161,8 @@ type reader struct {
 	at   int
 }
 
-// policy reads one policy, up to a semicolon or the end, and makes the checks that do not need the compiled policy.
+// policy reads one policy, up to a semicolon or the end, and makes the checks that do not need the
+// compiled policy.
 func (r *reader) policy() (p Policy, seen columns, wrong *SyntaxError) {
 	r.blanks()
 	seen.start = r.at + 1
@@ -285,8 +286,8 @@ func (p *Policy) set(given map[uint32]uint64, seen *columns) *SyntaxError {
 	if seen.forever && p.Kind != kindQuota {
 		return &SyntaxError{Code: BadQuota, Column: seen.blame(p, BadQuota)}
 	}
-	// An option of another algorithm is refused even with that algorithm's default. A burst that equals the limit is
-	// accepted.
+	// An option of another algorithm is refused even with that algorithm's default. A burst that
+	// equals the limit is accepted.
 	if stranger := seen.stranger(p.Kind); stranger != 0 && (stranger != seen.of(optBurst) || p.Burst != p.Limit) {
 		return &SyntaxError{Code: OptionMismatch, Column: seen.blame(p, OptionMismatch)}
 	}

@@ -5,8 +5,8 @@ import (
 	"math/bits"
 )
 
-// WeightedWindow lets the previous window's count fade while the current one's grows. The word has three bit fields,
-// from the highest: the window's number, the previous count, and the current one.
+// WeightedWindow lets the previous window's count fade while the current one's grows. The word has
+// three bit fields, from the highest: the window's number, the previous count, and the current one.
 type WeightedWindow struct {
 	limit, period             uint64
 	currentBits, previousBits uint
@@ -17,10 +17,12 @@ type WeightedWindow struct {
 	last    uint64
 }
 
-// previousLeast is the least number of bits that the previous count gets, or as many as the limit has.
+// previousLeast is the least number of bits that the previous count gets, or as many as the limit
+// has.
 const previousLeast = 8
 
-// counts are those of the window in which a request is decided, with the nanoseconds since it began.
+// counts are those of the window in which a request is decided, with the nanoseconds since it
+// began.
 type counts struct{ window, elapsed, previous, current uint64 }
 
 // NewWeightedWindow compiles a weighted window.
@@ -104,8 +106,8 @@ func (w *WeightedWindow) start(window, more uint64) uint64 {
 	return until(w.last, mulUpTo(addUpTo(window, more), w.period))
 }
 
-// fitsIn is the first instant within the window of c at which taken permits fit beside the weight of the previous
-// count.
+// fitsIn is the first instant within the window of c at which taken permits fit beside the weight
+// of the previous count.
 func (w *WeightedWindow) fitsIn(c counts, taken uint64) (uint64, bool) {
 	if taken > w.limit {
 		return 0, false
@@ -123,8 +125,8 @@ func (w *WeightedWindow) fitsIn(c counts, taken uint64) (uint64, bool) {
 	return at, elapsed < w.period && high == 0 && carry == 0
 }
 
-// isOwing reports whether these are the counts of Owing, whose word expires at the end of its window. All other words
-// last for one window more.
+// isOwing reports whether these are the counts of Owing, whose word expires at the end of its
+// window. All other words last for one window more.
 func (w *WeightedWindow) isOwing(previous, current uint64) bool {
 	return current == 0 && previous >= w.limit
 }
@@ -212,7 +214,8 @@ func (w *WeightedWindow) ExpiresAt(word uint64) uint64 {
 	return w.start(window, 2)
 }
 
-// Owing returns a word of the window that contains or ends at the given time. Its previous count is the whole limit.
+// Owing returns a word of the window that contains or ends at the given time. Its previous count is
+// the whole limit.
 func (w *WeightedWindow) Owing(at uint64) uint64 {
 	c := counts{window: subTo0(at, 1) / w.period, previous: w.limit}
 	if w.start(c.window, 1) == NoTime {
@@ -225,7 +228,8 @@ func (w *WeightedWindow) Owing(at uint64) uint64 {
 // Reserve books nothing.
 func (*WeightedWindow) Reserve(_, _, _ uint64) (next, at uint64, ok bool) { return 0, 0, false }
 
-// Charge raises the current count up to the limit, even if the previous count leaves less than that.
+// Charge raises the current count up to the limit, even if the previous count leaves less than
+// that.
 func (w *WeightedWindow) Charge(word, now, cost uint64) (next, rest uint64) {
 	c, ok := w.here(word, now)
 	permits := min(cost, subTo0(w.limit, c.current))

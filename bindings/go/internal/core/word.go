@@ -5,8 +5,8 @@ import "sync/atomic"
 // Word is a state word. Any number of goroutines may change it at the same time.
 type Word = atomic.Uint64
 
-// Take decides on a request, and returns the verdict and the word after the decision. A refusal that keeps the word
-// only loads it.
+// Take decides on a request, and returns the verdict and the word after the decision. A refusal
+// that keeps the word only loads it.
 func Take(w *Word, a Algorithm, now, cost uint64) (Verdict, uint64) {
 	for {
 		word := w.Load()
@@ -26,8 +26,8 @@ func Peek(a Algorithm, word, now, cost uint64) Answer {
 	return Describe(a, step.Verdict, word, now, cost)
 }
 
-// PeekUncounted is Peek of a request whose refusal would not count toward a ban. It tells when permits come to a
-// client that waits for them.
+// PeekUncounted is Peek of a request whose refusal would not count toward a ban. It tells when
+// permits come to a client that waits for them.
 func PeekUncounted(a Algorithm, word, now, cost uint64) Answer {
 	return Describe(a, a.Step(word, now, cost).Verdict, word, now, cost)
 }
@@ -38,7 +38,8 @@ func TakeUpTo(w *Word, a Algorithm, now, most uint64) uint64 {
 		word := w.Load()
 		n := min(a.Available(word, now), most)
 		if n == 0 && word == 0 {
-			// A bucket that starts without permits begins to fill at its first request, and this is one.
+			// A bucket that starts without permits begins to fill at its first request, and this is
+			// one.
 			n = min(most, 1)
 		}
 		step := a.Step(word, now, n)
@@ -55,14 +56,15 @@ func TakeUpTo(w *Word, a Algorithm, now, most uint64) uint64 {
 	}
 }
 
-// Reserve takes permits ahead of time, if they may be used by the time latest, and returns that time. It calls ahead
-// before it books permits for a later time than now.
+// Reserve takes permits ahead of time, if they may be used by the time latest, and returns that
+// time. It calls ahead before it books permits for a later time than now.
 func Reserve(w *Word, a Algorithm, now, cost, latest uint64, ahead func()) (at uint64, ok bool) {
 	for {
 		word := w.Load()
 		next, at, ok := a.Reserve(word, now, cost)
 		if !ok || at > latest {
-			// A bucket that starts without permits begins to fill at its first request, and this is one.
+			// A bucket that starts without permits begins to fill at its first request, and this is
+			// one.
 			if word == 0 && a.BooksAhead() && !a.CountsRefusals() {
 				if step := a.Step(word, now, cost); step.Verdict == Denied && step.Next != word {
 					w.CompareAndSwap(word, step.Next)
@@ -79,7 +81,8 @@ func Reserve(w *Word, a Algorithm, now, cost, latest uint64, ahead func()) (at u
 	}
 }
 
-// ChargeWord charges permits without a decision, and returns the rest that the word has no room for.
+// ChargeWord charges permits without a decision, and returns the rest that the word has no room
+// for.
 func ChargeWord(w *Word, a Algorithm, now, cost uint64) (rest uint64) {
 	for {
 		word := w.Load()

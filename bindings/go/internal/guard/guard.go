@@ -8,15 +8,16 @@ import (
 	"unsafe"
 )
 
-// stripes is the number of counters of a guard, so that callers on different processors seldom share one.
+// stripes is the number of counters of a guard, so that callers on different processors seldom
+// share one.
 const stripes = 16
 
-// Guard counts the running calls, so that Close can free a table's memory, which may be gigabytes or a file, as soon
-// as no call uses it.
+// Guard counts the running calls, so that Close can free a table's memory, which may be gigabytes
+// or a file, as soon as no call uses it.
 //
-// A caller counts itself, and then reads the mark. Close sets the mark, and then waits until it has read 0 in each
-// counter. All of these operations are sequentially consistent, so Close sees every caller that has not seen the
-// mark. Calls take microseconds, so Close does not wait for long.
+// A caller counts itself, and then reads the mark. Close sets the mark, and then waits until it has
+// read 0 in each counter. All of these operations are sequentially consistent, so Close sees every
+// caller that has not seen the mark. Calls take microseconds, so Close does not wait for long.
 type Guard struct {
 	closed atomic.Bool
 	_      [63]byte
@@ -45,7 +46,8 @@ func (g *Guard) Enter() *Count {
 // Leave ends the call.
 func (c *Count) Leave() { c.n.Add(-1) }
 
-// Close returns when no call is running and none can begin. False: another call has closed the guard.
+// Close returns when no call is running and none can begin. False: another call has closed the
+// guard.
 func (g *Guard) Close() bool {
 	if g.closed.Swap(true) {
 		return false

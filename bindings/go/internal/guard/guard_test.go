@@ -9,9 +9,9 @@ import (
 
 // When Close has returned, no call uses the C object, so Close may free it.
 //
-// In each round callers enter and leave until they are turned away, and Close comes into the midst of it. A guard
-// that looks whether it is closed before it counts the caller is found out within some hundred rounds of the hundred
-// thousand.
+// In each round callers enter and leave until they are turned away, and Close comes into the midst
+// of it. A guard that looks whether it is closed before it counts the caller is found out within
+// some hundred rounds of the hundred thousand.
 func TestNobodyIsInsideAfterClose(t *testing.T) {
 	const rounds, patience = 100_000, 5 * time.Second
 	type world struct {
@@ -20,7 +20,8 @@ func TestNobodyIsInsideAfterClose(t *testing.T) {
 	}
 	var current atomic.Pointer[world]
 	var round, inside, entered, turnedAway atomic.Int64
-	// With more goroutines than processors the callers would run one after the other, and never at the same time.
+	// With more goroutines than processors the callers would run one after the other, and never at
+	// the same time.
 	callers := int64(min(max(runtime.GOMAXPROCS(0)-1, 1), 3))
 	spin := func(until func() bool) {
 		for tries := 1; !until(); tries++ {

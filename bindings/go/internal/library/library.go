@@ -1,5 +1,5 @@
-// Package library has the calls by which a program without cgo loads libtollbar and calls it. The module tollpurego
-// sets them, so that only programs that import it depend on purego.
+// Package library has the calls by which a program without cgo loads libtollbar and calls it. The
+// module tollpurego sets them, so that only programs that import it depend on purego.
 package library
 
 import (

@@ -18,8 +18,9 @@ type Library struct {
 	Name, Variable string
 	// ABI is a symbol that no library of another ABI has. Empty: there is none.
 	ABI string
-	// Version is the name of the function that returns the version: major << 16 | minor << 8 | patch. Empty: there is
-	// none. The library must have at least the version Least, and its major version.
+	// Version is the name of the function that returns the version: major << 16 | minor << 8 |
+	// patch. Empty: there is none. The library must have at least the version Least, and its major
+	// version.
 	Version string
 	Least   uint32
 
@@ -109,10 +110,10 @@ func (l *Library) load() error {
 // Arguments of 64 bits are words here: this compiles only for 64-bit processors.
 const _ = uint(unsafe.Sizeof(uintptr(0)) - 8)
 
-// Call0 to Call8 call a function with so many arguments. An address is converted to a number in the argument list, so
-// the compiler moves what it points to from the goroutine's stack to the heap, where nothing moves, and keeps it alive
-// until the call returns. They are not one function of a variable number of arguments, because the compiler would put
-// the arguments on the heap too.
+// Call0 to Call8 call a function with so many arguments. An address is converted to a number in the
+// argument list, so the compiler moves what it points to from the goroutine's stack to the heap,
+// where nothing moves, and keeps it alive until the call returns. They are not one function of a
+// variable number of arguments, because the compiler would put the arguments on the heap too.
 func Call0(f *Function) int32 { return int32(f.Word(0, 0, 0, 0, 0, 0, 0, 0)) }
 
 // Call1 is [Call0] with 1 argument.
@@ -171,7 +172,8 @@ func Call8(f *Function, a, b, c, d, e, x, y, z uintptr) int32 {
 	return int32(f.Word(a, b, c, d, e, x, y, z))
 }
 
-// Word calls the function with numbers and addresses that do not move, and returns its whole result of 64 bits.
+// Word calls the function with numbers and addresses that do not move, and returns its whole result
+// of 64 bits.
 func (f *Function) Word(a, b, c, d, e, x, y, z uintptr) uintptr {
 	if l := f.library; !l.loaded.Load() && l.Err() != nil {
 		code := Missing
@@ -217,7 +219,8 @@ func First(bytes []byte) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData
 // Terminated is the address of a copy of a string with a NUL at its end.
 func Terminated(s string) unsafe.Pointer { return First(append([]byte(s), 0)) }
 
-// Address is the address of an object, which the compiler puts on the heap. The caller keeps it alive.
+// Address is the address of an object, which the compiler puts on the heap. The caller keeps it
+// alive.
 //
 //go:uintptrescapes
 //go:noinline

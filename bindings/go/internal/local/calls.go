@@ -2,7 +2,8 @@ package local
 
 import "github.com/tollbar/tollbar/bindings/go/internal/core"
 
-// Numbers of what a new key gets if none of its slots is free, and of the answers to a request without a key.
+// Numbers of what a new key gets if none of its slots is free, and of the answers to a request
+// without a key.
 const (
 	onFullInherit = 1
 	onFullAllow   = 2
@@ -42,7 +43,8 @@ func full(until, now uint64) core.Answer {
 	return core.Answer{Verdict: core.Denied, Reason: reasonTableFull, RetryAfter: wait, ResetAfter: wait}
 }
 
-// outcome is the result of a request: the verdict, the key's state after it, and what the table did.
+// outcome is the result of a request: the verdict, the key's state after it, and what the table
+// did.
 type outcome struct {
 	verdict core.Verdict
 	state   uint64
@@ -52,7 +54,8 @@ type outcome struct {
 	until uint64
 }
 
-// request makes a step of the key's state, or of a fresh one for a new key. A step that keeps the state stores nothing.
+// request makes a step of the key's state, or of a fresh one for a new key. A step that keeps the
+// state stores nothing.
 func (k Key) request(now uint64, step func(a core.Algorithm, state uint64) core.Step) outcome {
 	s, a := k.shard(), k.Algorithm()
 	s.lock.Lock()
@@ -162,7 +165,8 @@ func (k Key) peek(by func(a core.Algorithm, word, now, cost uint64) core.Answer,
 func (k Key) TakeUpTo(now, most uint64) (taken uint64) {
 	o := k.request(now, func(a core.Algorithm, state uint64) core.Step {
 		taken = min(a.Available(state, now), most)
-		// A bucket that starts without permits begins to refill at its first request, so the state must be stored.
+		// A bucket that starts without permits begins to refill at its first request, so the state
+		// must be stored.
 		if taken == 0 && state == 0 {
 			taken = min(most, 1)
 		}
@@ -190,8 +194,8 @@ func (k Key) Charge(now, cost uint64) (rest uint64) {
 	return rest
 }
 
-// Reserve takes permits ahead of time, for a time up to latest, and returns that time and the number of permits that
-// the key was charged.
+// Reserve takes permits ahead of time, for a time up to latest, and returns that time and the
+// number of permits that the key was charged.
 func (k Key) Reserve(now, cost, latest uint64) (at, charged uint64, verdict core.Verdict) {
 	at = now
 	o := k.request(now, func(a core.Algorithm, state uint64) core.Step {
@@ -239,8 +243,8 @@ func (k Key) GiveBack(charge core.Charge, now func() uint64) (permits uint64) {
 	return permits
 }
 
-// Reset gives the key a fresh state, unless it owes nothing at now: an idle bucket may have more permits than a fresh
-// one.
+// Reset gives the key a fresh state, unless it owes nothing at now: an idle bucket may have more
+// permits than a fresh one.
 func (k Key) Reset(now uint64) {
 	s := k.shard()
 	s.lock.Lock()

@@ -1,6 +1,6 @@
-// Package local is a table of one process in Go alone, for programs without the C library: sharded, with a lock for
-// each shard, in memory that is fixed when the table is made. A key that it holds gets the decisions that it would get
-// from the library, to the bit.
+// Package local is a table of one process in Go alone, for programs without the C library: sharded,
+// with a lock for each shard, in memory that is fixed when the table is made. A key that it holds
+// gets the decisions that it would get from the library, to the bit.
 package local
 
 import (
@@ -24,9 +24,11 @@ const (
 const PoliciesMost = 128
 
 const (
-	// groupSlots is the number of slots of a group. A key has two groups, so a call looks at 16 slots.
+	// groupSlots is the number of slots of a group. A key has two groups, so a call looks at 16
+	// slots.
 	groupSlots = 8
-	// shardsMost is the most shards of a table. A shard has at least shardSlots slots, so that all fill alike.
+	// shardsMost is the most shards of a table. A shard has at least shardSlots slots, so that all
+	// fill alike.
 	shardsMost = 64
 	shardSlots = 1024
 	slotsMost  = 1 << 40
@@ -111,8 +113,8 @@ type Key struct {
 	key   uint64
 }
 
-// Find finds the key of a request. For an empty key the request has been decided: found is false. code is below 0 if
-// there is no such policy, or the empty key is to be reported.
+// Find finds the key of a request. For an empty key the request has been decided: found is false.
+// code is below 0 if there is no such policy, or the empty key is to be reported.
 func (t *Table) Find(number uint32, key string) (k Key, decided core.Answer, found bool, code core.Code) {
 	if key == "" {
 		decided, code = t.withoutKey()
@@ -169,8 +171,9 @@ func (k Key) find(s *shard) *slot {
 	return nil
 }
 
-// room returns the slot for a key that the table does not hold, and the time at which that slot expires: a free slot of
-// the emptier group, or else the slot that expires first. The caller has the shard's lock.
+// room returns the slot for a key that the table does not hold, and the time at which that slot
+// expires: a free slot of the emptier group, or else the slot that expires first. The caller has
+// the shard's lock.
 func (k Key) room(s *shard) (best *slot, expires uint64) {
 	first, second := k.candidates(s)
 	var free [2]*slot

@@ -1,5 +1,5 @@
-// Package prompt runs tests whose expectations hold for a limited time, such as `Retry-After: 30`, which is 29 a second
-// later. Only tests import it.
+// Package prompt runs tests whose expectations hold for a limited time, such as `Retry-After: 30`,
+// which is 29 a second later. Only tests import it.
 package prompt
 
 import (
@@ -20,8 +20,8 @@ func (a *attempt) Errorf(format string, of ...any) {
 	a.faults = append(a.faults, fmt.Sprintf(format, of...))
 }
 
-// Within runs a test, and runs it again if it has failed and took longer than its expectations hold. A test that
-// fails in time has failed, and so has one that fails 20 times.
+// Within runs a test, and runs it again if it has failed and took longer than its expectations
+// hold. A test that fails in time has failed, and so has one that fails 20 times.
 func Within(t testing.TB, valid time.Duration, test func(t testing.TB)) {
 	t.Helper()
 	for tries := 1; ; tries++ {

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// A fault in time is reported at once, a late one only after 20 tries, and a late one that does not come again never.
+// A fault in time is reported at once, a late one only after 20 tries, and a late one that does not
+// come again never.
 func TestWithin(t *testing.T) {
 	for _, want := range []struct {
 		valid         time.Duration

@@ -5,14 +5,16 @@ import "sync/atomic"
 // Most is the usual most goroutines that wait at one time, as in tollbar.h.
 const Most = 1024
 
-// Places are those of a limiter's queue, or of all queues of a table: so many goroutines may wait at one time.
+// Places are those of a limiter's queue, or of all queues of a table: so many goroutines may wait
+// at one time.
 type Places struct {
 	// Most goroutines; 0 for no bound.
 	Most  int64
 	taken atomic.Int64
 }
 
-// Nobody reports whether nobody waits. Then a caller takes the permits that are there without a lock.
+// Nobody reports whether nobody waits. Then a caller takes the permits that are there without a
+// lock.
 func (p *Places) Nobody() bool { return p.taken.Load() == 0 }
 
 func (p *Places) full() bool { return p.isFull(p.taken.Load()) }

@@ -1,11 +1,12 @@
 // Package waiting has queues of goroutines that wait for permits.
 //
-// A [Queue] is first in, first out, and has at most one booking, whose permits the first waiter, the head, gets at
-// its departure. So when waiters give up, at most that booking is left, and it is the limiter's last, which comes
-// back whole. A head that gives up leaves the booking to the next waiter, unless that one wants another number of
-// permits. The head's departure is the turn of the next one: it books, and so do those behind it as long as their
-// permits are there at once. Where permits cannot be booked, the head asks for them, and the queue has the time of
-// its next question in place of the booking.
+// A [Queue] is first in, first out, and has at most one booking, whose permits the first waiter,
+// the head, gets at its departure. So when waiters give up, at most that booking is left, and it is
+// the limiter's last, which comes back whole. A head that gives up leaves the booking to the next
+// waiter, unless that one wants another number of permits. The head's departure is the turn of the
+// next one: it books, and so do those behind it as long as their permits are there at once. Where
+// permits cannot be booked, the head asks for them, and the queue has the time of its next question
+// in place of the booking.
 package waiting
 
 import (
@@ -32,8 +33,8 @@ type Permits[B any] interface {
 	Ask(n uint64, patience time.Duration) (Turn[B], error)
 	// Cancel gives a booking back.
 	Cancel(booking B)
-	// Alone returns the time until a caller could take n permits if nobody waited. The error is that of a caller that
-	// never can.
+	// Alone returns the time until a caller could take n permits if nobody waited. The error is
+	// that of a caller that never can.
 	Alone(n uint64) (time.Duration, error)
 	// Behind estimates the time until n permits come behind a head, rather too early than too late:
 	// if those before take theirs, and nobody else any.

@@ -1,5 +1,6 @@
-// Package differential makes the same calls of golang.org/x/time/rate and of the package rate and compares all
-// answers. It is a module of its own, so that nobody who uses tollbar depends on the former.
+// Package differential makes the same calls of golang.org/x/time/rate and of the package rate and
+// compares all answers. It is a module of its own, so that nobody who uses tollbar depends on the
+// former.
 package differential
 
 import (
@@ -58,7 +59,8 @@ func (b *both) step(t *testing.T, random *rand.Rand, now time.Time) {
 		b.reservations = append(b.reservations, r)
 	case 8, 9, 10:
 		if len(b.reservations) > 0 {
-			// One of the six latest: earlier reservations are in the past, so a cancellation returns nothing.
+			// One of the six latest: earlier reservations are in the past, so a cancellation
+			// returns nothing.
 			r := b.reservations[len(b.reservations)-1-random.IntN(min(6, len(b.reservations)))]
 			same("DelayFrom", r.theirs.DelayFrom(now), r.ours.DelayFrom(now))
 			r.theirs.CancelAt(now)

@@ -1,6 +1,8 @@
--- A token bucket (gcra), and a bucket that is refilled in steps (interval). KEYS: the key. A step is `step` microseconds of this server's clock: 1 for
--- gcra, the period for interval. Each step adds `rate` units. A permit is `permit` units. The value is "step debt": the number of a step, and the
--- units that were missing from a full bucket at that step. All numbers stay below 2^53, up to which Lua's numbers are exact.
+-- A token bucket (gcra), and a bucket that is refilled in steps (interval). KEYS: the key. A step
+-- is `step` microseconds of this server's clock: 1 for gcra, the period for interval. Each step
+-- adds `rate` units. A permit is `permit` units. The value is "step debt": the number of a step,
+-- and the units that were missing from a full bucket at that step. All numbers stay below 2^53, up
+-- to which Lua's numbers are exact.
 local mode, cost = ARGV[1], tonumber(ARGV[2])
 local step, rate, permit = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
 local tolerance, lacking = tonumber(ARGV[6]), tonumber(ARGV[7])
@@ -25,7 +27,8 @@ if type(value) == 'string' then
     debt = 0
   end
   if debt > tolerance then
-    -- The clock was set back, so the stored step is ahead of it. The bucket counts as empty, and fills from now on.
+    -- The clock was set back, so the stored step is ahead of it. The bucket counts as empty, and
+    -- fills from now on.
     debt, write = tolerance, true
   end
 elseif value then
@@ -61,7 +64,8 @@ if write and mode ~= '1' then
   if over > 0 then
     full = full + 1
   end
-  -- PXAT takes an absolute time, so the expiry counts from the clock read above. It is rounded up to a millisecond, and one is added.
+  -- PXAT takes an absolute time, so the expiry counts from the clock read above. It is rounded up
+  -- to a millisecond, and one is added.
   redis.call('SET', KEYS[1], string.format('%.0f %.0f', clock, debt), 'PXAT', string.format('%.0f', math.ceil(full * step / 1000) + 1))
 end
 return { verdict, taken, now, debt }

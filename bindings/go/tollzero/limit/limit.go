@@ -1,5 +1,5 @@
-// Package limit has the limiters of go-zero's package core/limit, with its names, arguments and results. A program
-// changes the import path:
+// Package limit has the limiters of go-zero's package core/limit, with its names, arguments and
+// results. A program changes the import path:
 //
 //	import "github.com/tollbar/tollbar/bindings/go/tollzero/limit" // was "github.com/zeromicro/go-zero/core/limit"
 //
@@ -9,13 +9,13 @@
 //	quota := limit.NewPeriodLimit(60, 5, store, "login:")
 //	switch code, err := quota.Take(user); code { case limit.OverQuota: ... }
 //
-// One script of the Redis server decides on each request by the server's clock, in microseconds. So the clocks of the
-// clients do not matter, and any number of processes together admit what one limiter would. With a nil store the
-// limits are those of this process.
+// One script of the Redis server decides on each request by the server's clock, in microseconds. So
+// the clocks of the clients do not matter, and any number of processes together admit what one
+// limiter would. With a nil store the limits are those of this process.
 //
-// While Redis does not answer, a [TokenLimiter] decides by a bucket of this process, and a [PeriodLimit] returns an
-// error without asking Redis. One goroutine for each Redis asks every 100 ms whether it answers again. Any number of
-// goroutines may make any call at once.
+// While Redis does not answer, a [TokenLimiter] decides by a bucket of this process, and a
+// [PeriodLimit] returns an error without asking Redis. One goroutine for each Redis asks every 100
+// ms whether it answers again. Any number of goroutines may make any call at once.
 package limit
 
 import (
@@ -34,8 +34,8 @@ import (
 	"github.com/zeromicro/go-zero/core/stores/redis"
 )
 
-// ErrUnknownCode is the error of an answer that no script of this package gives: the key holds a value of another
-// program.
+// ErrUnknownCode is the error of an answer that no script of this package gives: the key holds a
+// value of another program.
 var ErrUnknownCode = errors.New("unknown status code")
 
 // The scripts are those of tollbar's own client. A test compares the copies.
@@ -55,7 +55,8 @@ const (
 	windowScript
 )
 
-// The first argument of a script: charge the whole cost or nothing, or as much of it as there is room for.
+// The first argument of a script: charge the whole cost or nothing, or as much of it as there is
+// room for.
 const (
 	whole = 0
 	upTo  = 2
@@ -64,10 +65,11 @@ const (
 const (
 	// probeInterval is the time between two questions to a Redis that does not answer.
 	probeInterval = 100 * time.Millisecond
-	// patience is the longest wait for an answer of Redis. After it Redis counts as one that does not answer.
+	// patience is the longest wait for an answer of Redis. After it Redis counts as one that does
+	// not answer.
 	patience = time.Second
-	// blindly is the number of intervals after which the prober asks go-zero's client although nothing listens at the
-	// address. A program may have given the client another way to connect.
+	// blindly is the number of intervals after which the prober asks go-zero's client although
+	// nothing listens at the address. A program may have given the client another way to connect.
 	blindly = 10
 )
 
@@ -81,8 +83,8 @@ type server struct {
 	store *redis.Redis
 	// down is the error with which calls end while Redis does not answer, and nil while it does.
 	down atomic.Pointer[error]
-	// loaded says which scripts Redis has. A call by the hash of a script that Redis lacks fails, and go-zero's breaker
-	// counts that.
+	// loaded says which scripts Redis has. A call by the hash of a script that Redis lacks fails,
+	// and go-zero's breaker counts that.
 	loaded  [len(scripts)]atomic.Bool
 	lock    sync.Mutex
 	probing bool
@@ -101,9 +103,9 @@ type answer struct {
 	err   error
 }
 
-// run runs a script, and returns the numbers of its reply. If the context ends, it returns the context's error at
-// once, and the script's end still tells whether Redis answers. If Redis does not answer, the call ends after
-// patience, and later ones at once.
+// run runs a script, and returns the numbers of its reply. If the context ends, it returns the
+// context's error at once, and the script's end still tells whether Redis answers. If Redis does
+// not answer, the call ends after patience, and later ones at once.
 func (s *server) run(ctx context.Context, script int, key string, args ...any) ([]int64, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -122,7 +124,8 @@ func (s *server) run(ctx context.Context, script int, key string, args ...any) (
 			answers <- answer{err: errLate}
 		})
 		value, err := s.eval(ctx, script, key, args)
-		// The breaker's refusal says nothing about Redis, and what comes late says nothing about Redis now.
+		// The breaker's refusal says nothing about Redis, and what comes late says nothing about
+		// Redis now.
 		if late.Stop() && err != nil && !errors.Is(err, breaker.ErrServiceUnavailable) {
 			s.lost(err)
 		}
@@ -199,10 +202,12 @@ func (s *server) probe() {
 	for tries := 1; s.isDown(); tries++ {
 		<-ticker.C
 		switch {
-		// A call that fails counts in go-zero's breaker, which would then refuse calls for seconds after Redis is back.
+		// A call that fails counts in go-zero's breaker, which would then refuse calls for seconds
+		// after Redis is back.
 		case listens(s.store.Addr):
 			ask()
-		// go-redis may wait for seconds for a connection that does not come. Meanwhile the prober looks who listens.
+		// go-redis may wait for seconds for a connection that does not come. Meanwhile the prober
+		// looks who listens.
 		case tries%blindly == 0 && blind.CompareAndSwap(false, true):
 			go func() {
 				defer blind.Store(false)

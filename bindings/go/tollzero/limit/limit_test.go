@@ -18,8 +18,8 @@ func TestScripts(t *testing.T) {
 	}
 }
 
-// awayFromEdges waits until no period of that many seconds ends within ten seconds, by a clock that is ahead of UTC
-// by so many seconds.
+// awayFromEdges waits until no period of that many seconds ends within ten seconds, by a clock that
+// is ahead of UTC by so many seconds.
 func awayFromEdges(period, ahead int64) {
 	for period-(time.Now().Unix()+ahead)%period <= 10 {
 		time.Sleep(50 * time.Millisecond)

@@ -19,7 +19,8 @@ import (
 // slow is what no call takes that does not wait for Redis in vain, on a busy machine too.
 const slow = 500 * time.Millisecond
 
-// A Redis that stops without a word costs each goroutine one call of a second, and decides again when it goes on.
+// A Redis that stops without a word costs each goroutine one call of a second, and decides again
+// when it goes on.
 func TestStopped(t *testing.T) {
 	r := startRedis(t)
 	tokens, periods := NewTokenLimiter(1000, 1000, r.store(), "stop"), NewPeriodLimit(month, 1000, r.store(), "stop:")
@@ -56,8 +57,8 @@ func TestStopped(t *testing.T) {
 	back(t, periods)
 }
 
-// back waits until Redis decides, and expects it within two intervals of the prober. Two seconds are for a busy machine:
-// go-zero's breaker, or a connection that go-redis waits for, takes longer.
+// back waits until Redis decides, and expects it within two intervals of the prober. Two seconds
+// are for a busy machine: go-zero's breaker, or a connection that go-redis waits for, takes longer.
 func back(t *testing.T, periods *PeriodLimit) {
 	t.Helper()
 	start := time.Now()
@@ -202,8 +203,8 @@ func (u *unroutable) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.P
 	return next
 }
 
-// The prober notices that Redis is back while go-redis still waits for the connections of a caller and of a ping that
-// the prober sent blindly.
+// The prober notices that Redis is back while go-redis still waits for the connections of a caller
+// and of a ping that the prober sent blindly.
 func TestUnroutable(t *testing.T) {
 	r, network := startRedis(t), &unroutable{}
 	periods := NewPeriodLimit(month, 10, redis.New(r.path, redis.WithHook(network)), "u:")
@@ -221,7 +222,8 @@ func TestUnroutable(t *testing.T) {
 	back(t, periods)
 }
 
-// A Redis behind a tunnel of go-redis, at whose address nothing listens, is asked once in ten intervals.
+// A Redis behind a tunnel of go-redis, at whose address nothing listens, is asked once in ten
+// intervals.
 func TestTunnel(t *testing.T) {
 	r := startRedis(t)
 	periods := NewPeriodLimit(month, 10, redis.New(r.path+"-tunnel", redis.WithHook(&unroutable{to: r.path})), "t:")
@@ -264,8 +266,8 @@ func TestProcesses(t *testing.T) {
 	}
 }
 
-// go-zero's breaker refuses calls of a Redis whose other commands fail. Then the limit of this process decides, and
-// nothing waits for a prober.
+// go-zero's breaker refuses calls of a Redis whose other commands fail. Then the limit of this
+// process decides, and nothing waits for a prober.
 func TestBreaker(t *testing.T) {
 	r := startRedis(t)
 	store := r.store()

@@ -27,7 +27,8 @@ const (
 	periodMost = 1_000_000_000
 	// quotaMost is the largest quota that the script takes.
 	quotaMost = 1 << 51
-	// localKeys is the number of keys that can have used permits at one time, in a limit without Redis.
+	// localKeys is the number of keys that can have used permits at one time, in a limit without
+	// Redis.
 	localKeys = 100_000
 )
 
@@ -45,14 +46,16 @@ type PeriodLimit struct {
 // PeriodOption changes a PeriodLimit.
 type PeriodOption func(*PeriodLimit)
 
-// Align aligns periods to the local zone's clock: a period of a day begins at local midnight. Without it a key's
-// period begins with its first request. The zone and its summer time are those of this process; the time is the Redis
-// server's. A period that has begun keeps its length when the zone's offset changes.
+// Align aligns periods to the local zone's clock: a period of a day begins at local midnight.
+// Without it a key's period begins with its first request. The zone and its summer time are those
+// of this process; the time is the Redis server's. A period that has begun keeps its length when
+// the zone's offset changes.
 func Align() PeriodOption { return func(l *PeriodLimit) { l.zone = time.Local } }
 
-// NewPeriodLimit makes a limit of quota requests of a key in each period, in seconds. Limits of one Redis and prefix
-// share their keys. With a nil store the keys are this limit's own, at most 100,000 that have used permits at one
-// time. It panics if the period is not 1 to 10^9. A quota of 0 or less admits nothing.
+// NewPeriodLimit makes a limit of quota requests of a key in each period, in seconds. Limits of one
+// Redis and prefix share their keys. With a nil store the keys are this limit's own, at most
+// 100,000 that have used permits at one time. It panics if the period is not 1 to 10^9. A quota of
+// 0 or less admits nothing.
 func NewPeriodLimit(period, quota int, store *redis.Redis, keyPrefix string, options ...PeriodOption) *PeriodLimit {
 	l := &PeriodLimit{server: serverOf(store), prefix: keyPrefix, period: int64(period), quota: max(min(int64(quota), quotaMost), 0)}
 	for _, option := range options {
@@ -74,12 +77,12 @@ func NewPeriodLimit(period, quota int, store *redis.Redis, keyPrefix string, opt
 	return l
 }
 
-// Take takes a permit of the key, and returns Allowed, HitQuota or OverQuota. With an error it returns Unknown. While
-// Redis does not answer, that error comes at once.
+// Take takes a permit of the key, and returns Allowed, HitQuota or OverQuota. With an error it
+// returns Unknown. While Redis does not answer, that error comes at once.
 func (l *PeriodLimit) Take(key string) (int, error) { return l.TakeCtx(context.Background(), key) }
 
-// TakeCtx is Take, and the context's error if the context ends before the answer comes. A request that was under way
-// then may have taken its permit.
+// TakeCtx is Take, and the context's error if the context ends before the answer comes. A request
+// that was under way then may have taken its permit.
 func (l *PeriodLimit) TakeCtx(ctx context.Context, key string) (int, error) {
 	if err := ctx.Err(); err != nil {
 		return Unknown, err

@@ -58,7 +58,8 @@ func (r *realRedis) start() {
 	directory := filepath.Dir(r.path)
 	r.process = exec.Command("redis-server", "--port", "0", "--unixsocket", r.path,
 		"--dir", directory, "--save", "", "--logfile", "log")
-	// Should the test be killed. (The signal comes when the thread ends that has started it; Go keeps those of tests.)
+	// Should the test be killed. (The signal comes when the thread ends that has started it; Go
+	// keeps those of tests.)
 	r.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	runtime.LockOSThread()
 	if err := r.process.Start(); err != nil {
@@ -91,8 +92,8 @@ func until(t *testing.T, holds func() bool) {
 	}
 }
 
-// client is a second process of TestTwoClients: 8 goroutines ask a thousand times each, and it prints what was
-// admitted.
+// client is a second process of TestTwoClients: 8 goroutines ask a thousand times each, and it
+// prints what was admitted.
 func client(socket string) {
 	store := redis.New(socket)
 	tokens, periods := NewTokenLimiter(1, 1000, store, "shared"), NewPeriodLimit(month, 1000, store, "shared:")
@@ -159,7 +160,8 @@ func TestTwoClients(t *testing.T) {
 	}
 }
 
-// The time that the caller passes changes nothing. In go-zero a time that is a second later fills the bucket.
+// The time that the caller passes changes nothing. In go-zero a time that is a second later fills
+// the bucket.
 func TestClocks(t *testing.T) {
 	limiter := NewTokenLimiter(1, 3, startRedis(t).store(), "clock")
 	start, admitted := time.Now(), 0
@@ -173,12 +175,13 @@ func TestClocks(t *testing.T) {
 	}
 }
 
-// A token comes back after its fraction of a second, and a burst below half of the rate works. Neither holds in
-// go-zero.
+// A token comes back after its fraction of a second, and a burst below half of the rate works.
+// Neither holds in go-zero.
 func TestFractions(t *testing.T) {
 	r := startRedis(t)
 	limiter := NewTokenLimiter(5, 1, r.store(), "part 0")
-	// The test must tell a late token from a machine that stopped the test. So it tries again after a late one.
+	// The test must tell a late token from a machine that stopped the test. So it tries again after
+	// a late one.
 	for attempt := 1; ; attempt++ {
 		start := time.Now()
 		taken, again := limiter.Allow(), limiter.Allow()
@@ -240,7 +243,8 @@ func TestAlign(t *testing.T) {
 	}
 }
 
-// A value of another program is an error of that key, and no reason to think that Redis does not answer.
+// A value of another program is an error of that key, and no reason to think that Redis does not
+// answer.
 func TestForeignValues(t *testing.T) {
 	r := startRedis(t)
 	r.ask("SET", "tollbar:period:{p:k}", "hello")

@@ -12,10 +12,11 @@ import (
 )
 
 const (
-	// tokenUnits is the number of a bucket's units in a token: the bucket gets `rate` units each microsecond.
+	// tokenUnits is the number of a bucket's units in a token: the bucket gets `rate` units each
+	// microsecond.
 	tokenUnits = 1_000_000
-	// The largest rate and burst with which all numbers of the script are exact, and an empty bucket fills within 71
-	// years.
+	// The largest rate and burst with which all numbers of the script are exact, and an empty
+	// bucket fills within 71 years.
 	rateMost, burstMost = 1_000_000_000, 2_000_000_000
 )
 
@@ -24,8 +25,9 @@ type TokenLimiter struct {
 	server      *server
 	key         string
 	rate, burst int64
-	// local is the bucket of this process. It decides while Redis does not answer, or if there is no Redis. While Redis
-	// decides, what Redis admits is charged to it too, so that it does not begin full.
+	// local is the bucket of this process. It decides while Redis does not answer, or if there is
+	// no Redis. While Redis decides, what Redis admits is charged to it too, so that it does not
+	// begin full.
 	local *tollbar.Limiter
 	// localBurst is the burst of local.
 	localBurst int64
@@ -38,14 +40,15 @@ type TokenOption func(*tokenOptions)
 
 type tokenOptions struct{ processes int64 }
 
-// Processes says how many processes share the limit. While Redis does not answer, each gives its part of the rate,
-// and of the burst, but at least one token: a request for more tokens than that part is refused then. Without this
-// option each process gives the whole rate then, as in go-zero.
+// Processes says how many processes share the limit. While Redis does not answer, each gives its
+// part of the rate, and of the burst, but at least one token: a request for more tokens than that
+// part is refused then. Without this option each process gives the whole rate then, as in go-zero.
 func Processes(n int) TokenOption { return func(o *tokenOptions) { o.processes = max(int64(n), 1) } }
 
-// NewTokenLimiter makes a bucket that gets rate tokens a second and holds at most burst. Limiters of one Redis and
-// key share the bucket. With a nil store the bucket is this limiter's own. It panics if the rate is not 1 to 10^9, or
-// the burst above 2·10^9. A burst of 0 or less admits nothing.
+// NewTokenLimiter makes a bucket that gets rate tokens a second and holds at most burst. Limiters
+// of one Redis and key share the bucket. With a nil store the bucket is this limiter's own. It
+// panics if the rate is not 1 to 10^9, or the burst above 2·10^9. A burst of 0 or less admits
+// nothing.
 func NewTokenLimiter(rate, burst int, store *redis.Redis, key string, options ...TokenOption) *TokenLimiter {
 	chosen := tokenOptions{processes: 1}
 	for _, option := range options {
@@ -69,14 +72,14 @@ func (l *TokenLimiter) Allow() bool { return l.AllowN(time.Now(), 1) }
 // AllowCtx is AllowNCtx(ctx, time.Now(), 1).
 func (l *TokenLimiter) AllowCtx(ctx context.Context) bool { return l.AllowNCtx(ctx, time.Now(), 1) }
 
-// AllowN reports whether n events may happen now, and takes their tokens. The time is that of the Redis server,
-// whatever now says.
+// AllowN reports whether n events may happen now, and takes their tokens. The time is that of the
+// Redis server, whatever now says.
 func (l *TokenLimiter) AllowN(now time.Time, n int) bool {
 	return l.AllowNCtx(context.Background(), now, n)
 }
 
-// AllowNCtx is AllowN, and false if the context ends before the answer comes. A request that was under way then may
-// have taken its tokens.
+// AllowNCtx is AllowN, and false if the context ends before the answer comes. A request that was
+// under way then may have taken its tokens.
 func (l *TokenLimiter) AllowNCtx(ctx context.Context, _ time.Time, n int) bool {
 	cost := int64(n)
 	switch {
@@ -115,8 +118,8 @@ func (l *TokenLimiter) run(ctx context.Context, mode int, cost int64) ([]int64, 
 	return l.server.run(ctx, bucketScript, l.key, mode, cost, 1, l.rate, tokenUnits, l.burst*tokenUnits, 0)
 }
 
-// settle charges Redis what local has given without it, as far as the tokens have not come back since. An error means
-// that Redis does not know it yet.
+// settle charges Redis what local has given without it, as far as the tokens have not come back
+// since. An error means that Redis does not know it yet.
 func (l *TokenLimiter) settle(ctx context.Context) error {
 	// Without Redis the caller's own request gets the error.
 	if l.owed.Load() == 0 || l.server.down.Load() != nil {

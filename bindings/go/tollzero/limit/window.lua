@@ -1,6 +1,7 @@
--- A fixed window. KEYS: the key. The value is "start used": when the window began, in microseconds of this server's clock, and the
--- permits taken in it. A window begins at a multiple of the period, minus `offset` microseconds, or anchored at its first request. All numbers stay
--- below 2^53, up to which Lua's numbers are exact.
+-- A fixed window. KEYS: the key. The value is "start used": when the window began, in microseconds
+-- of this server's clock, and the permits taken in it. A window begins at a multiple of the period,
+-- minus `offset` microseconds, or anchored at its first request. All numbers stay below 2^53, up to
+-- which Lua's numbers are exact.
 local mode, cost = ARGV[1], tonumber(ARGV[2])
 local period, limit = tonumber(ARGV[3]), tonumber(ARGV[4])
 local anchored, count_rejected, offset = ARGV[5] == '1', ARGV[6] == '1', tonumber(ARGV[7])
@@ -20,7 +21,8 @@ if type(value) == 'string' then
   end
   began, taken = tonumber(began), math.min(tonumber(taken), limit)
   if began > now + period then
-    -- The clock was set back by more than a period. The count now belongs to the running window, because its own window is in the future.
+    -- The clock was set back by more than a period. The count now belongs to the running window,
+    -- because its own window is in the future.
     used, write = taken, true
   elseif now < began + period then
     start, used = began, taken
@@ -50,7 +52,8 @@ elseif count_rejected and mode ~= '1' and used < limit then
 end
 
 if write and mode ~= '1' then
-  -- PXAT takes an absolute time, so the expiry counts from the clock read above. It is rounded up to a millisecond, and one is added.
+  -- PXAT takes an absolute time, so the expiry counts from the clock read above. It is rounded up
+  -- to a millisecond, and one is added.
   redis.call('SET', KEYS[1], string.format('%.0f %.0f', start, used), 'PXAT', string.format('%.0f', math.ceil((start + period) / 1000) + 1))
 end
 return { verdict, taken, now, start, used }

@@ -1,4 +1,5 @@
-/* Client: a lease's connection to the store. It is an object of its own, so that its thread does not keep the lease alive. */
+/* Client: a lease's connection to the store. It is an object of its own, so that its thread does
+ * not keep the lease alive. */
 
 #include <string.h>
 
@@ -80,7 +81,8 @@ static int client_traverse(PyObject *self, visitproc visit, void *arg) {
 }
 
 static int client_clear(PyObject *self) {
-    /* A call under way may use the listener. It holds a reference to this object, which then is not garbage. */
+    /* A call under way may use the listener. It holds a reference to this object, which then is not
+     * garbage. */
     if (of(self)->handle != NULL && of(self)->listener != NULL)
         tollbar_lease_client_on_change(of(self)->handle, NULL, NULL);
     Py_CLEAR(of(self)->listener);
@@ -139,7 +141,8 @@ static PyObject *client_tick(PyObject *self, PyObject *unused) {
     uint32_t wait = 0;
     if (handle == NULL)
         return NULL;
-    /* The mark stays during the tick, because a listener may run Python code that closes the client. */
+    /* The mark stays during the tick, because a listener may run Python code that closes the
+     * client. */
     of(self)->running = 1;
     int32_t code = tollbar_lease_client_tick(handle, &wait);
     of(self)->running = 0;

@@ -1,5 +1,6 @@
-/* Shared declarations of tollbar._redis: leases, over tollbar_redis.h. It is a separate module, so that only programs with a
- * lease load libtollbar-redis. It uses tollbar._core's decisions, keys and errors, through a capsule. */
+/* Shared declarations of tollbar._redis: leases, over tollbar_redis.h. It is a separate module, so
+ * that only programs with a lease load libtollbar-redis. It uses tollbar._core's decisions, keys
+ * and errors, through a capsule. */
 
 #ifndef TOLLBAR_REDIS_MODULE_H
 #define TOLLBAR_REDIS_MODULE_H
@@ -8,7 +9,8 @@
 #include "tollbar_redis.h"
 
 typedef struct {
-    /* A reference to tollbar._core, and its state, which is valid as long as the reference exists. */
+    /* A reference to tollbar._core, and its state, which is valid as long as the reference
+     * exists. */
     PyObject *core_module;
     core_state *core;
     PyTypeObject *lease;

@@ -64,17 +64,19 @@ def __dir__() -> list[str]:
 
 
 def address_key(text: str, ipv4_bits: int = 32, ipv6_bits: int = 64) -> bytes:
-    """Returns the key of a network address in text. Of an IPv6 address it has the first 64 bits, since a host can change the
-    others."""
+    """Returns the key of a network address in text. Of an IPv6 address it has the first 64 bits,
+    since a host can change the others."""
     return _core.address_key(text, ipv4_bits, ipv6_bits)
 
 
 def metrics(sources: Mapping[str, Limiter | Table], *, openmetrics: bool = False) -> str:
-    """Counts and sizes of limiters and tables for Prometheus: decisions by policy and verdict, keys, evictions, clock steps.
+    """Counts and sizes of limiters and tables for Prometheus: decisions by policy and verdict,
+    keys, evictions, clock steps.
 
-    The names are the label `limit`. A table's decisions are those of all processes that share it. The media type is
-    `text/plain; version=0.0.4`, and with `openmetrics` it is `application/openmetrics-text; version=1.0.0; charset=utf-8`. The label
-    `policy` is the name that the table's program gave, or else the number."""
+    The names are the label `limit`. A table's decisions are those of all processes that share it.
+    The media type is `text/plain; version=0.0.4`, and with `openmetrics` it is
+    `application/openmetrics-text; version=1.0.0; charset=utf-8`. The label `policy` is the name
+    that the table's program gave, or else the number."""
     text = _core.metrics(tuple(sources.items()), openmetrics)
     for limit, of in sources.items():
         for name, number in of._names.items() if isinstance(of, Table) else ():

@@ -4,7 +4,8 @@ import os
 
 
 class Error(Exception):
-    """An error of tollbar. `code` and `name` are the number and the name of the result in tollbar.h."""
+    """An error of tollbar. `code` and `name` are the number and the name of the result in
+    tollbar.h."""
 
     code: int = 0
     name: str = ""
@@ -15,7 +16,8 @@ class Error(Exception):
 
 
 class PolicyError(Error, ValueError):
-    """A policy's text was refused. `column`, from 1, is where the wrong part of it begins, and `expected` is what was expected there."""
+    """A policy's text was refused. `column`, from 1, is where the wrong part of it begins, and
+    `expected` is what was expected there."""
 
     column: int = 0
     expected: str = ""
@@ -23,11 +25,13 @@ class PolicyError(Error, ValueError):
 
 
 class TableError(Error, OSError, ValueError):
-    """A table could not be made, opened or used. `errno` and `filename` are set where a system call failed."""
+    """A table could not be made, opened or used. `errno` and `filename` are set where a system call
+    failed."""
 
 
 class QueueFull(Error):
-    """As many callers wait as the option `waiters` of the limiter or the table allows. Nothing has been charged."""
+    """As many callers wait as the option `waiters` of the limiter or the table allows. Nothing has
+    been charged."""
 
     reason: str = "queue full"
 

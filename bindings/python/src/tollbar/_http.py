@@ -53,8 +53,8 @@ def _printable(name: str) -> str:
 
 
 def client_key(address: str | None) -> Key:
-    """The key of a client's address, with or without a port: the /64 of an IPv6 address, the text itself if it is no address, and no
-    key for None."""
+    """The key of a client's address, with or without a port: the /64 of an IPv6 address, the text
+    itself if it is no address, and no key for None."""
     if not address:
         return None
     try:
@@ -69,8 +69,9 @@ Peer = Callable[[Request], "tuple[str | None, Iterable[str]]"]
 def key_function(
     key: Callable[[Request], Key], by_client: Callable[[Request], Key], proxies: str | Iterable[str], peer: Peer[Request]
 ) -> Callable[[Request], Key]:
-    """The key function of a middleware: `key` or, if the middleware is given trusted proxies, one for the clients behind them. `peer` returns the
-    address of the connection, None for a Unix socket, and the values of X-Forwarded-For."""
+    """The key function of a middleware: `key` or, if the middleware is given trusted proxies, one
+    for the clients behind them. `peer` returns the address of the connection, None for a Unix
+    socket, and the values of X-Forwarded-For."""
     if not proxies:
         return key
     if key is not by_client:
@@ -96,8 +97,9 @@ def _network(text: str) -> bytes:
 
 
 def exempt_keys(exempt: Exempt) -> Container[bytes | None] | None:
-    """The keys that are exempt, as tables know them; of an address as people write it, its key, too. None: a container that
-    cannot be iterated over, which is to be asked with the keys as they are made."""
+    """The keys that are exempt, as tables know them; of an address as people write it, its key,
+    too. None: a container that cannot be iterated over, which is to be asked with the keys as they
+    are made."""
     if isinstance(exempt, (str, bytes)):
         raise TypeError(f"exempt is a set or a list of keys, not one key ({exempt!r})")
     if not isinstance(exempt, Iterable):
@@ -123,7 +125,8 @@ def exempt_keys(exempt: Exempt) -> Container[bytes | None] | None:
 class Response(NamedTuple):
     """The application's response after all of it has been sent."""
 
-    # The status of the response: 500 if the application raised an exception before it began to answer.
+    # The status of the response: 500 if the application raised an exception before it began to
+    # answer.
     status: int
     headers: list[tuple[str, str]]
     # The bytes of the body.
@@ -131,7 +134,8 @@ class Response(NamedTuple):
 
 
 class Refusal(NamedTuple):
-    """The response to a request that is refused. The hook `refuse` may return another: refusal._replace(status=503, body=b"later")."""
+    """The response to a request that is refused. The hook `refuse` may return another:
+    refusal._replace(status=503, body=b"later")."""
 
     status: int
     # Content-Type first. Content-Length is added when the hook has returned.
@@ -148,7 +152,8 @@ class Answer(NamedTuple):
     text: str = ""
     # The key to charge after the response.
     key: bytes | None = None
-    # None: the request has no key, or an exempt one. Of several policies it is that of the one that binds.
+    # None: the request has no key, or an exempt one. Of several policies it is that of the one that
+    # binds.
     decision: Decision | None = None
 
 
@@ -158,8 +163,9 @@ Fields = list[tuple[str, str]]
 
 
 class Layers:
-    """The limits that the layers of one request have asked: middleware, dependencies, decorators, each a Gate. So the fields of the response describe
-    all of them, once, whatever the order of the layers; and a layer that refuses gives back what the others were charged."""
+    """The limits that the layers of one request have asked: middleware, dependencies, decorators,
+    each a Gate. So the fields of the response describe all of them, once, whatever the order of the
+    layers; and a layer that refuses gives back what the others were charged."""
 
     NAME = "tollbar.layers"
     """Where the request keeps it: in its scope or its environ."""
@@ -169,7 +175,8 @@ class Layers:
 
     @classmethod
     def of(cls, request: MutableMapping[str, Any]) -> tuple[Layers, bool]:
-        """The layers of a request, and whether the caller is the outermost one, which writes the fields."""
+        """The layers of a request, and whether the caller is the outermost one, which writes the
+        fields."""
         layers = request.get(cls.NAME)
         if layers is not None:
             return layers, False
@@ -180,8 +187,8 @@ class Layers:
         self._asked.append((gate, limits, charged))
 
     def give_back(self) -> None:
-        """Gives back what the layers so far were charged. A policy that takes nothing back stays charged (docs/table.md), and so do leases and a layer
-        of several policies."""
+        """Gives back what the layers so far were charged. A policy that takes nothing back stays
+        charged (docs/table.md), and so do leases and a layer of several policies."""
         for place, (gate, _, charged) in enumerate(self._asked):
             if charged is not None:
                 charged.table.settle(charged.receipt, 0)
@@ -189,7 +196,8 @@ class Layers:
                 self._asked[place] = gate, [gate._limit(charged.key, charged.cost, decision)], None
 
     def fields(self) -> Fields:
-        """Retry-After of a refusal, and each dialect that a layer names, with the limits of the layers that name it."""
+        """Retry-After of a refusal, and each dialect that a layer names, with the limits of the
+        layers that name it."""
         if len(self._asked) == 1:
             [(gate, limits, _)] = self._asked
             return http.fields(limits, **gate.dialects) if limits else []  # type: ignore[arg-type]
@@ -201,8 +209,9 @@ class Layers:
         return made
 
     def fields_beside(self, own: Iterable[str]) -> Fields:
-        """The fields that go beside those with the names `own`, which the application has set itself. Of X-RateLimit-, RateLimit and Retry-After, its own ones
-        stay as they are, because numbers of two writers in one family would contradict each other."""
+        """The fields that go beside those with the names `own`, which the application has set
+        itself. Of X-RateLimit-, RateLimit and Retry-After, its own ones stay as they are, because
+        numbers of two writers in one family would contradict each other."""
         families = {_family(name) for name in own}
         return [(name, value) for name, value in self.fields() if _family(name) not in families]
 
@@ -244,7 +253,8 @@ TOO_MANY = HTTPStatus.TOO_MANY_REQUESTS
 
 
 def _is_lease(thing: object) -> TypeGuard[Lease]:
-    # A lease exists only if tollbar.lease has been imported. Importing it here would load libtollbar-redis.
+    # A lease exists only if tollbar.lease has been imported. Importing it here would load
+    # libtollbar-redis.
     module = sys.modules.get(f"{__package__}.lease")
     return module is not None and isinstance(thing, module.Lease)
 
@@ -272,7 +282,8 @@ class Gate(Generic[Request]):
             self.table = table
         else:
             self.table = Table(cast("str | Policy", table), capacity)
-        # Of a policy each process makes a table of its own. With the first request the other workers have been started.
+        # Of a policy each process makes a table of its own. With the first request the other
+        # workers have been started.
         self._warns = self.table is not table
         self.key = key
         policies = policy if isinstance(policy, tuple) else (policy,)
@@ -329,7 +340,8 @@ class Gate(Generic[Request]):
         return self._answer(decision, [self._limit(key, cost, decision)], layers, charged, key)
 
     def refusal(self, request: Request, answer: Answer, fields: Fields) -> Refusal:
-        """The response to a request that the answer refuses. `fields` are those of all layers, or none if a layer further out writes them."""
+        """The response to a request that the answer refuses. `fields` are those of all layers, or
+        none if a layer further out writes them."""
         headers = [("Content-Type", "text/plain; charset=utf-8"), *fields]
         refusal = Refusal(int(answer.refused or TOO_MANY), headers, f"{answer.text}\n".encode())
         if self.refuse is not None:
@@ -351,7 +363,8 @@ class Gate(Generic[Request]):
         return Answer(None, "", key, decision) if decision else Answer(TOO_MANY, TOO_MANY.phrase, None, decision)
 
     def _look(self, table: Table, key: bytes, cost: int) -> Decision:
-        """Peeks. A refused peek is followed by a check at the same time, which is refused, too, and counts in the statistics and toward a ban."""
+        """Peeks. A refused peek is followed by a check at the same time, which is refused, too, and
+        counts in the statistics and toward a ban."""
         now = table.now()
         decision = table.peek(key, cost, self.policy, at=now)
         return decision if decision else table.check(key, cost, self.policy, at=now)
@@ -364,7 +377,8 @@ class Gate(Generic[Request]):
                 self.table.charge(answer.key, cost, self.policy)
 
     def _without_key(self, table: Table, cost: int) -> Answer:
-        """As the table's `missing` says: "allow" lets it pass; "deny" and "report" refuse it with a status that says so."""
+        """As the table's `missing` says: "allow" lets it pass; "deny" and "report" refuse it with a
+        status that says so."""
         try:
             passes = table.allow(None, cost, self.policy)
         except TableError as error:

@@ -23,8 +23,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Limited(Error):
-    """A call of a function was refused. `decision` is the answer of the limiter, `retry_after` the seconds to wait, and `reason` that of the
-    decision, or "queue full" if too many calls wait already (option `waiters` of the limiter or the table). In another process than that of the call
+    """A call of a function was refused. `decision` is the answer of the limiter, `retry_after` the
+    seconds to wait, and `reason` that of the decision, or "queue full" if too many calls wait
+    already (option `waiters` of the limiter or the table). In another process than that of the call
     `decision` is None."""
 
     def __init__(self, name: str, decision: Decision, reason: str | None = None) -> None:
@@ -56,12 +57,15 @@ def limit(
 ) -> Callable[[F], F]:
     """Limits the calls of a function, a coroutine or an asynchronous generator: `@limit("5/min")`.
 
-    `by` is a policy, or a limiter or table that others use, too. With `key`, which gets the arguments of the call, each key has a state of its own, in
-    the table or in one for `capacity` keys. `cost` is a number, or makes one of the arguments. Keys in `exempt` are not limited.
+    `by` is a policy, or a limiter or table that others use, too. With `key`, which gets the
+    arguments of the call, each key has a state of its own, in the table or in one for `capacity`
+    keys. `cost` is a number, or makes one of the arguments. Keys in `exempt` are not limited.
 
-    A call above the limit raises Limited. With `wait` it first waits so many seconds for its permits (None: as long as it takes), in a coroutine
-    without holding the event loop: so `@limit("10/s", wait=None)` paces the calls. Objects whose `__call__` is a coroutine wait so, too, and functions that
-    return an awaitable, from their second call on. An asynchronous generator takes its permits when its first value is asked for.
+    A call above the limit raises Limited. With `wait` it first waits so many seconds for its
+    permits (None: as long as it takes), in a coroutine without holding the event loop: so
+    `@limit("10/s", wait=None)` paces the calls. Objects whose `__call__` is a coroutine wait so,
+    too, and functions that return an awaitable, from their second call on. An asynchronous
+    generator takes its permits when its first value is asked for.
     """
     if isinstance(by, Table if key is None else Limiter):
         raise TypeError("limit: a table needs a key, and a limiter has none; expected: key= with a table or a policy")

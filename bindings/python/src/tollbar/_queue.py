@@ -1,13 +1,17 @@
-"""Queues of the callers that wait: one for each limiter, or key of a table, that callers of this process wait for.
+"""Queues of the callers that wait: one for each limiter, or key of a table, that callers of this
+process wait for.
 
-A queue is first in, first out, and has at most one booking, whose permits the first waiter, the head, gets at its departure. So when waiters
-give up, at most that booking is left, and it is the limiter's last, which comes back whole. A head that gives up leaves the booking to the next
-waiter, unless that one wants another number of permits. The head's departure is the turn of the next one: it books, and so do those
-behind it as long as their permits are there at once. Where the algorithm cannot book ahead, as windows and logs cannot, the head checks, and the
-queue has the time of its next check in place of the booking.
+A queue is first in, first out, and has at most one booking, whose permits the first waiter, the
+head, gets at its departure. So when waiters give up, at most that booking is left, and it is the
+limiter's last, which comes back whole. A head that gives up leaves the booking to the next waiter,
+unless that one wants another number of permits. The head's departure is the turn of the next one:
+it books, and so do those behind it as long as their permits are there at once. Where the algorithm
+cannot book ahead, as windows and logs cannot, the head checks, and the queue has the time of its
+next check in place of the booking.
 
-Threads and event loops wait in the same queue. A waiter does not move the queue on alone: in each loop one timer rings at the head's turn,
-and so does one for the threads. So a loop that is stopped or closed, with the head in it, holds up nobody.
+Threads and event loops wait in the same queue. A waiter does not move the queue on alone: in each
+loop one timer rings at the head's turn, and so does one for the threads. So a loop that is stopped
+or closed, with the head in it, holds up nobody.
 """
 
 from __future__ import annotations
@@ -84,8 +88,8 @@ class Timer(Protocol):
 
 
 class Places:
-    """The places of a limiter's queue, or of all queues of a table: so many may wait at one time. While nobody does, a caller takes the permits that are
-    there without a lock."""
+    """The places of a limiter's queue, or of all queues of a table: so many may wait at one time.
+    While nobody does, a caller takes the permits that are there without a lock."""
 
     MOST = 1024
     """As in tollbar.h."""
@@ -108,7 +112,8 @@ class Turn(NamedTuple):
 
 
 def ask(permits: Permits, cost: int, patience: int) -> Turn | None:
-    """Books permits, or checks if the algorithm cannot book ahead. None: they cannot be had within the patience."""
+    """Books permits, or checks if the algorithm cannot book ahead. None: they cannot be had within
+    the patience."""
     booked = permits._book(cost, patience)
     if booked is None:
         return None
@@ -130,10 +135,12 @@ class Queue:
         self.who = who
         self.permits = permits
         self.waiters: OrderedDict[Waiter, None] = OrderedDict()
-        # Waiters that have given up, and those that have done so with their permits. A finalizer may append at any time.
+        # Waiters that have given up, and those that have done so with their permits. A finalizer
+        # may append at any time.
         self.leaving: deque[Waiter] = deque()
         self.unused: deque[Waiter] = deque()
-        # The waiter that the turn below was asked for or handed to, and the cost that it was asked for.
+        # The waiter that the turn below was asked for or handed to, and the cost that it was asked
+        # for.
         self.head: Waiter | None = None
         self.cost = 0
         # The head's departure, or the time of its next check. None: it has not asked yet.
@@ -198,7 +205,8 @@ class Queue:
             try:
                 turn = ask(self.permits, first.cost, FOREVER if first.deadline == NEVER else max(first.deadline - now(), 0))
             except (Error, ValueError, MemoryError) as error:
-                # The library's, such as that of a closed table. Any other is one of a signal's handler, and the interrupted thread's.
+                # The library's, such as that of a closed table. Any other is one of a signal's
+                # handler, and the interrupted thread's.
                 first.outcome = error
                 return True
             if turn is None or turn.wait == 0:
@@ -235,8 +243,8 @@ class Queue:
         self.waiters.pop(waiter, None)
 
     def earliest(self, cost: int) -> int | None:
-        """An estimate of the time in nanoseconds until a newcomer gets its permits, too early rather than too late: if those before it take theirs,
-        and nobody else any. None: never."""
+        """An estimate of the time in nanoseconds until a newcomer gets its permits, too early
+        rather than too late: if those before it take theirs, and nobody else any. None: never."""
         own = self.permits.peek(cost).retry_after_ns
         if own is None or self.due is None:
             return own
@@ -247,27 +255,32 @@ class Queue:
 
 
 def _behind(policy: Policy, head: int, ahead: int, cost: int) -> int:
-    """Nanoseconds from the departure of a booking of `head` permits until that of `cost` permits behind it; all `ahead` permits before these are the head's
-    and those of others. Before the first departure something was lacking, so nothing is left at it."""
+    """Nanoseconds from the departure of a booking of `head` permits until that of `cost` permits
+    behind it; all `ahead` permits before these are the head's and those of others. Before the first
+    departure something was lacking, so nothing is left at it."""
     if not policy.limit:
         return 0
     if policy.algorithm == "interval":
         at_once = head - 1 + policy.limit
         return -(-max(ahead + cost - at_once, 0) // policy.limit) * policy.period_ns
-    # A request of a policy that lends departs when those before it are paid for, any other when it is paid for itself.
+    # A request of a policy that lends departs when those before it are paid for, any other when it
+    # is paid for itself.
     return (ahead if policy._lends else ahead + cost - head) * policy.period_ns // policy.limit
 
 
 def _at_the_earliest(policy: Policy, permits: int) -> int:
-    """A lower bound, in nanoseconds, of the time until so many permits have been taken of a window or a log, one request after the other.
+    """A lower bound, in nanoseconds, of the time until so many permits have been taken of a window
+    or a log, one request after the other.
 
-    Permits of a window may come in another order than one by one, and all of two windows may come at once."""
+    Permits of a window may come in another order than one by one, and all of two windows may come
+    at once."""
     beyond = permits - policy.burst - 2 * policy.limit
     return beyond * policy.period_ns // policy.limit if beyond > 0 and policy.limit else 0
 
 
-# One lock for all queues: its holder has the GIL, too. A finalizer (a coroutine that the garbage collector closes leaves its queue) or a signal's
-# handler may interrupt the holder in the same thread, so the lock is recursive, and what interrupts settle leaves the work to it.
+# One lock for all queues: its holder has the GIL, too. A finalizer (a coroutine that the garbage
+# collector closes leaves its queue) or a signal's handler may interrupt the holder in the same
+# thread, so the lock is recursive, and what interrupts settle leaves the work to it.
 _lock = RLock()
 _busy = False
 _queues: dict[Hashable, Queue] = {}
@@ -294,7 +307,8 @@ def find_or_make(permits: Permits) -> Queue:
 
 
 def settle(queue: Queue) -> None:
-    """Serves all whose turn it is. If a signal's handler ends it by an exception, the next call goes on, and at most a booking is lost."""
+    """Serves all whose turn it is. If a signal's handler ends it by an exception, the next call
+    goes on, and at most a booking is lost."""
     global _busy
     _changed.append(queue)
     with _lock:
@@ -310,7 +324,8 @@ def settle(queue: Queue) -> None:
 
 
 def _begin_again() -> None:
-    """Called in a child process, which has none of its parent's waiters. The lock may have been another thread's."""
+    """Called in a child process, which has none of its parent's waiters. The lock may have been
+    another thread's."""
     global _lock, _busy
     _lock, _busy = RLock(), False
     for queue in _queues.values():

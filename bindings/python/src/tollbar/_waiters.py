@@ -21,7 +21,8 @@ _LONGEST = 1e6
 
 def wait(permits: Permits, cost: int, patience: int) -> bool:
     """Takes permits, and sleeps for them without the GIL. Signals' handlers run meanwhile."""
-    # It joins the queue when this frame has it, so that an exception of a signal's handler cannot leave it behind there.
+    # It joins the queue when this frame has it, so that an exception of a signal's handler cannot
+    # leave it behind there.
     waiter = _Thread(permits, cost, patience)
     try:
         with lock():
@@ -51,7 +52,8 @@ async def wait_async(permits: Permits, cost: int, patience: int) -> bool:
 
 
 def _at_once(permits: Permits, cost: int, patience: int) -> bool | Turn | None:
-    """The answer to a caller that need not wait. Otherwise its turn as the head of a new queue, or None: it waits behind others."""
+    """The answer to a caller that need not wait. Otherwise its turn as the head of a new queue, or
+    None: it waits behind others."""
     places = permits._places
     full = len(places.taken) >= places.most
     queue = find(permits._who())
@@ -122,7 +124,8 @@ class _Thread(_Waiter):
     __slots__ = ("bell", "until")
 
     def __init__(self, permits: Permits, cost: int, patience: int) -> None:
-        # A signal's handler may put into a SimpleQueue whose get it has interrupted. It may not set an Event then.
+        # A signal's handler may put into a SimpleQueue whose get it has interrupted. It may not set
+        # an Event then.
         self.bell: SimpleQueue[None] = SimpleQueue()
         # The time until which the thread sleeps, if nobody rings.
         self.until = NEVER
@@ -141,7 +144,8 @@ class _Thread(_Waiter):
         while self.outcome is None:
             settle(self.queue)
             with lock():
-                # The first of the threads is the timer. The head has a booking that departs in time.
+                # The first of the threads is the timer. The head has a booking that departs in
+                # time.
                 first = next(iter(self.timer_of(self.queue).waiters), None) is self
                 due = (self.queue.due or 0) if first else NEVER
                 self.until = due if self.queue.head is self else min(due, self.deadline)
@@ -174,7 +178,8 @@ class _Task(_Waiter):
     __slots__ = ("future", "loop")
 
     def __init__(self, permits: Permits, cost: int, patience: int) -> None:
-        # Imported here, because asyncio takes longer to import than the whole package, and a task has imported it.
+        # Imported here, because asyncio takes longer to import than the whole package, and a task
+        # has imported it.
         import asyncio
 
         self.loop = asyncio.get_running_loop()

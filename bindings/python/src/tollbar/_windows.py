@@ -1,4 +1,5 @@
-"""The counters and logs behind tollbar.limits. They do for tables in files what the strategies of the package `limits` call a storage for."""
+"""The counters and logs behind tollbar.limits. They do for tables in files what the strategies of
+the package `limits` call a storage for."""
 
 from __future__ import annotations
 
@@ -15,30 +16,36 @@ from ._errors import TableError
 from .policy import Policy
 from .table import Table
 
-# A counter is a fixed window whose limit no counter needs. Its word has a start and a count, so the time has a coarser grain the more it
-# counts: by the largest count, the grain in nanoseconds. Times are rounded down to the grain, so that a window has exactly its length.
+# A counter is a fixed window whose limit no counter needs. Its word has a start and a count, so the
+# time has a coarser grain the more it counts: by the largest count, the grain in nanoseconds. Times
+# are rounded down to the grain, so that a window has exactly its length.
 _GRAINS: dict[int, int] = {7 * 10**k: 10**k for k in range(3, 10)}
 # The largest count for a key that does not say its limit.
 _UNKNOWN = 7 * 10**6
 _SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "month": 30 * 86400, "year": 360 * 86400}
-# Policy 0 of the counters' table counts the resets of the storage. Each key begins with that number, so a reset forgets all keys at once.
+# Policy 0 of the counters' table counts the resets of the storage. Each key begins with that
+# number, so a reset forgets all keys at once.
 _RESETS = "4000000000/forever"
 _FULL = "table full"
 
 
 class Windows:
-    """Counters that expire, logs and pairs of windows, which every process that names `path` shares.
+    """Counters that expire, logs and pairs of windows, which every process that names `path`
+    shares.
 
-    All counts change in the table, by one compare-and-swap. Times are UTC in nanoseconds, as time.time() has them.
+    All counts change in the table, by one compare-and-swap. Times are UTC in nanoseconds, as
+    time.time() has them.
     """
 
     def __init__(self, path: str, keys: int, log_keys: int, log_bytes: int) -> None:
         self.path = path
         self._log_keys, self._log_bytes = log_keys, log_bytes
         self._counters = _open(path, _RESETS, keys)
-        # The key takes its slot now, so that a full table can be reset. Only the first process adds the one.
+        # The key takes its slot now, so that a full table can be reset. Only the first process adds
+        # the one.
         self._counters.check_leaving(b"resets", 4_000_000_000 - 1)
-        # By expiry in nanoseconds and the largest count: the number of the policy. Other processes may have added policies that are not here.
+        # By expiry in nanoseconds and the largest count: the number of the policy. Other processes
+        # may have added policies that are not here.
         self._policies: dict[tuple[int, int], int] = {}
         self._known = 1
         # By limit and expiry.
@@ -51,7 +58,8 @@ class Windows:
         return Windows, (self.path, self._counters.stats().capacity, self._log_keys, self._log_bytes)
 
     def incr(self, key: str, expiry_ns: int, amount: int) -> int:
-        """Adds to the counter, which expires expiry_ns after its first increment, and returns its value."""
+        """Adds to the counter, which expires expiry_ns after its first increment, and returns its
+        value."""
         if amount == 0:
             return self.get(key)
         most, name, now = _most(key), self._name(key), _now()
@@ -65,7 +73,8 @@ class Windows:
             raise TableError(
                 f"{self.path}: the counter of {key!r} would be above {most}; expected: at most that, or a key that ends like 10/1/minute"
             )
-        # The key's limit is smaller than the largest count, so every caller refuses all larger ones.
+        # The key's limit is smaller than the largest count, so every caller refuses all larger
+        # ones.
         self._counters.charge(name, amount, number, at=at)
         return most + 1
 
@@ -120,10 +129,12 @@ class Windows:
         return now + (wait or 0) - expiry_ns, limit - decision.remaining
 
     def acquire_weighted(self, key: str, limit: int, expiry_ns: int, amount: int) -> bool:
-        """Adds to the window's counter if it and the weighted count of the window before then have at most `limit`.
+        """Adds to the window's counter if it and the weighted count of the window before then have
+        at most `limit`.
 
-        The table decides and counts in one step: the request leaves as many permits of the counter as lie above the limit, and as many as the
-        window before takes. So nothing has to be taken back, and a process that is killed leaves either all of the amount or nothing.
+        The table decides and counts in one step: the request leaves as many permits of the counter
+        as lie above the limit, and as many as the window before takes. So nothing has to be taken
+        back, and a process that is killed leaves either all of the amount or nothing.
         """
         now, most = _now(), _most(key)
         if limit > most:
@@ -138,7 +149,8 @@ class Windows:
         return bool(decision)
 
     def weighted(self, key: str, expiry_ns: int) -> tuple[int, int, int, int]:
-        """The count of the window before and the time for which it still counts, and those of this window."""
+        """The count of the window before and the time for which it still counts, and those of this
+        window."""
         return self._weighted(key, expiry_ns, _now())
 
     def clear_weighted(self, key: str, expiry_ns: int) -> None:
@@ -185,7 +197,8 @@ class Windows:
         return most - decision.remaining, at + (decision.reset_after_ns or 0)
 
     def _find(self, key: str, now: int) -> tuple[int, int]:
-        """The count of the key, and when it expires. A key that says its expiry has one counter, any other key one for each."""
+        """The count of the key, and when it expires. A key that says its expiry has one counter,
+        any other key one for each."""
         most, expiry_ns = _most(key), _expiry_ns(key)
         if expiry_ns is not None:
             found = self._count(key, self._policy(expiry_ns, most), most, now)
@@ -247,7 +260,8 @@ class Windows:
 
 
 def _now() -> int:
-    """UTC as the strategies of `limits` read it, which compare the storage's times with time.time()."""
+    """UTC as the strategies of `limits` read it, which compare the storage's times with
+    time.time()."""
     return int(time.time() * 1e9)
 
 
@@ -281,7 +295,8 @@ def _window(key: str, expiry_ns: int, at: int) -> str:
 
 
 def log_bytes(limit: int, keys: int) -> int:
-    """No log of that limit for so many keys is larger: its administration, and in each slot the key, the state and the entries."""
+    """No log of that limit for so many keys is larger: its administration, and in each slot the
+    key, the state and the entries."""
     slots = 5120 if keys <= 4096 else keys * 5 // 4 + 2048
     return slots * (limit + 3) * 8 + (384 << 10)
 
@@ -299,7 +314,8 @@ def _locked(path: str) -> Iterator[None]:
 
 
 def _open(path: str, text: str, keys: int) -> Table:
-    """The table in that file, which the first process makes. Its first policy is `text`; other processes may have added more."""
+    """The table in that file, which the first process makes. Its first policy is `text`; other
+    processes may have added more."""
     for attempt in (1, 2, 3):
         try:
             table = Table.open(path)

@@ -1,4 +1,5 @@
-"""Adaptive: a limit on the requests that a server has at one time, learned from their latency. Experimental."""
+"""Adaptive: a limit on the requests that a server has at one time, learned from their latency.
+Experimental."""
 
 from __future__ import annotations
 
@@ -23,8 +24,8 @@ def _outcome(name: str) -> int:
 
 
 class AdaptivePermit:
-    """A permit of an Adaptive limit, or a false object if there was none: `if permit`. Its `with` or `async with` measures the latency. An exception
-    counts as a dropped request."""
+    """A permit of an Adaptive limit, or a false object if there was none: `if permit`. Its `with`
+    or `async with` measures the latency. An exception counts as a dropped request."""
 
     __slots__ = ("_begin", "_key", "_limit", "_table", "_ticket")
 
@@ -36,8 +37,8 @@ class AdaptivePermit:
         return self._ticket is not None
 
     def release(self, outcome: str = "answered", latency: float | None = None) -> bool:
-        """Releases the permit, once. The limit learns from the outcome and the latency in seconds. Without a latency it is the time since the permit
-        was acquired."""
+        """Releases the permit, once. The limit learns from the outcome and the latency in seconds.
+        Without a latency it is the time since the permit was acquired."""
         took = time.monotonic_ns() - self._begin if latency is None else _ns(latency)
         number = _outcome(outcome)
         ticket, self._ticket = self._ticket, None
@@ -66,15 +67,17 @@ class AdaptivePermit:
 
 
 class Adaptive(_core.Adaptive):
-    """Adaptive(initial=20, least=1, most=1000): a limit on the requests that a server has at one time, learned from their latency.
+    """Adaptive(initial=20, least=1, most=1000): a limit on the requests that a server has at one
+    time, learned from their latency.
 
         with server.enter() as permit:
             if not permit:
                 raise Overloaded
             answer = ask()
 
-    With a `timeout` in seconds the algorithm is AIMD, otherwise Netflix's Gradient2. All releases of a `window`, in seconds, are one sample. With 0
-    each release is a sample. Any number of threads may use one object at once. Experimental: a minor version may change it.
+    With a `timeout` in seconds the algorithm is AIMD, otherwise Netflix's Gradient2. All releases
+    of a `window`, in seconds, are one sample. With 0 each release is a sample. Any number of
+    threads may use one object at once. Experimental: a minor version may change it.
     """
 
     __slots__ = ()
@@ -91,15 +94,18 @@ class Adaptive(_core.Adaptive):
         )
 
     def enter(self) -> AdaptivePermit:
-        """Returns a permit, or a false one if as many permits as the limit are in flight. It never waits."""
+        """Returns a permit, or a false one if as many permits as the limit are in flight. It never
+        waits."""
         return AdaptivePermit(self, self.acquire())
 
     def enter_key(self, table: InFlight, key: _core.Key) -> AdaptivePermit:
-        """Returns a permit of a key of a table under this limit. The table counts the permits of all its processes."""
+        """Returns a permit of a key of a table under this limit. The table counts the permits of
+        all its processes."""
         return AdaptivePermit(self, self._acquire_key(table, key), table, key)
 
     def release(self, ticket: int, outcome: str, latency: float) -> bool:
-        """Releases a permit of acquire(). The limit learns from the outcome and the latency in seconds. False if no permit is in flight."""
+        """Releases a permit of acquire(). The limit learns from the outcome and the latency in
+        seconds. False if no permit is in flight."""
         return self._release(ticket, _outcome(outcome), _ns(latency))
 
     @property

@@ -1,4 +1,5 @@
-"""ASGI middleware: app = tollbar.asgi.RateLimit(app, "100/min burst 20"), or as add_middleware of Starlette takes it."""
+"""ASGI middleware: app = tollbar.asgi.RateLimit(app, "100/min burst 20"), or as add_middleware of
+Starlette takes it."""
 
 from __future__ import annotations
 
@@ -21,8 +22,8 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 def by_client(scope: Scope) -> Key:
-    """The client's address as the server passes it. Behind a proxy it is the proxy's, unless the server, a middleware or `proxies` finds the
-    client."""
+    """The client's address as the server passes it. Behind a proxy it is the proxy's, unless the
+    server, a middleware or `proxies` finds the client."""
     return client_key(_address(scope))
 
 
@@ -57,29 +58,37 @@ def with_fields(send: Send, layers: Layers) -> Send:
 
 
 class RateLimit:
-    """Answers requests above the limit with 429 and Retry-After, and adds RateLimit headers to every response.
+    """Answers requests above the limit with 429 and Retry-After, and adds RateLimit headers to
+    every response.
 
-    WebSocket handshakes above it are closed before they are accepted, which a server answers with 403. `table` is a
-    Table, which may be shared with other processes, a Lease, or a policy, of which a table for `capacity` keys is made. `key` makes
-    the key of a request's scope. Keys in `exempt` always pass; an address there is text, or of ipaddress, and an IPv6 address
-    stands for its /64. A request without a key gets what the table's `missing` says: "allow" lets it pass, and of "deny" and
-    "report" it gets `missing_status`.
+    WebSocket handshakes above it are closed before they are accepted, which a server answers with
+    403. `table` is a Table, which may be shared with other processes, a Lease, or a policy, of
+    which a table for `capacity` keys is made. `key` makes the key of a request's scope. Keys in
+    `exempt` always pass; an address there is text, or of ipaddress, and an IPv6 address stands for
+    its /64. A request without a key gets what the table's `missing` says: "allow" lets it pass, and
+    of "deny" and "report" it gets `missing_status`.
 
-    Behind proxies, name their networks: with `proxies=("10.0.0.0/8",)` the client is the right-most address in X-Forwarded-For that none of
-    them has. "unix:" names proxies that connect by a Unix socket. From other peers the header does not count.
+    Behind proxies, name their networks: with `proxies=("10.0.0.0/8",)` the client is the right-most
+    address in X-Forwarded-For that none of them has. "unix:" names proxies that connect by a Unix
+    socket. From other peers the header does not count.
 
-    `policy` may be a tuple of policies of the table: then a request is charged under all of them, or under none. `cost` is a number, or makes one of the
-    request's scope.
+    `policy` may be a tuple of policies of the table: then a request is charged under all of them,
+    or under none. `cost` is a number, or makes one of the request's scope.
 
-    The hook `refuse(scope, refusal)` may return another refusal, with a `status`, `headers` and a `body` of its own.
+    The hook `refuse(scope, refusal)` may return another refusal, with a `status`, `headers` and a
+    `body` of its own.
 
-    `headers` names the dialects of the header fields: "draft-11" (the same as True), "draft-07" or "draft-06", and "legacy" or "legacy-epoch"
-    for X-RateLimit-; a tuple of them; or False for Retry-After alone. tollbar.http writes them for other frameworks.
+    `headers` names the dialects of the header fields: "draft-11" (the same as True), "draft-07" or
+    "draft-06", and "legacy" or "legacy-epoch" for X-RateLimit-; a tuple of them; or False for
+    Retry-After alone. tollbar.http writes them for other frameworks.
 
-    With `charge` the middleware only peeks before the application, and charges the request after it: `charge(scope, response)` gets what the application
-    answered (`status`, `headers`, and the bytes of the body in `sent`) and returns the permits, 0 or False for none. So
-    `RateLimit(app, "5/min ban 1h", charge=lambda scope, response: response.status == 401)` bans an address after five wrong passwords. The response to a
-    WebSocket's handshake has the status 101 if the application accepts it and 403 if it closes it, or the application's own; messages do not count.
+    With `charge` the middleware only peeks before the application, and charges the request after
+    it: `charge(scope, response)` gets what the application answered (`status`, `headers`, and the
+    bytes of the body in `sent`) and returns the permits, 0 or False for none. So
+    `RateLimit(app, "5/min ban 1h", charge=lambda scope, response: response.status == 401)` bans an
+    address after five wrong passwords. The response to a WebSocket's handshake has the status 101
+    if the application accepts it and 403 if it closes it, or the application's own; messages do not
+    count.
     """
 
     def __init__(
@@ -151,7 +160,8 @@ class RateLimit:
                 seen = Response(message["status"], headers, 0)
             elif kind == "http.response.body":
                 seen = seen._replace(sent=seen.sent + len(message.get("body", b"")))
-            # A WebSocket stays open for long, so it is charged when its handshake has been answered.
+            # A WebSocket stays open for long, so it is charged when its handshake has been
+            # answered.
             elif kind in ("accept", "close") and not charged:
                 seen = Response(101 if kind == "accept" else 403, headers, 0)
                 charge()

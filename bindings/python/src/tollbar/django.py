@@ -1,6 +1,8 @@
-"""Middleware of Django: MIDDLEWARE = ["tollbar.django.rate_limit", ...], with its options in TOLLBAR = {"table": "100/min"}.
+"""Middleware of Django: MIDDLEWARE = ["tollbar.django.rate_limit", ...], with its options in
+TOLLBAR = {"table": "100/min"}.
 
-It serves sync and async applications. The options are those of wsgi.RateLimit without `charge`; `key`, `cost` and `refuse` get the HttpRequest.
+It serves sync and async applications. The options are those of wsgi.RateLimit without `charge`;
+`key`, `cost` and `refuse` get the HttpRequest.
 """
 
 from __future__ import annotations
@@ -39,11 +41,13 @@ def _gate() -> Gate[HttpRequest]:
 
 @sync_and_async_middleware
 def rate_limit(get_response: Callable[[HttpRequest], Any]) -> Callable[[HttpRequest], Any]:
-    """Answers requests above the limit with 429 and Retry-After, and adds RateLimit headers to the responses."""
+    """Answers requests above the limit with 429 and Retry-After, and adds RateLimit headers to the
+    responses."""
     gate = _gate()
 
     def decide(request: HttpRequest) -> tuple[HttpResponse | None, Layers | None]:
-        """The response to a refused request, and the layers whose fields this middleware adds to the response."""
+        """The response to a refused request, and the layers whose fields this middleware adds to
+        the response."""
         layers, outermost = Layers.of(getattr(request, "scope", request.META))
         answer = gate.decide(request, layers)
         if answer.refused is None:

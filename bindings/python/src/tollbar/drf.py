@@ -38,8 +38,9 @@ class Throttle(BaseThrottle):  # type: ignore[misc]
             cls._gate = Gate(cls.table, lambda made: made[0], policy=cls.policy, cost=lambda made: made[1], exempt=cls.exempt)
 
     def get_key(self, request: Any, view: Any) -> Key:
-        """The user's primary key, or the client's address: that of the connection, unless NUM_PROXIES says how many proxies have written
-        X-Forwarded-For. The framework's own throttles take any client's word for it."""
+        """The user's primary key, or the client's address: that of the connection, unless
+        NUM_PROXIES says how many proxies have written X-Forwarded-For. The framework's own
+        throttles take any client's word for it."""
         user = request.user
         if user and user.is_authenticated:
             return f"user {user.pk}"

@@ -1,4 +1,5 @@
-"""A dependency of FastAPI: Depends(tollbar.fastapi.RateLimit("100/min")). asgi.RateLimit limits a whole application."""
+"""A dependency of FastAPI: Depends(tollbar.fastapi.RateLimit("100/min")). asgi.RateLimit limits a
+whole application."""
 
 # Without `from __future__ import annotations`, because FastAPI reads the annotations of __call__.
 from typing import TYPE_CHECKING, Any
@@ -23,13 +24,15 @@ def _peer(request: HTTPConnection) -> tuple[str | None, list[str]]:
 
 
 class RateLimit:
-    """Refuses requests above the limit with an HTTPException, by default 429 with Retry-After, and adds RateLimit headers to the response. The handshake of a
-    WebSocket above it is refused with a WebSocketException.
+    """Refuses requests above the limit with an HTTPException, by default 429 with Retry-After, and
+    adds RateLimit headers to the response. The handshake of a WebSocket above it is refused with a
+    WebSocketException.
 
-    The options are those of asgi.RateLimit without `charge`. `key`, `cost` and `refuse` get the Request, or the WebSocket.
+    The options are those of asgi.RateLimit without `charge`. `key`, `cost` and `refuse` get the
+    Request, or the WebSocket.
 
-    FastAPI adds a dependency's headers to the values that a route returns, and not to a Response that it returns or to an exception that it raises: for
-    these, add the middleware Fields."""
+    FastAPI adds a dependency's headers to the values that a route returns, and not to a Response
+    that it returns or to an exception that it raises: for these, add the middleware Fields."""
 
     def __init__(self, table: Any, *, key: Any = by_client, proxies: Any = (), **options: Any) -> None:
         if "charge" in options:
@@ -38,7 +41,8 @@ class RateLimit:
 
     async def __call__(self, connection: HTTPConnection, response: Response) -> None:
         layers, outermost = Layers.of(connection.scope)
-        # All dependencies of a request get one `response`, and each writes the fields of those before it again.
+        # All dependencies of a request get one `response`, and each writes the fields of those
+        # before it again.
         writes = connection.scope.setdefault(_WRITES, outermost)
         answer = self.gate.decide(connection, layers)
         fields = layers.fields() if writes else []
@@ -55,7 +59,8 @@ class RateLimit:
 
 
 class Fields:
-    """Middleware that adds the fields of all RateLimit dependencies to every response: app.add_middleware(tollbar.fastapi.Fields)."""
+    """Middleware that adds the fields of all RateLimit dependencies to every response:
+    app.add_middleware(tollbar.fastapi.Fields)."""
 
     def __init__(self, app: App) -> None:
         self.app = app

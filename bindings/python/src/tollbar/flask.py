@@ -1,4 +1,5 @@
-"""Limits of Flask's views: limit = tollbar.flask.RateLimit("100/min"), then @limit on a view, or limit.init_app(app) for all."""
+"""Limits of Flask's views: limit = tollbar.flask.RateLimit("100/min"), then @limit on a view, or
+limit.init_app(app) for all."""
 
 from __future__ import annotations
 
@@ -25,9 +26,11 @@ def _peer(request: Request) -> tuple[str | None, list[str]]:
 
 
 class RateLimit:
-    """Answers requests above the limit with 429 and Retry-After, and adds RateLimit headers to the responses.
+    """Answers requests above the limit with 429 and Retry-After, and adds RateLimit headers to the
+    responses.
 
-    The options are those of wsgi.RateLimit without `charge`. `key`, `cost` and `refuse` get flask.request."""
+    The options are those of wsgi.RateLimit without `charge`. `key`, `cost` and `refuse` get
+    flask.request."""
 
     def __init__(self, table: Any, *, key: Any = by_client, proxies: Any = (), **options: Any) -> None:
         if "charge" in options:
@@ -47,8 +50,9 @@ class RateLimit:
         app.before_request(self._decide)
 
     def _decide(self) -> Response | None:
-        """A refused request raises the exception of its status, so that the application's errorhandler(429) answers it. Without such a handler, and with
-        the hook `refuse`, the response is ours."""
+        """A refused request raises the exception of its status, so that the application's
+        errorhandler(429) answers it. Without such a handler, and with the hook `refuse`, the
+        response is ours."""
         layers, outermost = Layers.of(request.environ)
         if outermost:
             # It is called for every response: of the view, of abort(), of an error handler.

@@ -17,12 +17,13 @@ class Hierarchy(_core.Hierarchy):
         users = shop.add(acme, "users", "1/s", "50/s", keys=100)
         share = shop.take(nodes, users, "ann")
 
-    Each class has a guaranteed rate and a ceiling, and borrows what is idle. The classes' nodes are keys of a table, so processes share them. tollbar.h
-    ("Hierarchies") has the rules.
+    Each class has a guaranteed rate and a ceiling, and borrows what is idle. The classes' nodes are
+    keys of a table, so processes share them. tollbar.h ("Hierarchies") has the rules.
 
-    `burst`, in seconds or as a timedelta, is the time for which a leaf may be ahead of its rate: 1 ms to 10 s, and at least twenty permits of `rate`.
-    `classes` is the most classes, the root included, and `policy` the number of POLICY in the table. Any number of threads may use one object at
-    once. The object is a context manager.
+    `burst`, in seconds or as a timedelta, is the time for which a leaf may be ahead of its rate: 1
+    ms to 10 s, and at least twenty permits of `rate`. `classes` is the most classes, the root
+    included, and `policy` the number of POLICY in the table. Any number of threads may use one
+    object at once. The object is a context manager.
     """
 
     __slots__ = ()

@@ -1,12 +1,14 @@
-"""HTTP header fields about limits: a server writes them in any web framework, and a client reads them.
+"""HTTP header fields about limits: a server writes them in any web framework, and a client reads
+them.
 
     decision = table.check(user)
     limit = http.Limit("per-minute", "100/min burst 20", decision, table.more_after(decision, user))
     for name, value in http.fields([limit]):
         response.headers[name] = value
 
-The answer to an admitted request then has `RateLimit-Policy: "per-minute";q=100;w=60`, which means 100 permits in 60 seconds, and
-`RateLimit: "per-minute";r=19;t=1`, which means that 19 permits are left and more in a second. Times are rounded up, and `t` is at most Retry-After.
+The answer to an admitted request then has `RateLimit-Policy: "per-minute";q=100;w=60`, which means
+100 permits in 60 seconds, and `RateLimit: "per-minute";r=19;t=1`, which means that 19 permits are
+left and more in a second. Times are rounded up, and `t` is at most Retry-After.
 """
 
 from __future__ import annotations
@@ -62,9 +64,11 @@ def fields(
 ) -> list[tuple[str, str]]:
     """Returns the header fields of 1 to 16 limits as names and values.
 
-    A refusal has Retry-After. `legacy` adds X-RateLimit-Limit, -Remaining and -Reset, in seconds from now or since 1970. `draft` is the
-    version of draft-ietf-httpapi-ratelimit-headers: 6 stands for 00 to 06, 11 for 08 to 11. The X-RateLimit- fields and drafts up to 7 have
-    room for one limit, which is the one that binds. `time_ns` is the time since 1970; the system's clock if not given."""
+    A refusal has Retry-After. `legacy` adds X-RateLimit-Limit, -Remaining and -Reset, in seconds
+    from now or since 1970. `draft` is the version of draft-ietf-httpapi-ratelimit-headers: 6 stands
+    for 00 to 06, 11 for 08 to 11. The X-RateLimit- fields and drafts up to 7 have room for one
+    limit, which is the one that binds. `time_ns` is the time since 1970; the system's clock if not
+    given."""
     if legacy not in _LEGACY:
         raise ValueError(f"legacy is 'seconds', 'epoch' or None, not {legacy!r}")
     if draft not in _DRAFT:
@@ -77,12 +81,14 @@ def fields(
 
 
 def problem(limits: Iterable[Limit], status: int = 429) -> str:
-    """The body of a refusal in JSON (RFC 9457; the media type is application/problem+json), with the names of the limits that refuse."""
+    """The body of a refusal in JSON (RFC 9457; the media type is application/problem+json), with
+    the names of the limits that refuse."""
     return _core.http_write(_plain(limits), 0, status)
 
 
 def read(fields: Mapping[str, str] | Iterable[tuple[str, str]], *, time_ns: int | None = None) -> Seen:
-    """Reads a server's limits from its answer's header fields, in any of the dialects that fields() writes. It ignores malformed fields.
+    """Reads a server's limits from its answer's header fields, in any of the dialects that fields()
+    writes. It ignores malformed fields.
 
     `time_ns` is the time of the answer since 1970, for dates; the system's clock if not given."""
     items = fields.items() if isinstance(fields, Mapping) else fields

@@ -1,4 +1,5 @@
-"""InFlight: a limit on the requests that a key has open at one time, in memory that processes can share."""
+"""InFlight: a limit on the requests that a key has open at one time, in memory that processes can
+share."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ _TRUST_ANYONE = 1
 
 
 class Permit:
-    """A key's permit, or a false object if there was none: `if permit`. The permit ends with its `with` or `async with`, with release(), or when it is garbage."""
+    """A key's permit, or a false object if there was none: `if permit`. The permit ends with its
+    `with` or `async with`, with release(), or when it is garbage."""
 
     __slots__ = ("_table", "_ticket")
 
@@ -23,7 +25,8 @@ class Permit:
         return self._ticket is not None
 
     def release(self) -> bool:
-        """Gives the permit back, once. Returns False if there is none, or if this process's parent acquired it."""
+        """Gives the permit back, once. Returns False if there is none, or if this process's parent
+        acquired it."""
         ticket, self._ticket = self._ticket, None
         return ticket is not None and not self._table.closed and self._table.release(ticket)
 
@@ -46,17 +49,19 @@ class Permit:
 
 
 class InFlight(_core.InFlight):
-    """InFlight(capacity=10_000): how many requests, connections or uploads each key has open at one time.
+    """InFlight(capacity=10_000): how many requests, connections or uploads each key has open at one
+    time.
 
         with uploads.enter(user, 4) as permit:
             if not permit:
                 return too_many()
             ...
 
-    `capacity` is the number of keys that can have permits in flight at one time, and `processes` the number of processes that have permits of
-    one key. With `shared=True` the processes that are forked later share the table. If a process is killed, its permits of a key stay in flight until
-    the key refuses a request of another process. A forked child cannot release its parent's permits. Any number of threads may use one object at
-    once. The object is a context manager, too.
+    `capacity` is the number of keys that can have permits in flight at one time, and `processes`
+    the number of processes that have permits of one key. With `shared=True` the processes that are
+    forked later share the table. If a process is killed, its permits of a key stay in flight until
+    the key refuses a request of another process. A forked child cannot release its parent's
+    permits. Any number of threads may use one object at once. The object is a context manager, too.
     """
 
     __slots__ = ()
@@ -74,10 +79,11 @@ class InFlight(_core.InFlight):
         mode: int = 0o600,
         trust_anyone: bool = False,
     ) -> InFlight:
-        """Opens the table in a file, or makes the file if there is none. Without a capacity the file must exist.
+        """Opens the table in a file, or makes the file if there is none. Without a capacity the
+        file must exist.
 
-        Give it a directory of the service's own, such as /run/SERVICE, or /dev/shm. All processes must be in one PID namespace. Whom it
-        trusts: Table.open.
+        Give it a directory of the service's own, such as /run/SERVICE, or /dev/shm. All processes
+        must be in one PID namespace. Whom it trusts: Table.open.
         """
         if capacity == 0:
             raise ValueError("capacity must be above 0")
@@ -85,7 +91,8 @@ class InFlight(_core.InFlight):
         return super().__new__(cls, capacity or 0, processes, flags, mode, _FILE, path)
 
     def enter(self, key: _core.Key, limit: int) -> Permit:
-        """Returns a permit of the key, or a false one if `limit` permits of the key are in flight. It never waits."""
+        """Returns a permit of the key, or a false one if `limit` permits of the key are in flight.
+        It never waits."""
         return Permit(self, self.acquire(key, limit))
 
     def permit(self, ticket: int | None) -> Permit:

@@ -35,7 +35,8 @@ class LeaseStats(NamedTuple):
 
 
 class _Driver:
-    """A client of the store, and the thread that drives it. It does not know its lease, which can so be forgotten."""
+    """A client of the store, and the thread that drives it. It does not know its lease, which can
+    so be forgotten."""
 
     def __init__(self, lease: _redis.Lease, url: str, listener: Callable[[int], object] | None, threaded: bool) -> None:
         self.client = _redis.Client(lease, url, listener)
@@ -60,16 +61,19 @@ _open: weakref.WeakSet[Lease] = weakref.WeakSet()
 
 
 class Lease(_redis.Lease):
-    """Lease("100/s burst 50", name="logins", nodes=4, url="redis://127.0.0.1"): one limit over four machines.
+    """Lease("100/s burst 50", name="logins", nodes=4, url="redis://127.0.0.1"): one limit over four
+    machines.
 
-    A machine takes some permits from the store at a time and spends them by itself: no call waits for the store. A machine
-    is this process and those forked from it. Each has a thread for the store, of which one asks at a time. Keys are those of a
-    Table; without a key there is one limit for all requests.
+    A machine takes some permits from the store at a time and spends them by itself: no call waits
+    for the store. A machine is this process and those forked from it. Each has a thread for the
+    store, of which one asks at a time. Keys are those of a Table; without a key there is one limit
+    for all requests.
 
-    `fallback` says what happens while the store does not answer: "share" (each machine admits its share of the rate), "deny" or
-    "allow". `on_change` is called with "closed" when the store is there and "open" when it is lost, in that thread. With
-    `start=False` there is no thread, and `tick` is to be called. A lease is a context manager; what is not closed is closed
-    when the process ends, with `flush` as its deadline.
+    `fallback` says what happens while the store does not answer: "share" (each machine admits its
+    share of the rate), "deny" or "allow". `on_change` is called with "closed" when the store is
+    there and "open" when it is lost, in that thread. With `start=False` there is no thread, and
+    `tick` is to be called. A lease is a context manager; what is not closed is closed when the
+    process ends, with `flush` as its deadline.
     """
 
     __slots__ = ("__weakref__", "_driver", "_flush", "_listener", "_policy", "_url")
@@ -113,7 +117,8 @@ class Lease(_redis.Lease):
 
     @property
     def circuit(self) -> str:
-        """Whether the store answers: "closed" if it does, "open" if not, "unknown" if no client has reached it yet."""
+        """Whether the store answers: "closed" if it does, "open" if not, "unknown" if no client has
+        reached it yet."""
         return CIRCUITS[self._stats()[0]]
 
     def stats(self) -> LeaseStats:
@@ -122,8 +127,8 @@ class Lease(_redis.Lease):
         return LeaseStats(CIRCUITS[circuit], *counts)
 
     def tick(self) -> float:
-        """Does the client's pending work without waiting. Returns the seconds until the next call; call sooner if fileno() is
-        ready. Only with start=False."""
+        """Does the client's pending work without waiting. Returns the seconds until the next call;
+        call sooner if fileno() is ready. Only with start=False."""
         return self._driver.client.tick() / 1000
 
     def fileno(self) -> int:
@@ -138,14 +143,16 @@ class Lease(_redis.Lease):
 
     @property
     def error(self) -> str:
-        """The text of the last error of the store, or empty if there is none. Only with start=False."""
+        """The text of the last error of the store, or empty if there is none. Only with
+        start=False."""
         return self._driver.client.error()
 
     def close(self, timeout: _time.Time | None = None) -> bool:
-        """Reports the permits that the store has not charged yet, for `timeout` (or the `flush` of the constructor) at most, and ends the lease.
+        """Reports the permits that the store has not charged yet, for `timeout` (or the `flush` of
+        the constructor) at most, and ends the lease.
 
-        Returns whether all were reported. The machine's unspent permits are lost. A second close does nothing; every other call on a closed lease
-        raises ValueError.
+        Returns whether all were reported. The machine's unspent permits are lost. A second close
+        does nothing; every other call on a closed lease raises ValueError.
         """
         if self.closed:
             return True
@@ -187,7 +194,8 @@ def _milliseconds(value: _time.Time, what: str) -> int:
 
 
 def _rest() -> None:
-    # Stops all threads before a fork, because a thread does not exist in the child, and its work would stay half done there.
+    # Stops all threads before a fork, because a thread does not exist in the child, and its work
+    # would stay half done there.
     for lease in list(_open):
         lease._driver.rest()
 

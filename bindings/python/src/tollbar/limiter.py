@@ -30,9 +30,10 @@ class Counts(NamedTuple):
 class Limiter(_core.Limiter):
     """Limiter("100/s burst 20"): decides whether a request may pass.
 
-    Any number of threads may use it at once. After a fork each process has its own copy. With credit=True threads
-    take permits in advance, for a limit that many threads check all the time: the bound is the policy's, but up to an eighth of
-    the burst may be refused early. Only gcra has credit. At most `waiters` callers of this process wait at one time.
+    Any number of threads may use it at once. After a fork each process has its own copy. With
+    credit=True threads take permits in advance, for a limit that many threads check all the time:
+    the bound is the policy's, but up to an eighth of the burst may be refused early. Only gcra has
+    credit. At most `waiters` callers of this process wait at one time.
     """
 
     __slots__ = ("_places",)
@@ -48,43 +49,51 @@ class Limiter(_core.Limiter):
         return Policy(self._text())
 
     def set_policy(self, policy: str | Policy, *, keep: str = "count") -> None:
-        """Changes the policy while other threads use the limiter. It keeps the permits that it has left, up to the new burst; with
-        keep="time" the time until its debt is paid, and with keep="reset" nothing. Bookings keep their departures.
+        """Changes the policy while other threads use the limiter. It keeps the permits that it has
+        left, up to the new burst; with keep="time" the time until its debt is paid, and with
+        keep="reset" nothing. Bookings keep their departures.
 
-        A limiter can be changed to 4,096 different policies in its life, and then raises ValueError.
+        A limiter can be changed to 4,096 different policies in its life, and then raises
+        ValueError.
         """
         self._set_policy(_text(policy), choice("keep", keep, KEEPS))
 
     def counts(self) -> Counts:
-        """The counts of decisions of all threads since the limiter was made. Peeks do not count. Each check of a waiter counts."""
+        """The counts of decisions of all threads since the limiter was made. Peeks do not count.
+        Each check of a waiter counts."""
         return Counts(*self._counts())
 
     def reserve(
         self, timeout: _time.Time | None = None, cost: int = 1, *, at: SupportsIndex | None = None
     ) -> Reservation | None:
-        """Takes cost permits ahead of time. The caller must act `wait` seconds from now (or from `at`), not earlier.
+        """Takes cost permits ahead of time. The caller must act `wait` seconds from now (or from
+        `at`), not earlier.
 
-        None, with nothing taken, if that would be more than timeout, or if the algorithm cannot book ahead, as a window or a log.
+        None, with nothing taken, if that would be more than timeout, or if the algorithm cannot
+        book ahead, as a window or a log.
         """
         booked = self._book(cost, _time.patience(timeout), at)
         return None if booked is None or booked is NotImplemented else Reservation(*booked)
 
     def cancel(self, reservation: Reservation, *, at: SupportsIndex | None = None) -> int:
-        """Gives back the permits of a reservation that the caller does not use, and returns the number that came back. Cancel a
-        reservation once only.
+        """Gives back the permits of a reservation that the caller does not use, and returns the
+        number that came back. Cancel a reservation once only.
 
-        The latest reservation comes back whole. An earlier one usually gives back nothing, because the later callers keep the
-        departure times that they have.
+        The latest reservation comes back whole. An earlier one usually gives back nothing, because
+        the later callers keep the departure times that they have.
         """
         return self._cancel(reservation.departs_ns, reservation.cost, at)
 
     def wait(self, timeout: _time.Time | None = None, cost: int = 1) -> bool:
-        """Takes cost permits, and sleeps up to timeout for them. Other threads run during the sleep.
+        """Takes cost permits, and sleeps up to timeout for them. Other threads run during the
+        sleep.
 
-        If they would come later, the call returns False at once and takes nothing. The callers of this process, threads and tasks of event loops, wait in one
-        queue, first in, first out, and only its head holds a booking, which the next one takes over if the head gives up. Where the algorithm cannot book ahead
-        (windows and logs) the head checks again when a permit could be free. QueueFull refuses a caller if as many wait as the option `waiters` allows.
-        When a signal's handler ends the sleep with an exception, the caller leaves the queue.
+        If they would come later, the call returns False at once and takes nothing. The callers of
+        this process, threads and tasks of event loops, wait in one queue, first in, first out, and
+        only its head holds a booking, which the next one takes over if the head gives up. Where the
+        algorithm cannot book ahead (windows and logs) the head checks again when a permit could be
+        free. QueueFull refuses a caller if as many wait as the option `waiters` allows. When a
+        signal's handler ends the sleep with an exception, the caller leaves the queue.
         """
         patience = _time.patience(timeout)
         return (not self._places.taken and self._take(cost)) or _waiters.wait(self, cost, patience)

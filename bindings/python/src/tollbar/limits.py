@@ -1,11 +1,13 @@
-"""A storage for the package `limits`, and so for flask-limiter and slowapi: exact counts in memory that all workers share.
+"""A storage for the package `limits`, and so for flask-limiter and slowapi: exact counts in memory
+that all workers share.
 
     import tollbar.limits  # registers the storage
     limiter = flask_limiter.Limiter(get_remote_address, app=app, storage_uri="tollbar:///dev/shm/app")
 
-Every process that names the file shares it. `?keys=` is the number of counters that can run at one time (100,000), and a sliding window
-counter takes two. Moving windows have files beside it, one for each limit: `log_keys` keys each (4,096), and together at
-most `log_bytes` (256 MiB). A counter or a window without room raises TableError.
+Every process that names the file shares it. `?keys=` is the number of counters that can run at one
+time (100,000), and a sliding window counter takes two. Moving windows have files beside it, one for
+each limit: `log_keys` keys each (4,096), and together at most `log_bytes` (256 MiB). A counter or a
+window without room raises TableError.
 """
 
 from __future__ import annotations
@@ -55,7 +57,8 @@ class _OnWindows:
 
 
 class TollbarStorage(_OnWindows, Storage, MovingWindowSupport, SlidingWindowCounterSupport, TimestampedSlidingWindow):
-    """storage_from_string("tollbar:///dev/shm/app"): counts that all processes share which name this file."""
+    """storage_from_string("tollbar:///dev/shm/app"): counts that all processes share which name
+    this file."""
 
     STORAGE_SCHEME = ["tollbar"]
 
@@ -96,7 +99,8 @@ class TollbarStorage(_OnWindows, Storage, MovingWindowSupport, SlidingWindowCoun
 
 
 class AsyncTollbarStorage(_OnWindows, aio.Storage, aio.MovingWindowSupport, aio.SlidingWindowCounterSupport, TimestampedSlidingWindow):
-    """storage_from_string("async+tollbar:///dev/shm/app"): the same counts for the strategies of limits.aio. No call waits."""
+    """storage_from_string("async+tollbar:///dev/shm/app"): the same counts for the strategies of
+    limits.aio. No call waits."""
 
     STORAGE_SCHEME = ["async+tollbar"]
 

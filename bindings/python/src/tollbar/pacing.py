@@ -8,11 +8,13 @@
     httpx.AsyncClient(transport=pacing.httpx_async_transport(pace))
     aiohttp.ClientSession(middlewares=[pacing.aiohttp_middleware(pace)])
 
-An answer with 429 lowers the rate of its host, and other answers raise it. Retry-After stops all requests to the host until that time. So do
-the RateLimit and X-RateLimit- fields when they say that no permit is left. A host has no limit until it answers with 429.
+An answer with 429 lowers the rate of its host, and other answers raise it. Retry-After stops all
+requests to the host until that time. So do the RateLimit and X-RateLimit- fields when they say that
+no permit is left. A host has no limit until it answers with 429.
 
-Pacing delays requests, and repeats none: the program gets the 429 and decides itself. A program that repeats the request is paced again.
-One Pacing may be shared by threads, by event loops, and by sessions of the three libraries.
+Pacing delays requests, and repeats none: the program gets the 429 and decides itself. A program
+that repeats the request is paced again. One Pacing may be shared by threads, by event loops, and by
+sessions of the three libraries.
 """
 
 from __future__ import annotations
@@ -54,10 +56,12 @@ class HostState(NamedTuple):
 class Pacing:
     """The rates at which a client sends to its hosts, learned from their answers.
 
-    `algorithm` is "cubic" (the curve of the AWS SDKs' adaptive retry mode) or "aimd" (cut to 0.9, and `increase` requests per second more in each second).
-    Rates are requests per second: `least` is the floor of each host, `most` its ceiling. `burst` requests may be sent at once after an idle time.
-    No answer stops a host for more than `pause_most` seconds. If there are more than `hosts` hosts, the one that is idle the longest is forgotten.
-    `clock` returns nanoseconds that do not go back."""
+    `algorithm` is "cubic" (the curve of the AWS SDKs' adaptive retry mode) or "aimd" (cut to 0.9,
+    and `increase` requests per second more in each second). Rates are requests per second: `least`
+    is the floor of each host, `most` its ceiling. `burst` requests may be sent at once after an
+    idle time. No answer stops a host for more than `pause_most` seconds. If there are more than
+    `hosts` hosts, the one that is idle the longest is forgotten. `clock` returns nanoseconds that
+    do not go back."""
 
     def __init__(
         self,
@@ -91,7 +95,8 @@ class Pacing:
         self._lock = threading.Lock()
 
     def turn(self, host: str) -> Ticket:
-        """The next turn of a host. Ask `wait` until it returns 0, send the request, and call `respond`. If the request is not sent, call `leave`."""
+        """The next turn of a host. Ask `wait` until it returns 0, send the request, and call
+        `respond`. If the request is not sent, call `leave`."""
         with self._lock:
             return self._core.acquire(host.encode(), self._clock())
 
@@ -106,7 +111,8 @@ class Pacing:
             self._core.leave(ticket, self._clock())
 
     def respond(self, ticket: Ticket, status: int, headers: Iterable[tuple[str, str]]) -> None:
-        """The host has answered. `headers` are names and values. A request that got no answer needs no call."""
+        """The host has answered. `headers` are names and values. A request that got no answer needs
+        no call."""
         text = "\n".join(f"{name}: {value}" for name, value in headers if _is_about_limits(name))
         with self._lock:
             self._core.respond(ticket, status, text.encode("latin-1", "replace"), time.time_ns(), self._clock())
@@ -123,7 +129,8 @@ class Pacing:
         return ticket
 
     async def acquire_async(self, host: str, sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep) -> Ticket:
-        """`acquire` in an event loop, with its function that sleeps. A cancelled task gives its turn back."""
+        """`acquire` in an event loop, with its function that sleeps. A cancelled task gives its
+        turn back."""
         ticket = self.turn(host)
         try:
             while wait := self.wait(ticket):
@@ -144,7 +151,8 @@ class Pacing:
 
 
 def requests_adapter(pace: Pacing, **options: Any) -> requests.adapters.HTTPAdapter:
-    """An adapter for requests. Mount it for the prefix of what it paces. `options` are those of HTTPAdapter. Its `max_retries` are not paced."""
+    """An adapter for requests. Mount it for the prefix of what it paces. `options` are those of
+    HTTPAdapter. Its `max_retries` are not paced."""
     from requests.adapters import HTTPAdapter
 
     class PacedAdapter(HTTPAdapter):
@@ -177,7 +185,8 @@ def httpx_transport(pace: Pacing, transport: httpx.BaseTransport | None = None) 
 
 
 def httpx_async_transport(pace: Pacing, transport: httpx.AsyncBaseTransport | None = None) -> httpx.AsyncBaseTransport:
-    """A transport for httpx.AsyncClient, on asyncio or trio, that paces another one; httpx.AsyncHTTPTransport() if not given."""
+    """A transport for httpx.AsyncClient, on asyncio or trio, that paces another one;
+    httpx.AsyncHTTPTransport() if not given."""
     import anyio
     import httpx
 
@@ -197,7 +206,8 @@ def httpx_async_transport(pace: Pacing, transport: httpx.AsyncBaseTransport | No
 
 
 def aiohttp_middleware(pace: Pacing) -> aiohttp.ClientMiddlewareType:
-    """A client middleware for aiohttp, from version 3.12 on. Each redirect is a request of its own."""
+    """A client middleware for aiohttp, from version 3.12 on. Each redirect is a request of its
+    own."""
 
     async def paced(request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
         ticket = await pace.acquire_async(_origin(str(request.url)))

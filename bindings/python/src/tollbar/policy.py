@@ -58,8 +58,9 @@ class Policy:
     ) -> Policy:
         """Makes a policy from numbers: Policy.of(100, timedelta(minutes=1), burst=20).
 
-        Options are those of the text: init=0, borrow=True, anchor="first", segments=6, mode="strict", slack=2,
-        warm=timedelta(seconds=5), cold=3, ban=timedelta(hours=1), after=5, count="rejected", unit="bytes", reserve="low 20 high 0".
+        Options are those of the text: init=0, borrow=True, anchor="first", segments=6,
+        mode="strict", slack=2, warm=timedelta(seconds=5), cold=3, ban=timedelta(hours=1), after=5,
+        count="rejected", unit="bytes", reserve="low 20 high 0".
         """
         words = [f"{index(limit)}/{nanoseconds(per, 'per')}ns"]
         if burst is not None:
@@ -100,13 +101,14 @@ class Policy:
 
     @property
     def last_time_ns(self) -> int:
-        """The last clock reading, in nanoseconds, at which the policy admits a request: 2**61 - 2 for all but the fastest
-        policies."""
+        """The last clock reading, in nanoseconds, at which the policy admits a request: 2**61 - 2
+        for all but the fastest policies."""
         return self._fields[13]
 
     @property
     def _lends(self) -> bool:
-        """The policy lends: it may admit a request that costs more permits than are left, and later requests wait until that debt is paid."""
+        """The policy lends: it may admit a request that costs more permits than are left, and later
+        requests wait until that debt is paid."""
         return self.algorithm in _LENDING or bool(self._fields[12] & _BORROW)
 
     def __str__(self) -> str:

@@ -5,7 +5,8 @@
     if not answer.allowed:
         return answer.status, answer.body
 
-The library is found by the system's loader, or by its path in the environment variable TOLLBAR_RULES_LIBRARY.
+The library is found by the system's loader, or by its path in the environment variable
+TOLLBAR_RULES_LIBRARY.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ _ERROR_BYTES = 65536
 
 
 class RulesError(ValueError):
-    """Rules that cannot be read or decided. The text has a line for each fault: "FILE:LINE:COLUMN: FIELD: found; expected what"."""
+    """Rules that cannot be read or decided. The text has a line for each fault: "FILE:LINE:COLUMN:
+    FIELD: found; expected what"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +130,9 @@ class Rules:
     """Rules in force. Any number of threads may check requests while another one reloads."""
 
     def __init__(self, path: str | os.PathLike[str], *, keys: int = 100_000, shared: bool = False) -> None:
-        """Reads the file. `keys`: how many keys can have a debt at one time; a key counts once for each of its limits. `shared`: the states
-        are shared with the processes that this one forks later, and only this process can reload."""
+        """Reads the file. `keys`: how many keys can have a debt at one time; a key counts once for
+        each of its limits. `shared`: the states are shared with the processes that this one forks
+        later, and only this process can reload."""
         self._rules = ctypes.c_void_p()
         library = _library()
         options = _Options(ctypes.sizeof(_Options), int(shared), keys)
@@ -140,8 +143,9 @@ class Rules:
     def check(
         self, request: Mapping[str, str | bytes] | Iterable[tuple[str | bytes, str | bytes]], *, now_ns: int | None = None
     ) -> Answer:
-        """Takes the request's cost of all limits of all rules that it matches, or of none. A request is a mapping or pairs of names and values:
-        ":method", ":path", ":address", other words of the server with a colon, and headers. `now_ns` is on the scale of `now_ns()`."""
+        """Takes the request's cost of all limits of all rules that it matches, or of none. A
+        request is a mapping or pairs of names and values: ":method", ":path", ":address", other
+        words of the server with a colon, and headers. `now_ns` is on the scale of `now_ns()`."""
         pairs = [(_bytes(name), _bytes(value)) for name, value in (request.items() if isinstance(request, Mapping) else request)]
         fields = (_Field * len(pairs))(*[_Field(name, len(name), value, len(value)) for name, value in pairs])
         out = _Answer(ctypes.sizeof(_Answer))
@@ -160,7 +164,8 @@ class Rules:
         return int(_library().tollbar_rules_now(self._open()))
 
     def reload(self) -> None:
-        """Reads the file again and puts its rules in force as a whole. If that raises a RulesError, the old rules stay."""
+        """Reads the file again and puts its rules in force as a whole. If that raises a RulesError,
+        the old rules stay."""
         error = ctypes.create_string_buffer(_ERROR_BYTES)
         self._raise(_library().tollbar_rules_reload(self._open(), error, _ERROR_BYTES), error)
 
@@ -172,8 +177,10 @@ class Rules:
         return bool(code)
 
     def reset(self, rule: str, key: str | None = None) -> bool:
-        """Lets the keys of a rule begin anew: the one with this text, as `keys` and `exempt` of the file write it, or all. Returns whether
-        they do: one key keeps its debt if the table has no other slot for it. Raises RulesError for a rule that is not in force, and for a key that is none."""
+        """Lets the keys of a rule begin anew: the one with this text, as `keys` and `exempt` of the
+        file write it, or all. Returns whether they do: one key keeps its debt if the table has no
+        other slot for it. Raises RulesError for a rule that is not in force, and for a key that is
+        none."""
         error = ctypes.create_string_buffer(_ERROR_BYTES)
         text = None if key is None else key.encode()
         code = _library().tollbar_rules_reset(self._open(), rule.encode(), text, len(text or b""), error, _ERROR_BYTES)
@@ -181,8 +188,8 @@ class Rules:
         return bool(code)
 
     def metrics(self, name: str, *, openmetrics: bool = False) -> str:
-        """What the rules have counted, as text for Prometheus: decisions by rule, and shadows' disagreements. `name` is the label "limit"
-        of their series. No key is ever a label."""
+        """What the rules have counted, as text for Prometheus: decisions by rule, and shadows'
+        disagreements. `name` is the label "limit" of their series. No key is ever a label."""
         label, length, room = name.encode(), ctypes.c_size_t(), 16384
         source = _Source(label, len(label), self._open())
         while True:

@@ -11,11 +11,13 @@ from .policy import Policy
 class Schedule:
     """A parsed schedule: Schedule("1000/min, mon-fri 09:00-18:00 100/min, zone Europe/Berlin").
 
-    tollbar.h ("Schedules") describes the text. A limiter or a table follows it if one thread sets the policy in force once a second:
+    tollbar.h ("Schedules") describes the text. A limiter or a table follows it if one thread sets
+    the policy in force once a second:
 
         limiter.set_policy(schedule.policy())
 
-    All processes of a table may do so, because they agree about the policy, and a policy that is in force already changes nothing.
+    All processes of a table may do so, because they agree about the policy, and a policy that is in
+    force already changes nothing.
     """
 
     __slots__ = ("_text",)
@@ -28,7 +30,8 @@ class Schedule:
         return self.in_force(at)[0]
 
     def in_force(self, at: int | None = None) -> tuple[Policy, int | None]:
-        """The policy in force, and the time in nanoseconds since 1970 at which another comes into force; None if none does."""
+        """The policy in force, and the time in nanoseconds since 1970 at which another comes into
+        force; None if none does."""
         text, until = _core.schedule_at(self._text, time.time_ns() if at is None else at)
         return Policy(text), until
 

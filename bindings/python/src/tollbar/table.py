@@ -105,14 +105,17 @@ def _list(policies: Policies) -> tuple[tuple[str, ...], dict[str, int]]:
 class Table(_core.Table):
     """Table("100/s", capacity=1_000_000): decides for each key by itself.
 
-    `policies` is one policy, a list that requests name by number, or a dict by name: `table.check(key,
-    policy="logins")`. A key is bytes, a str (its UTF-8), an int from 0 (its eight bytes, as in an array of uint64), any buffer,
-    or None, which is no key. With `shared=True` the processes that are forked later share the table. A table is a context manager.
+    `policies` is one policy, a list that requests name by number, or a dict by name:
+    `table.check(key, policy="logins")`. A key is bytes, a str (its UTF-8), an int from 0 (its eight
+    bytes, as in an array of uint64), any buffer, or None, which is no key. With `shared=True` the
+    processes that are forked later share the table. A table is a context manager.
 
-    `hot_keys` is for how many keys each thread of this process may take permits in advance: those that it checks most often. It
-    is for keys that many threads check at once; the bound stays the policy's. Only gcra has credit.
+    `hot_keys` is for how many keys each thread of this process may take permits in advance: those
+    that it checks most often. It is for keys that many threads check at once; the bound stays the
+    policy's. Only gcra has credit.
 
-    `overrides` is how many keys may have a policy of their own at one time (set_override), 32 bytes each; 0 means 1,024.
+    `overrides` is how many keys may have a policy of their own at one time (set_override), 32 bytes
+    each; 0 means 1,024.
 
     At most `waiters` callers of this process wait for the table's keys at one time.
     """
@@ -159,13 +162,14 @@ class Table(_core.Table):
         overrides: int = 1024,
         waiters: int = _queue.Places.MOST,
     ) -> Table:
-        """Opens the table in that file, or makes the file if there is none. Without policies and capacity it makes no file and
-        opens any table.
+        """Opens the table in that file, or makes the file if there is none. Without policies and
+        capacity it makes no file and opens any table.
 
-        In /run and /dev/shm a table lasts until the machine stops, on a disk longer. TableError refuses a file with another table or none, and leaves the
-        file unchanged. It also refuses a file of another user than this one and root, and one that others may write or replace, unless
-        trust_anyone is true: a user who may write a table decides who is admitted, and its owner can end this process. Use a
-        directory of the service's own, such as /run/SERVICE.
+        In /run and /dev/shm a table lasts until the machine stops, on a disk longer. TableError
+        refuses a file with another table or none, and leaves the file unchanged. It also refuses a
+        file of another user than this one and root, and one that others may write or replace,
+        unless trust_anyone is true: a user who may write a table decides who is admitted, and its
+        owner can end this process. Use a directory of the service's own, such as /run/SERVICE.
         """
         if (policies is None) != (capacity is None):
             raise TypeError("policies and capacity: both, or neither")
@@ -234,16 +238,19 @@ class Table(_core.Table):
         return Policy(self._text(policy))
 
     def set_policy(self, policy: int | str, to: str | Policy, *, keep: str = "count") -> None:
-        """Changes a policy, in all processes at once. Keys keep the permits that they have left, up to the new burst;
-        with keep="time" the time until their debts are paid, and with keep="reset" nothing."""
+        """Changes a policy, in all processes at once. Keys keep the permits that they have left, up
+        to the new burst; with keep="time" the time until their debts are paid, and with
+        keep="reset" nothing."""
         self._set_policy(policy, _text(to), choice("keep", keep, KEEPS))
 
     def set_override(self, key: _core.Key, to: str | Policy, policy: int | str = 0, *, keep: str = "count") -> None:
-        """Gives a key a policy of its own in place of `policy`, in all processes at once, until clear_override.
+        """Gives a key a policy of its own in place of `policy`, in all processes at once, until
+        clear_override.
 
-        `table.set_override("acme", "1000/s burst 50")`. Requests still name `policy`, and count under it. `keep` says what the
-        key keeps of its debt when the override begins and when it ends, as in set_policy. TableError if as many keys
-        have one as the table's option `overrides` allows.
+        `table.set_override("acme", "1000/s burst 50")`. Requests still name `policy`, and count
+        under it. `keep` says what the key keeps of its debt when the override begins and when it
+        ends, as in set_policy. TableError if as many keys have one as the table's option
+        `overrides` allows.
         """
         self._set_override(key, policy, _text(to), choice("keep", keep, KEEPS))
 
@@ -257,7 +264,8 @@ class Table(_core.Table):
         return [Override(number, hash, Policy(text)) for number, hash, text in self._overrides()]
 
     def top_refused(self, most: int = 20, *, at: int | None = None) -> list[Refused]:
-        """The keys that requests were refused most in the last minute or two, the most refused first, at most 224.
+        """The keys that requests were refused most in the last minute or two, the most refused
+        first, at most 224.
 
         Begin with `table.record_refusals(True)`. Counts are halved every 68.7 s, and are not exact.
         """
@@ -268,8 +276,8 @@ class Table(_core.Table):
         return self._add_policy(_text(policy))
 
     def find_or_add_policy(self, policy: str | Policy) -> int:
-        """Returns the number of the first policy that equals this one, and adds it if there is none. All callers that ask for
-        one policy at once get the same number."""
+        """Returns the number of the first policy that equals this one, and adds it if there is
+        none. All callers that ask for one policy at once get the same number."""
         return self._find_or_add_policy(_text(policy))
 
     def stats(self) -> Stats:
@@ -277,7 +285,8 @@ class Table(_core.Table):
         return Stats(*self._stats())
 
     def counts(self, policy: int | str = 0) -> Counts:
-        """Decisions under that policy since the table was made, of all threads and processes. stats() has the sums of all policies."""
+        """Decisions under that policy since the table was made, of all threads and processes.
+        stats() has the sums of all policies."""
         return Counts(*self._counts(policy))
 
     def validate(self) -> Health:
@@ -285,8 +294,8 @@ class Table(_core.Table):
         return Health(*self._health(False))
 
     def repair(self) -> Health:
-        """Empties invalid slots, and returns what validate would have returned before. Call it only while no other thread or
-        process uses the table."""
+        """Empties invalid slots, and returns what validate would have returned before. Call it only
+        while no other thread or process uses the table."""
         return Health(*self._health(True))
 
     def reserve(
@@ -298,9 +307,11 @@ class Table(_core.Table):
         *,
         at: SupportsIndex | None = None,
     ) -> Reservation | None:
-        """Takes cost permits of the key ahead of time. The caller must act `wait` seconds from now (or from `at`), not earlier.
+        """Takes cost permits of the key ahead of time. The caller must act `wait` seconds from now
+        (or from `at`), not earlier.
 
-        None, with nothing taken, if that would be more than timeout, or if the algorithm cannot book ahead, as a window or a log.
+        None, with nothing taken, if that would be more than timeout, or if the algorithm cannot
+        book ahead, as a window or a log.
         """
         booked = self._book(key, _time.patience(timeout), cost, policy, at)
         return None if booked is None or booked is NotImplemented else Reservation(*booked)
@@ -308,40 +319,45 @@ class Table(_core.Table):
     def cancel(
         self, key: _core.Key, reservation: Reservation, policy: int | str = 0, *, at: SupportsIndex | None = None
     ) -> int:
-        """Gives back the permits of a reservation that the caller does not use, and returns the number that came back. Cancel a
-        reservation once only.
+        """Gives back the permits of a reservation that the caller does not use, and returns the
+        number that came back. Cancel a reservation once only.
 
-        The key's latest reservation comes back whole. An earlier one usually gives back nothing, because the later callers keep
-        the departure times that they have.
+        The key's latest reservation comes back whole. An earlier one usually gives back nothing,
+        because the later callers keep the departure times that they have.
         """
         return self._cancel(key, reservation.departs_ns, reservation.cost, policy, at)
 
     def settle(self, receipt: bytes, cost: int, *, at: int | None = None) -> Settled:
         """Settles a receipt of take at the real cost. It never waits.
 
-        If the cost is below the estimate, the unused permits go back to the key, without those that the key has regained
-        by refill since the charge. If the cost is above the estimate, the difference is charged as a debt, which is one
-        burst at most, and later requests of the key wait until it is paid. Any process that has the table may settle a
-        receipt, and only the first call settles it. Without such a call the estimate stays charged.
+        If the cost is below the estimate, the unused permits go back to the key, without those that
+        the key has regained by refill since the charge. If the cost is above the estimate, the
+        difference is charged as a debt, which is one burst at most, and later requests of the key
+        wait until it is paid. Any process that has the table may settle a receipt, and only the
+        first call settles it. Without such a call the estimate stays charged.
         """
         return Settled(*self._settle(receipt, cost, at, False))
 
     def settle_in_full(self, receipt: bytes, cost: int) -> Settled:
-        """Settles a receipt, and returns all unused permits of the estimate to the key, also those that the key has
-        regained by refill. Unsafe for the limit: each receipt that was open for the refill of a burst may let one more
-        burst pass."""
+        """Settles a receipt, and returns all unused permits of the estimate to the key, also those
+        that the key has regained by refill. Unsafe for the limit: each receipt that was open for
+        the refill of a burst may let one more burst pass."""
         return Settled(*self._settle(receipt, cost, None, True))
 
     def wait(
         self, key: _core.Key, timeout: _time.Time | None = None, cost: int = 1, policy: int | str = 0
     ) -> bool:
-        """Takes cost permits of the key, and sleeps up to timeout for them. Other threads run during the sleep.
+        """Takes cost permits of the key, and sleeps up to timeout for them. Other threads run
+        during the sleep.
 
-        If they would come later, the call returns False at once and takes nothing. The callers of this process that wait for one key, threads and tasks of
-        event loops, wait in one queue, first in, first out, and only its head holds a booking, which the next one takes over if the head gives up. The heads of
-        processes that share the table wake in the order of their bookings. Where the algorithm cannot book ahead, as windows and logs cannot, the head checks again when
-        a permit could be free. QueueFull refuses a caller if as many wait for keys of this table as the option `waiters` allows.
-        When a signal's handler ends the sleep with an exception, the caller leaves the queue.
+        If they would come later, the call returns False at once and takes nothing. The callers of
+        this process that wait for one key, threads and tasks of event loops, wait in one queue,
+        first in, first out, and only its head holds a booking, which the next one takes over if the
+        head gives up. The heads of processes that share the table wake in the order of their
+        bookings. Where the algorithm cannot book ahead, as windows and logs cannot, the head checks
+        again when a permit could be free. QueueFull refuses a caller if as many wait for keys of
+        this table as the option `waiters` allows. When a signal's handler ends the sleep with an
+        exception, the caller leaves the queue.
         """
         patience = _time.patience(timeout)
         return (not self._places.taken and self._take(key, cost, policy)) or _waiters.wait(_Key(self, key, policy), cost, patience)

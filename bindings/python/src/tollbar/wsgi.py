@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 
 def by_client(environ: WSGIEnvironment) -> Key:
-    """The client's address as the server passes it. Behind a proxy it is the proxy's, unless the server, a middleware or `proxies` finds the
-    client."""
+    """The client's address as the server passes it. Behind a proxy it is the proxy's, unless the
+    server, a middleware or `proxies` finds the client."""
     return client_key(environ.get("REMOTE_ADDR"))
 
 
@@ -27,27 +27,34 @@ def _peer(environ: WSGIEnvironment) -> tuple[str | None, list[str]]:
 
 
 class RateLimit:
-    """Answers requests above the limit with 429 and Retry-After, and adds RateLimit headers to every response.
+    """Answers requests above the limit with 429 and Retry-After, and adds RateLimit headers to
+    every response.
 
-    `table` is a Table, which may be shared with other processes, a Lease, or a policy, of which a table for `capacity` keys is
-    made. `key` makes the key of a request's environ. Keys in `exempt` always pass; an address there is text, or of ipaddress, and an
-    IPv6 address stands for its /64. A request without a key gets what the table's `missing` says: "allow" lets it pass, and of
+    `table` is a Table, which may be shared with other processes, a Lease, or a policy, of which a
+    table for `capacity` keys is made. `key` makes the key of a request's environ. Keys in `exempt`
+    always pass; an address there is text, or of ipaddress, and an IPv6 address stands for its /64.
+    A request without a key gets what the table's `missing` says: "allow" lets it pass, and of
     "deny" and "report" it gets `missing_status`.
 
-    Behind proxies, name their networks: with `proxies=("10.0.0.0/8",)` the client is the right-most address in X-Forwarded-For that none of
-    them has. "unix:" names proxies that connect by a Unix socket. From other peers the header does not count.
+    Behind proxies, name their networks: with `proxies=("10.0.0.0/8",)` the client is the right-most
+    address in X-Forwarded-For that none of them has. "unix:" names proxies that connect by a Unix
+    socket. From other peers the header does not count.
 
-    `policy` may be a tuple of policies of the table: then a request is charged under all of them, or under none. `cost` is a number, or makes one of the
-    request's environ.
+    `policy` may be a tuple of policies of the table: then a request is charged under all of them,
+    or under none. `cost` is a number, or makes one of the request's environ.
 
-    The hook `refuse(environ, refusal)` may return another refusal, with a `status`, `headers` and a `body` of its own.
+    The hook `refuse(environ, refusal)` may return another refusal, with a `status`, `headers` and a
+    `body` of its own.
 
-    `headers` names the dialects of the header fields: "draft-11" (the same as True), "draft-07" or "draft-06", and "legacy" or "legacy-epoch"
-    for X-RateLimit-; a tuple of them; or False for Retry-After alone. tollbar.http writes them for other frameworks.
+    `headers` names the dialects of the header fields: "draft-11" (the same as True), "draft-07" or
+    "draft-06", and "legacy" or "legacy-epoch" for X-RateLimit-; a tuple of them; or False for
+    Retry-After alone. tollbar.http writes them for other frameworks.
 
-    With `charge` the middleware only peeks before the application, and charges the request after it: `charge(environ, response)` gets what the application
-    answered (`status`, `headers`, and the bytes of the body in `sent`) and returns the permits, 0 or False for none. So
-    `RateLimit(app, "5/min ban 1h", charge=lambda environ, response: response.status == 401)` bans an address after five wrong passwords.
+    With `charge` the middleware only peeks before the application, and charges the request after
+    it: `charge(environ, response)` gets what the application answered (`status`, `headers`, and the
+    bytes of the body in `sent`) and returns the permits, 0 or False for none. So
+    `RateLimit(app, "5/min ban 1h", charge=lambda environ, response: response.status == 401)` bans
+    an address after five wrong passwords.
     """
 
     def __init__(

@@ -1,5 +1,5 @@
-"""A plugin of pytest: whatever asks `limits` for memory:// gets a tollbar storage in a file of its own. So the tests of limits and
-flask-limiter run as they are, against TollbarStorage."""
+"""A plugin of pytest: whatever asks `limits` for memory:// gets a tollbar storage in a file of its
+own. So the tests of limits and flask-limiter run as they are, against TollbarStorage."""
 
 import glob
 import itertools

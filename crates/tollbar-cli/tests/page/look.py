@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""look.py TOLLBAR WORK [SHOTS|- [LOG]]: opens reports in headless Chromium in both colour schemes, 375 and 1,440 pixels wide. It fails on script errors,
-on network requests, on faults that axe-core calls serious or critical, on elements wider than the screen, and on numbers that differ from those
-of --json. With SHOTS it writes screenshots into that directory. A
-LOG is one more log to report on."""
+"""look.py TOLLBAR WORK [SHOTS|- [LOG]]: opens reports in headless Chromium in both colour schemes,
+375 and 1,440 pixels wide. It fails on script errors, on network requests, on faults that axe-core
+calls serious or critical, on elements wider than the screen, and on numbers that differ from those
+of --json. With SHOTS it writes screenshots into that directory. A LOG is one more log to report
+on."""
 import json
 import pathlib
 import re
@@ -28,7 +29,8 @@ def check(name, found, expected):
 
 
 def write_log(path):
-    """Writes a log of some hours of a small site: 5 robots that request often, 200 people who load pages, and lines up to 30 s late."""
+    """Writes a log of some hours of a small site: 5 robots that request often, 200 people who load
+    pages, and lines up to 30 s late."""
     lines, seed = [], 20150517
 
     def random(below):
@@ -166,10 +168,12 @@ def unsupported(log):
     return "More than half of the log's lines could not be read" if log["bad_lines"] > log["requests"] else None
 
 
-# For each chart the number of its shapes with a width and a height. A chart that was not drawn has none.
+# For each chart the number of its shapes with a width and a height. A chart that was not drawn has
+# none.
 MARKS = """() => ["curve", "map", "time", "algorithms", "bursts"].map((id) =>
   [...document.querySelectorAll(`#${id} svg :is(rect, circle, path)`)].filter((mark) => { const box = mark.getBoundingClientRect(); return box.width > 0 && box.height > 0; }).length)"""
-# The width in pixels of the part of the clients' table that a reader sees only after scrolling to the right.
+# The width in pixels of the part of the clients' table that a reader sees only after scrolling to
+# the right.
 HIDDEN = """() => { const frame = document.querySelector("#clients").parentElement; return frame.scrollWidth - frame.clientWidth; }"""
 WIDER = """() => [...document.querySelectorAll("body *")].filter((part) => !part.closest(".scroll, details, svg, thead") && part.getBoundingClientRect().right > innerWidth + 1).map((part) => part.outerHTML.slice(0, 90))"""
 

@@ -1,10 +1,11 @@
 # shellcheck shell=sh
-# test.sh sources this file. It tests that `tollbar replay` refuses wrong arguments and unusable files, with which status and which message.
+# test.sh sources this file. It tests that `tollbar replay` refuses wrong arguments and unusable
+# files, with which status and which message.
 
 # --- faults ----------------------------------------------------------------------------------------
 
-# fails NAME STATUS MESSAGE ARGUMENT...: expects the exit status, an empty standard output, and `tollbar: MESSAGE` as the first line of standard
-# error.
+# fails NAME STATUS MESSAGE ARGUMENT...: expects the exit status, an empty standard output, and
+# `tollbar: MESSAGE` as the first line of standard error.
 fails() {
     name=$1 status=$2 message=$3
     shift 3
@@ -12,7 +13,8 @@ fails() {
     check "$name" "$status||tollbar: $message" "$?|$output|$(head -n 1 "$work/errors")"
 }
 
-# refused NAME STATUS WORDS ARGUMENT...: expects the exit status, an empty standard output, and the words somewhere in standard error.
+# refused NAME STATUS WORDS ARGUMENT...: expects the exit status, an empty standard output, and the
+# words somewhere in standard error.
 refused() {
     name=$1 status=$2 words=$3
     shift 3

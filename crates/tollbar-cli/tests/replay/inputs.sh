@@ -1,9 +1,11 @@
 # shellcheck shell=sh
-# Sourced by test.sh: the kinds of logs that can be read, their order, and the memory that they take.
+# Sourced by test.sh: the kinds of logs that can be read, their order, and the memory that they
+# take.
 
 # --- formats ---------------------------------------------------------------------------------------
 
-# The same twelve requests in each format: two clients at one-second steps, the second at half the pace.
+# The same twelve requests in each format: two clients at one-second steps, the second at half the
+# pace.
 twelve() {
     for n in 0 1 2 3 4 5 6 7; do
         echo "$n 192.0.2.1 /a"
@@ -11,7 +13,8 @@ twelve() {
     done
 }
 
-# in_format NAME FORMAT [OPTION...]: the log on standard input is found to be of that format, and has the same verdicts.
+# in_format NAME FORMAT [OPTION...]: the log on standard input is found to be of that format, and
+# has the same verdicts.
 in_format() {
     name=$1 format=$2
     shift 2
@@ -111,7 +114,8 @@ compressed() {
 # --- order of time ---------------------------------------------------------------------------------
 
 in_order_of_time() {
-    # By the seconds 10, 50, 55 and, too late, 52: 1/40s admits two of them in order of time, and one if 50 comes first.
+    # By the seconds 10, 50, 55 and, too late, 52: 1/40s admits two of them in order of time, and
+    # one if 50 comes first.
     printf '%s\n' '50000000000 k 1' '10000000000 k 1' '55000000000 k 1' '170000000000 k 1' '52000000000 k 1' > "$work/late"
     "$tollbar" replay --format trace --policy '1/40s' --decisions "$work/decisions" "$work/late" > "$work/report"
     check 'order of time: verdicts in the order of the log' AADAD "$(cut -c1 "$work/decisions" | tr -d '\n')"

@@ -1,5 +1,6 @@
 # shellcheck shell=sh
-# test.sh sources this file. It tests which lines of logs and traces `tollbar replay` reads, and which ones it refuses with which message.
+# test.sh sources this file. It tests which lines of logs and traces `tollbar replay` reads, and
+# which ones it refuses with which message.
 
 # --- log lines -------------------------------------------------------------------------------------
 
@@ -55,14 +56,16 @@ log_lines() {
     line "client.example - - $t" "the first word is no address: \"client.example\" $help"
     line "- - - $t" 'no client: the first word is "-"'
 
-    # A fraction of a second counts: half a second after the first, half of the two-second wait is over.
+    # A fraction of a second counts: half a second after the first, half of the two-second wait is
+    # over.
     { echo '::1 - - [17/May/2015:10:05:03.5 +0000]'; echo '::1 - - [17/May/2015:10:05:04 +0000]'; } > "$work/line"
     "$replay" --policy '1/2s' --decisions "$work/decisions" "$work/line" >/dev/null
     check 'fractions of a second' 'A 0 -
 D 0 1500000000' "$(cat "$work/decisions")"
 }
 
-# A log with a byte order mark, blank lines, control bytes, lines of megabytes and a last line without an end.
+# A log with a byte order mark, blank lines, control bytes, lines of megabytes and a last line
+# without an end.
 odd_logs() {
     t='[17/May/2015:10:05:03 +0000] "GET / HTTP/1.1" 200 1'
     {
@@ -134,7 +137,8 @@ END
     check 'trace lines of other lengths' '1: more than a time, a key and a cost
 2: no cost after the key
 3: no key after the time' "$(cat "$work/errors")"
-    # At a time after the last one that a state can hold, the limiter refuses every request, and no wait helps.
+    # At a time after the last one that a state can hold, the limiter refuses every request, and no
+    # wait helps.
     echo '18446744073709551615 k 1' > "$work/lines"
     check 'the end of time' 'D 0 -' "$(decisions "$work/lines" '1/s')"
 }

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""peak.py PROGRAM ARGUMENT...: runs it without its output, and prints the most KiB of memory that it had."""
+"""peak.py PROGRAM ARGUMENT...: runs it without its output, and prints the most KiB of memory that
+it had."""
 import resource
 import subprocess
 import sys

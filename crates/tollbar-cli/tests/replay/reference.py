@@ -4,9 +4,9 @@
     reference.py random POLICY SEED COUNT PREFIX   makes PREFIX.trace and what is expected of it
     reference.py replay POLICY TRACE PREFIX        the same for a trace that is there
 
-What is expected: PREFIX.decisions and PREFIX.report, as `tollbar replay` writes them. Policies whose
-`limit / gcd(limit, period)` is above 8 have rounded clocks and are refused here, but for warm-up,
-whose rounding is part of its definition.
+What is expected: PREFIX.decisions and PREFIX.report, as `tollbar replay` writes them. Policies
+whose `limit / gcd(limit, period)` is above 8 have rounded clocks and are refused here, but for
+warm-up, whose rounding is part of its definition.
 
 SPDX-License-Identifier: MIT OR Apache-2.0
 """
@@ -89,7 +89,8 @@ class Limiter:
 
 
 class Bucket(Limiter):
-    """Token bucket: one permit an interval flows in, up to the burst. It is full again at `full`."""
+    """Token bucket: one permit an interval flows in, up to the burst. It is full again at
+    `full`."""
 
     full = None
 
@@ -132,8 +133,8 @@ class Ticks(Limiter):
 
 
 class Departures(Limiter):
-    """Pacer, and the bucket that lends: a take may go once those before are paid for, and of an idle
-    time up to `slack` permits are kept."""
+    """Pacer, and the bucket that lends: a take may go once those before are paid for, and of an
+    idle time up to `slack` permits are kept."""
 
     next = None
 
@@ -173,7 +174,8 @@ class Window(Limiter):
             return self.start, self.used
         if not self.p.anchored:
             return now // self.p.period * self.p.period, 0
-        # Starts are rounded up to a grid of 1, 2, 5, 10, 20 ... ns that leaves room for the counter.
+        # Starts are rounded up to a grid of 1, 2, 5, 10, 20 ... ns that leaves room for the
+        # counter.
         decade = 1
         while True:
             for grain in (decade, 2 * decade, 5 * decade):
@@ -289,8 +291,8 @@ class Log(Limiter):
 
 
 class WarmUp(Limiter):
-    """Guava's trapezoid. Discrete are: the time of the next departure (in `1/unit` permits), what is
-    stored (in `1/fine` permits), and the area under the curve from 0 to what is stored."""
+    """Guava's trapezoid. Discrete are: the time of the next departure (in `1/unit` permits), what
+    is stored (in `1/fine` permits), and the area under the curve from 0 to what is stored."""
 
     state = None
 
@@ -304,7 +306,8 @@ class WarmUp(Limiter):
             self.fine *= 2
         self.full = floor(self.most * self.fine)
         # The finest unit for which 61 bits of nanoseconds, and twice the burst, fit the word beside
-        # what is stored, and whose clock is exact at multiples of the smallest possible power of ten.
+        # what is stored, and whose clock is exact at multiples of the smallest possible power of
+        # ten.
         room = 2 ** (64 - self.full.bit_length()) - 1
         most = room // (ceil(2**61 / p.interval) + 2 * p.burst)
         step = 1
@@ -316,7 +319,8 @@ class WarmUp(Limiter):
         self.areas = {}
 
     def area(self, level):
-        """The price, in units, of emptying a store of so many levels; its two parts rounded each."""
+        """The price, in units, of emptying a store of so many levels; its two parts rounded
+        each."""
         if level not in self.areas:
             stored = Fraction(level, self.fine)
             above = max(stored - self.threshold, 0)
@@ -434,7 +438,8 @@ def random_trace(policy, seed, count):
 
 
 def fullest(policy, admitted):
-    """The most in any window (t - period, t], and the first key in order that has it. Each time is the latest of the log so far."""
+    """The most in any window (t - period, t], and the first key in order that has it. Each time is
+    the latest of the log so far."""
     best = (0, None)
     for key in sorted(admitted):
         taken = admitted[key]

@@ -3,8 +3,8 @@
 
 # --- tables ----------------------------------------------------------------------------------------
 
-# small ON_FULL POLICY: replays 10,000 keys into the 5,120 slots of the smallest table, and prints two numbers: the requests
-# that were admitted, and the requests that found no slot.
+# small ON_FULL POLICY: replays 10,000 keys into the 5,120 slots of the smallest table, and prints
+# two numbers: the requests that were admitted, and the requests that found no slot.
 small() {
     "$replay" --format trace --policy "$2" --keys 1 --on-full "$1" "$work/crowd" |
         awk '$1 == "allowed" { allowed = $2 } $1 == "no" { without = $3 } END { print allowed, without + 0 }'
@@ -37,11 +37,13 @@ tables() {
         holds "too small, allow, $policy" '$1 == 10000 && $2 >= 4880'
         got=$(small evict-nearest "$policy")
         holds "too small, evict-nearest, $policy" '$1 == 10000 && $2 >= 4880'
-        # Each key takes its only permit, so a key that inherits a slot inherits a full debt, and is refused.
+        # Each key takes its only permit, so a key that inherits a slot inherits a full debt, and is
+        # refused.
         got=$(small inherit "$policy")
         holds "too small, inherit, $policy" '$1 <= 5120 && $1 > 4500 && $1 + $2 == 10000'
     done
-    # A slot's first key takes one of the two permits, and the key that inherits the slot takes the other.
+    # A slot's first key takes one of the two permits, and the key that inherits the slot takes the
+    # other.
     got=$(small inherit 2/h)
     holds 'too small, inherit, 2/h' '$1 - $2 <= 5120 && $1 - $2 > 4500 && $2 > 4500'
     for on_full in 'deny refused' "inherit with another key's debt" 'allow admitted, not remembered' \
@@ -80,14 +82,16 @@ table_files() {
         check "file, $policy: without the file the second half starts afresh" no \
             "$([ "$whole" = "$(decisions "$work/first" "$policy"; decisions "$work/second" "$policy")" ] || echo no)"
     done
-    # The table's counters go on from replay to replay. A report counts only its own replay. The second replay finds a full table.
+    # The table's counters go on from replay to replay. A report counts only its own replay. The
+    # second replay finds a full table.
     rm -f "$work/table"
     set -- --format trace --policy 1/h --keys 1 --table "$work/table"
     echo '1000000000 newcomer 1' > "$work/one"
     got="$(value 'no place' "$@" "$work/crowd" | cut -d, -f1) $(value 'no place' "$@" "$work/one" | cut -d, -f1)"
     holds 'file: a report counts the keys without a slot of its own replay' '$1 >= 4880 && $2 == 1'
 
-    # A log's times are Unix times. A server whose table has another clock, as it has by default, cannot open the file.
+    # A log's times are Unix times. A server whose table has another clock, as it has by default,
+    # cannot open the file.
     check 'file: its clock counts from 1970' 'clock          wall, from 1970 on; 0 steps back' "$("$tollbar" table stat "$work/table" | grep '^clock')"
     sum=$(cksum < "$work/table")
     fails 'file: other policies' 1 "$work/table: the table has other policies (tollbar table set-policy)" \

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Tests of `tollbar replay`, which has been built in $1. Most sections replay in the order of the file (--reorder 0); `in_order_of_time` does not.
+# Tests of `tollbar replay`, which has been built in $1. Most sections replay in the order of the
+# file (--reorder 0); `in_order_of_time` does not.
 set -u
 build=$(cd "${1:?usage: test.sh BUILD}" && pwd)
 here=$(cd "$(dirname "$0")" && pwd)
@@ -115,8 +116,9 @@ END
 
     # The window (t - 10, t]: 10 and 0 are not in one, 10 and 1 are.
     printf '10 k 4\n0 k 2\n1 k 1\n11 k 2\n' > "$work/order"
-    # In the order of the file a late request counts at the latest time before it: 4 and 1 at 10, and 2 at 11. The 2 of time 0 are refused,
-    # since a bucket that is full again at 10.4 lacks 104 permits then.
+    # In the order of the file a late request counts at the latest time before it: 4 and 1 at 10,
+    # and 2 at 11. The 2 of time 0 are refused, since a bucket that is full again at 10.4 lacks 104
+    # permits then.
     check 'out of order: the fullest window' '7 in one period, k' \
         "$(value 'most admitted' --format trace --policy '100/10ns' "$work/order")"
     check 'out of order: counted' '2, by up to 10 ns|of the file' \

@@ -1,6 +1,7 @@
--- Charges a debt to one key's bucket and grants a lease from it. KEYS: the limit's record, the key's TAT. record.rs and bucket.rs compute the same in
--- Rust, line for line, and their comments give the reasons. Times are microseconds. All numbers stay below 2^53, up to which Lua's numbers are
--- exact.
+-- Charges a debt to one key's bucket and grants a lease from it. KEYS: the limit's record, the
+-- key's TAT. record.rs and bucket.rs compute the same in Rust, line for line, and their comments
+-- give the reasons. Times are microseconds. All numbers stay below 2^53, up to which Lua's numbers
+-- are exact.
 local own_num, own_den, own_cap, own_reach = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local want, least, hint, debt = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
 local run, seen, fresh, grace = ARGV[9], ARGV[10], ARGV[11], tonumber(ARGV[12])
@@ -16,7 +17,8 @@ if type(record) == 'string' then
   id, ran, born, empty, lost, now, was, low, margin, num, den, rate_until, cap, cap_until, reach, reach_until = string.match(record,
     '^(%x+) (%x*) (%d+) (%d+) ([01]) (%d+) (%d+) (%-?%d+) (%d+) ([1-9]%d*) ([1-9]%d*) (%d+) (%d+) (%d+) (%d+) (%d+)$')
 end
--- A question without want and debt is a probe. The script then always writes the record, so that a server that refuses writes refuses the probe.
+-- A question without want and debt is a probe. The script then always writes the record, so that a
+-- server that refuses writes refuses the probe.
 local write, mixed = want + debt == 0, 0
 if not id then
   now = at > 0 and at or raw
@@ -29,7 +31,8 @@ else
   born, empty, now, was, low, margin = tonumber(born), tonumber(empty), tonumber(now), tonumber(was), tonumber(low), tonumber(margin)
   num, den, rate_until = tonumber(num), tonumber(den), tonumber(rate_until)
   cap, cap_until, reach, reach_until = tonumber(cap), tonumber(cap_until), tonumber(reach), tonumber(reach_until)
-  -- The data's time advances by as much as the server's clock, never goes back, and does not pass the limit that the asking node sets.
+  -- The data's time advances by as much as the server's clock, never goes back, and does not pass
+  -- the limit that the asking node sets.
   local before = now
   now = now + math.max(raw - was, 0)
   if at > 0 and seen == id then
@@ -49,13 +52,15 @@ else
     end
     lost, write = '1', true
   end
-  -- The server expires keys by its own clock. A jump ahead by more than the margin may have expired TATs too early.
+  -- The server expires keys by its own clock. A jump ahead by more than the margin may have expired
+  -- TATs too early.
   if offset - low > margin then
     margin = math.min(2 * (offset - low), 86400000000)
     empty, lost, low, write = now, '1', offset, true
   end
   low = math.min(low, offset)
-  -- The slower rate, the smaller cap and the larger reach of debts are in force as long as a machine asks with them.
+  -- The slower rate, the smaller cap and the larger reach of debts are in force as long as a
+  -- machine asks with them.
   if own_num == num and own_den == den then
     rate_until = now + hold
   else
@@ -109,7 +114,8 @@ local tat = 0
 if type(stored) == 'string' then
   tat = string.match(stored, '^%d+$') and tonumber(stored) or furthest
 elseif stored then
-  -- The value has another type, so this script did not write it. The bucket counts as empty, because nobody knows how many permits were taken.
+  -- The value has another type, so this script did not write it. The bucket counts as empty,
+  -- because nobody knows how many permits were taken.
   tat = furthest
 end
 tat = math.min(math.max(tat, hint, floor, now), furthest)
@@ -127,7 +133,8 @@ if want > 0 then
   end
 end
 if tat > now then
-  -- PXAT takes an absolute time. PX would count from the start of the script, which may be before the time that TIME has returned.
+  -- PXAT takes an absolute time. PX would count from the start of the script, which may be before
+  -- the time that TIME has returned.
   local expires = math.ceil((tat - now + raw + margin) / 1000)
   redis.call('SET', KEYS[2], string.format('%.0f', tat), 'PXAT', string.format('%.0f', expires))
 end

@@ -1,5 +1,6 @@
-/* Preloaded into redis-server: its wall clock plus the microseconds that are the first eight bytes of the file which SHIFT_FILE names.
-   The test changes them while the server runs. Redis reads the wall clock by gettimeofday (ustime in server.c), Valkey by either. */
+/* Preloaded into redis-server: its wall clock plus the microseconds that are the first eight bytes
+   of the file which SHIFT_FILE names. The test changes them while the server runs. Redis reads the
+   wall clock by gettimeofday (ustime in server.c), Valkey by either. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stddef.h>

@@ -6,9 +6,9 @@
  *     if (!password_is_right(request))
  *         tollbar_table_charge(table, LOGINS, address, length, 1, NULL);
  *
- * A charge does not ask: it may leave the key in debt, and later requests are refused until the debt is paid. Several
- * requests may peek before the first of them charges, so only the debt keeps the average within the limit. How much a
- * charge can take:
+ * A charge does not ask: it may leave the key in debt, and later requests are refused until the
+ * debt is paid. Several requests may peek before the first of them charges, so only the debt keeps
+ * the average within the limit. How much a charge can take:
  *
  *   - Token buckets (gcra, interval) hold a debt of one burst below empty: at most 2 * burst + rate * t is admitted
  *     and charged in any interval t.
@@ -19,9 +19,9 @@
  *
  * The call returns the rest and does not charge it. The counts of decisions leave out charges.
  *
- * With `ban` in its policy, as in "5/min ban 1h after 3", a key that has been refused 3 times is banned for an hour:
- * its requests are denied with TOLLBAR_REASON_BANNED. `retry_after` is then the exact end of the ban, for a cost of 1.
- * The bucket is empty at that time and refills.
+ * With `ban` in its policy, as in "5/min ban 1h after 3", a key that has been refused 3 times is
+ * banned for an hour: its requests are denied with TOLLBAR_REASON_BANNED. `retry_after` is then the
+ * exact end of the ban, for a cost of 1. The bucket is empty at that time and refills.
  *
  *   - A denied check counts as a refusal, and so does a wait that cannot get its permits in time. A peek,
  *     TOLLBAR_NEVER, and a take_up_to or reserve that takes nothing do not count. To count a refused peek, call the

@@ -18,15 +18,17 @@
  *     if (tollbar_hierarchy_take(shop, table, users, "ann", 3, 1, NULL) != TOLLBAR_ALLOWED)
  *         return too_many();                                                               // nothing has been charged
  *
- * A node never exceeds its ceiling, nor that of a node above it. It gets its guaranteed rate whatever others ask for:
- * tollbar_hierarchy_add refuses a node if the guarantees of its siblings and its own exceed the parent's. The nearest
- * classes that ask for more get the permits that a class does not use, and all borrowers of a class get the same rate, or what they ask for if that is less. In a
- * simulation 1,000 tenants get such max-min fair shares within 0.5 %. docs/hierarchy.md has the exact guarantees and
- * the limits.
+ * A node never exceeds its ceiling, nor that of a node above it. It gets its guaranteed rate
+ * whatever others ask for: tollbar_hierarchy_add refuses a node if the guarantees of its siblings
+ * and its own exceed the parent's. The nearest classes that ask for more get the permits that a
+ * class does not use, and all borrowers of a class get the same rate, or what they ask for if that
+ * is less. In a simulation 1,000 tenants get such max-min fair shares within 0.5 %.
+ * docs/hierarchy.md has the exact guarantees and the limits.
  *
- * A call charges the leaf first and the root last, all or none. If it loses a race for a node, it gives the charges
- * below that node back, without what has refilled since. A process that is killed between two charges leaves those
- * that it has made.
+ * A call charges the leaf first and the root last, all or none. If it loses a race for a node, it
+ * gives the charges below that node back, without what has refilled since. A process that is killed
+ * between two charges leaves those that it has made.
  *
- * Each node is a key of the table, so processes share it: make the same hierarchy in each of them. A hierarchy of
+ * Each node is a key of the table, so processes share it: make the same hierarchy in each of them.
+ * A hierarchy of
  * other rates whose classes have the same names finds the same nodes, with their debts. */

@@ -13,9 +13,10 @@
  *     RateLimit-Policy: "per-minute";q=100;w=60       100 permits in 60 seconds
  *     RateLimit: "per-minute";r=19;t=1                19 permits are left now, and more in a second
  *
- * Times are whole seconds, rounded up, so a client that waits so long does not come too early. `t` is at most
- * Retry-After. A period that is not a whole number of seconds is rounded up to one, and the permits are scaled to the
- * same rate, rounded down. Drafts 00 to 07 and the X-RateLimit- fields have room for one limit, the one that binds:
- * if limits refuse, the one of them with the longest wait, and otherwise the one with the fewest permits left.
+ * Times are whole seconds, rounded up, so a client that waits so long does not come too early. `t`
+ * is at most Retry-After. A period that is not a whole number of seconds is rounded up to one, and
+ * the permits are scaled to the same rate, rounded down. Drafts 00 to 07 and the X-RateLimit-
+ * fields have room for one limit, the one that binds: if limits refuse, the one of them with the
+ * longest wait, and otherwise the one with the fewest permits left.
  */
 

@@ -13,14 +13,15 @@
  *     receive(upload);
  *     tollbar_in_flight_release(uploads, ticket);
  *
- * A key never has more permits in flight than the limit, however processes and threads interleave. Each call gives
- * its own limit, so the limit may change at any time. If more permits than the new limit are in flight, calls are
- * refused until enough of them are released. Near the limit a call may be refused although a permit is free, if it
- * meets calls of other threads for the same key at each of 24 attempts.
+ * A key never has more permits in flight than the limit, however processes and threads interleave.
+ * Each call gives its own limit, so the limit may change at any time. If more permits than the new
+ * limit are in flight, calls are refused until enough of them are released. Near the limit a call
+ * may be refused although a permit is free, if it meets calls of other threads for the same key at
+ * each of 24 attempts.
  *
- * Cost. If no other thread changes the key's slot, an acquisition is two atomic read-modify-write operations. It
- * takes no lock and allocates nothing. It makes system calls only if it is the first of its process, or if it meets
- * the limit or a full table.
+ * Cost. If no other thread changes the key's slot, an acquisition is two atomic read-modify-write
+ * operations. It takes no lock and allocates nothing. It makes system calls only if it is the first
+ * of its process, or if it meets the limit or a full table.
  *
  * Processes. Each view of a table is an *owner* from its first permit on.
  *
@@ -33,9 +34,10 @@
  *     in another PID namespace cannot tell whether the other owners live, nor they whether it does:
  *     TOLLBAR_E_PID_NAMESPACE.
  *
- * A *send window* limits the permits of one process, without keys, in 8 bytes of the caller's memory, as the send
- * window of TCP does. The receiver acknowledges permits one by one (tollbar_send_window_release) or all up to a
- * number (tollbar_send_window_acknowledge). Use only one of the two calls for a window.
+ * A *send window* limits the permits of one process, without keys, in 8 bytes of the caller's
+ * memory, as the send window of TCP does. The receiver acknowledges permits one by one
+ * (tollbar_send_window_release) or all up to a number (tollbar_send_window_acknowledge). Use only
+ * one of the two calls for a window.
  *
  *     static tollbar_send_window window;
  *     tollbar_send_window_resize(&window, 4);

@@ -1,6 +1,7 @@
 /* Machines that share a limit keep it in a store (Redis, Valkey). No decision waits for the store. A machine takes some
- * permits at a time from the store, a lease, and spends them by itself for a short time. The store charges a lease
- * when it grants it. One client on each machine asks the store, from an event loop or from a thread of its own.
+ * permits at a time from the store, a lease, and spends them by itself for a short time. The store
+ * charges a lease when it grants it. One client on each machine asks the store, from an event loop
+ * or from a thread of its own.
  *
  *     const char *name = "logins", *url = "redis://127.0.0.1";
  *     tollbar_lease_options options = TOLLBAR_LEASE_OPTIONS_INIT(4);
@@ -21,7 +22,8 @@
  *     tollbar_lease_client_close(client, 1000);  (for at most 1,000 ms)
  *     tollbar_lease_close(lease);
  *
- * While the store answers, all machines together admit at most burst + rate * t in every window of length t.
- * docs/distributed.md has the proof, its assumptions, and the behaviour when the store or the network fails.
+ * While the store answers, all machines together admit at most burst + rate * t in every window of
+ * length t. docs/distributed.md has the proof, its assumptions, and the behaviour when the store or
+ * the network fails.
  */
 

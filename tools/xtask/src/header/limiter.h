@@ -5,14 +5,15 @@
  *         reply(429, "Retry-After: %llu",
  *               (unsigned long long)((decision.retry_after_ns + 999999999) / 1000000000));
  *
- * Credit is an option for threads that check one limiter all the time, and so wait for its cache line:
+ * Credit is an option for threads that check one limiter all the time, and so wait for its cache
+ * line:
  *
  *     tollbar_limiter_options options = TOLLBAR_LIMITER_OPTIONS_INIT;
  *     options.credit = TOLLBAR_CREDIT_ON;
  *
- * A thread that is admitted is then charged for more permits than its request costs. It keeps the rest as credit on a
- * cache line of its own, and spends it on its next requests without reading the clock, if they ask for no full
- * decision. Threads have nothing to set up or to end.
+ * A thread that is admitted is then charged for more permits than its request costs. It keeps the
+ * rest as credit on a cache line of its own, and spends it on its next requests without reading the
+ * clock, if they ask for no full decision. Threads have nothing to set up or to end.
  *
  *   - The bound stays burst + rate * t in every interval t, whatever the threads do.
  *   - Credit costs part of the burst. The credit of all threads together is at most C, an eighth of the burst and at

@@ -11,9 +11,10 @@
  *     default:                   return drop(packet);
  *     }
  *
- * With one rate (RFC 2697, srTCM) tokens go to the committed bucket and, while that is full, to the excess bucket. A
- * packet is green if the committed bucket has its bytes, yellow if the excess bucket has them. With two rates (RFC
- * 2698, trTCM) each bucket has its own rate: a packet is red if the peak bucket lacks its bytes, yellow if only the
- * committed one does. The colours are those of the RFCs' texts, token by token.
+ * With one rate (RFC 2697, srTCM) tokens go to the committed bucket and, while that is full, to the
+ * excess bucket. A packet is green if the committed bucket has its bytes, yellow if the excess
+ * bucket has them. With two rates (RFC 2698, trTCM) each bucket has its own rate: a packet is red
+ * if the peak bucket lacks its bytes, yellow if only the committed one does. The colours are those
+ * of the RFCs' texts, token by token.
  *
  * One meter may serve any number of states. The calls take no lock: a state changes by one 16-byte compare-and-swap. */

@@ -19,7 +19,8 @@
  *     tollbar_table_inserts_total, _evictions_total, _refused_keys_total, _inherited_keys_total, _untracked_keys_total, _resets_total,
  *     _retries_total
  *
- * No key is ever a label. The call takes no permits. It reads counters that each decision writes with or without
- * metrics, so metrics add nothing to the cost of a decision. examples/metrics has alerts and a dashboard.
+ * No key is ever a label. The call takes no permits. It reads counters that each decision writes
+ * with or without metrics, so metrics add nothing to the cost of a decision. examples/metrics has
+ * alerts and a dashboard.
  */
 

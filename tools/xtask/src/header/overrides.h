@@ -6,10 +6,10 @@
  *
  *     tollbar_table_clear_override(table, CALLS, "acme", 4);       // the contract has ended
  *
- * Requests for "acme" still name the policy CALLS, and count under it. The override decides them: checks, peeks,
- * batches, several limits, reservations, receipts, charges and hot keys. Overrides are part of the table: all
- * processes that share it have them, its file and tollbar_table_copy keep them, and tollbar_table_set_policy leaves
- * them alone.
+ * Requests for "acme" still name the policy CALLS, and count under it. The override decides them:
+ * checks, peeks, batches, several limits, reservations, receipts, charges and hot keys. Overrides
+ * are part of the table: all processes that share it have them, its file and tollbar_table_copy
+ * keep them, and tollbar_table_set_policy leaves them alone.
  *
  *   - Up to `overrides` keys of a table may have one (tollbar_table_options; 32 bytes each). Equal overrides share
  *     one of the table's 255 versions of policies. So many keys may have one of a few contracts, and some 250

@@ -10,18 +10,20 @@
  *     if (tollbar_queue_offer(outbox, message, NULL) != TOLLBAR_ALLOWED)
  *         return try_later();
  *
- * A loop of the caller's can take the items instead. tollbar_queue_take never sleeps, tollbar_queue_next_departure
- * says when it will next return an item, and tollbar_queue_take_within sleeps.
+ * A loop of the caller's can take the items instead. tollbar_queue_take never sleeps,
+ * tollbar_queue_next_departure says when it will next return an item, and tollbar_queue_take_within
+ * sleeps.
  *
- * The policy charges an item when it leaves, not when it is offered. So a worker that was late gets no burst to catch
- * up, unless the policy has one: `slack` of a pacer, `burst` of a token bucket. Two offers that overlap in time may
- * enter in either order.
+ * The policy charges an item when it leaves, not when it is offered. So a worker that was late gets
+ * no burst to catch up, unless the policy has one: `slack` of a pacer, `burst` of a token bucket.
+ * Two offers that overlap in time may enter in either order.
  *
- * No call takes a lock. Only _new and _from_text allocate, and _free frees. Only _run, _offer_within and _take_within
- * sleep. An offer, a take, a cancellation, a close or a stop makes a system call only to wake such a sleeper.
+ * No call takes a lock. Only _new and _from_text allocate, and _free frees. Only _run,
+ * _offer_within and _take_within sleep. An offer, a take, a cancellation, a close or a stop makes a
+ * system call only to wake such a sleeper.
  *
- * Some designs have a spare bucket, which holds the items that overflow a first one. Here this is a larger
- * `capacity`: `ahead` of an item's ticket is the number of items before it, so it says whether the item would have
- * overflowed.
+ * Some designs have a spare bucket, which holds the items that overflow a first one. Here this is a
+ * larger `capacity`: `ahead` of an item's ticket is the number of items before it, so it says
+ * whether the item would have overflowed.
  */
 

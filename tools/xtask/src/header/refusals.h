@@ -9,7 +9,7 @@
  *         for (size_t n = 0; n < count; n++)
  *             printf("%8llu %.*s\n", (unsigned long long)top[n].count, (int)top[n].length, (const char *)top[n].key);
  *
- * The bytes of a key are the client's. Escape them before they go to a terminal, a page or a log. `tollbar top FILE`
- * shows them, redrawn each second, for a table in a file.
+ * The bytes of a key are the client's. Escape them before they go to a terminal, a page or a log.
+ * `tollbar top FILE` shows them, redrawn each second, for a table in a file.
  */
 

@@ -1,6 +1,6 @@
 /* Where each node of a cluster limits on its own, the requests of a key must reach one node. Every caller that knows the same nodes chooses
- * the same node for a key, without asking anybody. If a node leaves, only its own keys move, and they spread over the
- * others by their weights.
+ * the same node for a key, without asking anybody. If a node leaves, only its own keys move, and
+ * they spread over the others by their weights.
  *
  *     static const tollbar_node nodes[] = {{"10.0.0.1", 8, 1, 0}, {"10.0.0.2", 8, 2, 0}};       // the second gets two thirds of the keys
  *     size_t node = 0;

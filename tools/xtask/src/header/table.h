@@ -1,7 +1,7 @@
 /* A table has a state for each of millions of keys, in one block of memory that never grows. A key is bytes: an address, a
- * user, a token. The first charge of a key takes a slot. The key keeps the slot until its debt is paid. Then another
- * key may take it. Threads and processes use a table at once, without locks. A process that is killed blocks no
- * other.
+ * user, a token. The first charge of a key takes a slot. The key keeps the slot until its debt is
+ * paid. Then another key may take it. Threads and processes use a table at once, without locks. A
+ * process that is killed blocks no other.
  *
  *     const char *text = "5/min burst 3";
  *     tollbar_policy_spec policy = TOLLBAR_POLICY_SPEC_INIT;
@@ -15,17 +15,20 @@
  *     if (tollbar_table_check(logins, 0, address, address_length, 1, NULL) != TOLLBAR_ALLOWED)
  *         return try_later();
  *
- * A table may have several policies. The policy is part of a key's identity, so one address has a separate state under
- * each policy. docs/internals/table-inside.md describes the layout and proves the protocol.
+ * A table may have several policies. The policy is part of a key's identity, so one address has a
+ * separate state under each policy. docs/internals/table-inside.md describes the layout and proves
+ * the protocol.
  *
- * Hot keys is an option for a few keys that several threads check at once, such as large tenants among many small ones:
+ * Hot keys is an option for a few keys that several threads check at once, such as large tenants
+ * among many small ones:
  *
  *     options.hot_keys = 1000;
  *
- * Each check of such a key writes its slot, so the slot's cache line moves from core to core. With `hot_keys` each
- * thread takes some permits of the keys that it checks most often in advance, as its credit. The thread's next checks
- * of these keys read the clock and are decided on a cache line of its own. A single thread gains too if there is room
- * for most of its keys. Keys that are checked seldom gain nothing.
+ * Each check of such a key writes its slot, so the slot's cache line moves from core to core. With
+ * `hot_keys` each thread takes some permits of the keys that it checks most often in advance, as
+ * its credit. The thread's next checks of these keys read the clock and are decided on a cache line
+ * of its own. A single thread gains too if there is room for most of its keys. Keys that are
+ * checked seldom gain nothing.
  *
  *   - The bound of a key stays burst + rate * t in every interval t, whatever threads and processes do.
  *   - A key's credit is at most a sixteenth of its remaining permits, and at most 1,024. Near the limit, and with a

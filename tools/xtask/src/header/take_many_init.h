@@ -5,7 +5,8 @@
 #define TOLLBAR_LIMIT_OF_KEY(table, policy, key, length, cost)                                       \
     { NULL, (table), (key), (length), (cost), (policy), 0, NULL, NULL, NULL }
 
-/* A limit that is a permit of a key of an in-flight table, of which at most `most` are in flight. `*ticket` gets the permit's ticket. */
+/* A limit that is a permit of a key of an in-flight table, of which at most `most` are in flight.
+ * `*ticket` gets the permit's ticket. */
 #define TOLLBAR_LIMIT_OF_PERMIT(in_flight, key, length, most, ticket)                                \
     { NULL, NULL, (key), (length), 1, 0, (most), (in_flight), (ticket), NULL }
 

@@ -24,7 +24,8 @@
  *     cell       if each of your structs has room for its own 64-bit state word.
  *     lease      if machines share a limit through Redis or Valkey (tollbar_redis.h, libtollbar-redis).
  *
- * Which call to take. A call for a key begins with tollbar_table_, the one for a limiter with tollbar_limiter_.
+ * Which call to take. A call for a key begins with tollbar_table_, the one for a limiter with
+ * tollbar_limiter_.
  *
  *     may this request pass?                              tollbar_limiter_check, tollbar_table_check
  *     would it pass? (charges nothing)                    tollbar_limiter_peek, tollbar_table_peek
@@ -38,9 +39,10 @@
  *     change a limit while it is in use                   tollbar_limiter_set_policy, tollbar_table_set_policy
  *     header fields and metrics                           tollbar_http_fields, tollbar_metrics
  *
- * Read sections 1 to 3 first: policies, clocks, and decisions in full, which every layer uses. Then read limiters or
- * tables. Each section after those is for one task. A banner says "Advanced" or "Experimental" where a section is
- * that. The last two sections are the version, and all results and errors.
+ * Read sections 1 to 3 first: policies, clocks, and decisions in full, which every layer uses. Then
+ * read limiters or tables. Each section after those is for one task. A banner says "Advanced" or
+ * "Experimental" where a section is that. The last two sections are the version, and all results
+ * and errors.
  *
  * Conventions
  *
@@ -89,13 +91,14 @@
  * [C8] Arguments come in one order: self, policy, key, length, cost, now, output. A call that ends in _at is the
  *      plain call with `now_ns` before its output.
  *
- * Every name exists since 0.1.0, unless its text names another version. A name that will be removed is marked
- * deprecated in its text for at least one minor version, and only a major version removes it. Experimental sections
- * are not part of that promise: a program sees their names only if it defines TOLLBAR_EXPERIMENTAL before it includes
- * this header, and a minor version may change or remove them.
+ * Every name exists since 0.1.0, unless its text names another version. A name that will be removed
+ * is marked deprecated in its text for at least one minor version, and only a major version removes
+ * it. Experimental sections are not part of that promise: a program sees their names only if it
+ * defines TOLLBAR_EXPERIMENTAL before it includes this header, and a minor version may change or
+ * remove them.
  *
- * Costs: instructions of one call at the caller's time, unless a clock is named. Keys have 8 bytes, and half of the
- * table's slots are taken. Counted by callgrind with @RUSTC@.
+ * Costs: instructions of one call at the caller's time, unless a clock is named. Keys have 8 bytes,
+ * and half of the table's slots are taken. Counted by callgrind with @RUSTC@.
  *
 @COSTS@ */
 

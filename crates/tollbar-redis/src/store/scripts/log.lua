@@ -1,7 +1,8 @@
--- A log of the admissions in the last period. KEYS: the key, a sorted set with an entry for each admission. The score is its time
--- in microseconds of this server's clock. The member is "total permits": all permits entered so far, in 16 digits, and the permits of this admission.
--- So the permits in the window are the newest entry's total, minus the oldest entry's total, plus the oldest entry's permits. All numbers stay below
--- 2^53, up to which Lua's numbers are exact.
+-- A log of the admissions in the last period. KEYS: the key, a sorted set with an entry for each
+-- admission. The score is its time in microseconds of this server's clock. The member is "total
+-- permits": all permits entered so far, in 16 digits, and the permits of this admission. So the
+-- permits in the window are the newest entry's total, minus the oldest entry's total, plus the
+-- oldest entry's permits. All numbers stay below 2^53, up to which Lua's numbers are exact.
 local mode, cost = ARGV[1], tonumber(ARGV[2])
 local period, limit, count_rejected = tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5] == '1'
 local key = KEYS[1]
@@ -25,8 +26,8 @@ if newest.err then
   end
   return newest
 end
--- If the clock was set back, the request is decided at the time of the newest entry. If that time is more than a period ahead of the clock, all
--- permits in the window count as entered now.
+-- If the clock was set back, the request is decided at the time of the newest entry. If that time
+-- is more than a period ahead of the clock, all permits in the window count as entered now.
 local total, judged, used, lost, latest = 0, now, 0, false, now
 if newest[1] then
   local last = tonumber(newest[2])
@@ -84,7 +85,8 @@ if mode ~= '1' and enter then
   end
   redis.call('ZREMRANGEBYSCORE', key, '-inf', whole(judged - period))
   if count_rejected then
-    -- Refused requests can make the window hold more than the limit. Only the newest `limit` permits count.
+    -- Refused requests can make the window hold more than the limit. Only the newest `limit`
+    -- permits count.
     local first = redis.call('ZRANGE', key, 0, 0)
     while first[1] and parse(first[1]) <= total - limit do
       redis.call('ZREMRANGEBYRANK', key, 0, 0)
@@ -93,7 +95,8 @@ if mode ~= '1' and enter then
   end
 end
 
--- The request fits when the first entry whose total is at least total + cost - limit has left the window. Binary search finds it.
+-- The request fits when the first entry whose total is at least total + cost - limit has left the
+-- window. Binary search finds it.
 local retry = 0
 if verdict == 1 then
   if lost then
@@ -116,8 +119,8 @@ if used > 0 then
   reset = latest + period - now
 end
 if mode ~= '1' and enter then
-  -- The expiry counts from the clock read above. It is rounded up to a millisecond, and one is added. This is the last command on the key, because it
-  -- deletes the key if that time has passed.
+  -- The expiry counts from the clock read above. It is rounded up to a millisecond, and one is
+  -- added. This is the last command on the key, because it deletes the key if that time has passed.
   redis.call('PEXPIREAT', key, whole(math.ceil((judged + period) / 1000) + 1))
 end
 return { verdict, taken, now, math.min(used, limit), retry, reset }

@@ -1,5 +1,6 @@
--- A weighted window. KEYS: the key. The value is "start previous current": when the running window began, in microseconds of this
--- server's clock, and the permits taken in the window before it and in it. All numbers stay below 2^53, up to which Lua's numbers are exact.
+-- A weighted window. KEYS: the key. The value is "start previous current": when the running window
+-- began, in microseconds of this server's clock, and the permits taken in the window before it and
+-- in it. All numbers stay below 2^53, up to which Lua's numbers are exact.
 local mode, cost = ARGV[1], tonumber(ARGV[2])
 local period, limit = tonumber(ARGV[3]), tonumber(ARGV[4])
 
@@ -22,13 +23,16 @@ if type(value) == 'string' then
   elseif began + period == start then
     previous = since
   elseif began > start + period then
-    -- The clock was set back, and the stored window is later than the next one. Its counts now belong to the running window and the one before it.
+    -- The clock was set back, and the stored window is later than the next one. Its counts now
+    -- belong to the running window and the one before it.
     previous, current, write = before, since, true
   elseif began > start then
-    -- The clock was set back, and the stored window is the next one. The request is decided at its start.
+    -- The clock was set back, and the stored window is the next one. The request is decided at its
+    -- start.
     start, elapsed, previous, current = began, 0, before, since
   elseif began + 2 * period > now then
-    -- The stored window began under a former policy with another period. Its counts have their full weight.
+    -- The stored window began under a former policy with another period. Its counts have their full
+    -- weight.
     current = math.min(before + since, limit)
   end
 elseif value then
@@ -59,7 +63,8 @@ if write and mode ~= '1' then
   if current > 0 then
     over = over + period
   end
-  -- PXAT takes an absolute time, so the expiry counts from the clock read above. It is rounded up to a millisecond, and one is added.
+  -- PXAT takes an absolute time, so the expiry counts from the clock read above. It is rounded up
+  -- to a millisecond, and one is added.
   redis.call('SET', KEYS[1], string.format('%.0f %.0f %.0f', start, previous, current), 'PXAT', string.format('%.0f', math.ceil(over / 1000) + 1))
 end
 return { verdict, taken, now, start, previous, current }
