@@ -144,7 +144,7 @@ fn circles(modules: &Modules, source: &Path) -> Vec<Circle> {
 
 /// Circles of the core that are left, each by what its files' paths below `src` begin with, and why
 /// its files use each other.
-const LEFT: [(&str, &str); 6] = [
+const LEFT: [(&str, &str); 5] = [
     ("algorithm/pair", "a pair decides by the part that changes alone, which is made of a pair"),
     (
         "limiter/",
@@ -158,7 +158,6 @@ const LEFT: [(&str, &str); 6] = [
         "policy/schedule.rs policy/text/schedule.rs",
         "a schedule's text is read as a schedule, which prints times",
     ),
-    ("policy/zone/", "a zone finds its rules by name, and a rule is a zone"),
     ("take_many/", "the limits of a request are taken in parts, which know the limits"),
 ];
 

@@ -2,7 +2,9 @@
 
 use super::names::{name, same, WEEKDAYS};
 use super::Reader;
-use crate::policy::zone::{self, text, Zone};
+#[cfg(unix)]
+use crate::policy::zone::system;
+use crate::policy::zone::{text, Zone};
 use crate::policy::{Span, SyntaxError};
 use core::ffi::CStr;
 
@@ -49,7 +51,7 @@ impl Reader<'_> {
     /// A zone: a name or a rule, or two rules and the instant between them.
     pub(super) fn zone(&mut self) -> Result<Zone, SyntaxError> {
         let start = self.at;
-        let Some(zone) = zone::named(self.token()) else {
+        let Some(zone) = named(self.token()) else {
             self.at = start;
             return Err(self.wrong(ZONE));
         };
@@ -94,4 +96,18 @@ impl Reader<'_> {
         }
         self.text.get(start..self.at).unwrap_or_default()
     }
+}
+
+/// The zone of a rule, or of a name in the system's data.
+fn named(name: &[u8]) -> Option<Zone> {
+    if name == b"UTC" {
+        return Some(Zone::UTC);
+    }
+    if let Some(law) = text::law(name) {
+        return Some(Zone::of(law));
+    }
+    #[cfg(unix)]
+    return system::zone(name);
+    #[cfg(not(unix))]
+    None
 }

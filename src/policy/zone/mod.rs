@@ -11,7 +11,7 @@
 
 pub(crate) mod civil;
 #[cfg(unix)]
-mod system;
+pub(crate) mod system;
 pub(crate) mod text;
 pub mod tzif;
 
@@ -304,18 +304,4 @@ impl Turn {
         };
         on && i64::from(self.time).abs() <= TIME_MOST
     }
-}
-
-/// The zone of a policy's text: a rule, or the name of one in the system's data.
-pub(crate) fn named(name: &[u8]) -> Option<Zone> {
-    if name == b"UTC" {
-        return Some(Zone::UTC);
-    }
-    if let Some(law) = text::law(name) {
-        return Some(Zone::of(law));
-    }
-    #[cfg(unix)]
-    return system::zone(name);
-    #[cfg(not(unix))]
-    None
 }

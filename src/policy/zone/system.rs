@@ -12,7 +12,7 @@ const FOLDERS: [&[u8]; 2] = [b"/usr/share/zoneinfo/", b"/etc/zoneinfo/"];
 /// future, or there is no memory to read the file.
 #[cold]
 #[inline(never)]
-pub(super) fn zone(name: &[u8]) -> Option<Zone> {
+pub(crate) fn zone(name: &[u8]) -> Option<Zone> {
     // No name leaves the folder: a dot is in no zone's name.
     let letters = |byte: &u8| byte.is_ascii_alphanumeric() || b"/_+-".contains(byte);
     if !name.first()?.is_ascii_alphabetic() || !name.iter().all(letters) {

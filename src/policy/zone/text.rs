@@ -98,8 +98,7 @@ impl Reader<'_> {
     }
 }
 
-/// Writes a zone, which [`super::named`] and `until` read back: abbreviations are always `STD` and
-/// `DST`.
+/// Writes a zone as the text of a policy has it: abbreviations are always `STD` and `DST`.
 pub(crate) fn print(zone: &Zone, out: &mut Writer<'_>) {
     if zone.is_utc() {
         return out.text("UTC");
