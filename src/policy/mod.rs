@@ -370,6 +370,31 @@ impl Policy {
         Ok(())
     }
 
+    /// Whether the option has another value than [`Policy::new`] gives it.
+    fn sets(&self, option: Opt) -> bool {
+        match option {
+            Opt::Burst => self.burst != self.limit,
+            Opt::Init => self.init != self.burst,
+            Opt::Borrow => self.borrow,
+            Opt::Anchor => matches!(self.anchor, Anchor::First),
+            Opt::Segments => self.segments != 0,
+            Opt::Mode => !matches!(self.mode, Mode::N),
+            Opt::Slack => self.slack != 0,
+            Opt::Warm => self.warm_up != 0,
+            Opt::Cold => self.cold != 0,
+            Opt::Ban => self.ban != 0,
+            Opt::After => self.ban_after != 0,
+            Opt::Curve => !self.knots.is_none() && !matches!(self.kind, Kind::LevelRefill),
+            Opt::Refill => !self.knots.is_none() && matches!(self.kind, Kind::LevelRefill),
+            Opt::Count => self.count_rejected,
+            Opt::Reserve => !self.classes.is_empty(),
+            Opt::From => self.from != 0,
+            Opt::Zone => !self.zone.is_utc(),
+            // Every algorithm has these two.
+            Opt::Algo | Opt::Unit => false,
+        }
+    }
+
     /// The index of the first class of which no request could pass: its reserve is the burst or
     /// more. A limit of 0 denies all classes alike.
     const fn class_without_room(&self) -> Option<usize> {

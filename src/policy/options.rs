@@ -1,8 +1,6 @@
 //! The table of options: one row for each. Which algorithms have an option is in the table of
 //! algorithms (kinds.rs).
 
-use super::{Anchor, Kind, Mode, Policy};
-
 macro_rules! options {
     ($($(#[doc = $doc:literal])+ $option:ident: $usage:literal, $note:literal;)+) => {
         /// The options of the text form, in the order in which its grammar lists them.
@@ -72,31 +70,4 @@ options! {
     Unit: "unit bytes|permits", "with bytes, sizes may carry kb mb gb kib mib gib";
     /// The permits that each class of requests leaves to the others.
     Reserve: "reserve CLASS N ...", "permits that a class of requests leaves to others, up to four classes; not with borrow";
-}
-
-impl Policy {
-    /// Whether the option has another value than [`Policy::new`] gives it.
-    pub(super) fn sets(&self, option: Opt) -> bool {
-        match option {
-            Opt::Burst => self.burst != self.limit,
-            Opt::Init => self.init != self.burst,
-            Opt::Borrow => self.borrow,
-            Opt::Anchor => matches!(self.anchor, Anchor::First),
-            Opt::Segments => self.segments != 0,
-            Opt::Mode => !matches!(self.mode, Mode::N),
-            Opt::Slack => self.slack != 0,
-            Opt::Warm => self.warm_up != 0,
-            Opt::Cold => self.cold != 0,
-            Opt::Ban => self.ban != 0,
-            Opt::After => self.ban_after != 0,
-            Opt::Curve => !self.knots.is_none() && !matches!(self.kind, Kind::LevelRefill),
-            Opt::Refill => !self.knots.is_none() && matches!(self.kind, Kind::LevelRefill),
-            Opt::Count => self.count_rejected,
-            Opt::Reserve => !self.classes.is_empty(),
-            Opt::From => self.from != 0,
-            Opt::Zone => !self.zone.is_utc(),
-            // Every algorithm has these two.
-            Opt::Algo | Opt::Unit => false,
-        }
-    }
 }
