@@ -30,13 +30,12 @@
 //! over the switches, make it a policy of its own, and charge both with
 //! [`take_many`](crate::take_many).
 
-use super::text::{self, TEXT_MOST};
+use super::text::TEXT_MOST;
 use super::zone::civil::weekday;
-use super::zone::{self, Zone, DAY};
-use super::{Policy, PolicyError, SyntaxError};
+use super::zone::{Zone, DAY};
+use super::Policy;
 use crate::sync::filled;
 use crate::units::NEVER;
-use crate::writer::Writer;
 use alloc::boxed::Box;
 
 /// The most entries of a schedule.
@@ -65,7 +64,7 @@ const EDGES_MOST: u32 = 512;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schedule {
-    usual: Policy,
+    pub(super) usual: Policy,
     /// [`ENTRIES_MOST`] places, on the heap because they are 10 KiB.
     entries: Box<[Option<Entry>]>,
     zone: Zone,
@@ -100,17 +99,6 @@ impl Schedule {
         Some(Schedule { usual, entries: filled(ENTRIES_MOST, None)?, zone: Zone::UTC })
     }
 
-    /// Reads a text, and checks each policy by `check` in place of [`Policy::validate`].
-    ///
-    /// # Errors
-    /// [`SyntaxError`]: the column, what was expected there, and the kind of fault.
-    pub fn parse(
-        text: &[u8],
-        check: &dyn Fn(&Policy) -> Result<(), PolicyError>,
-    ) -> Result<Schedule, SyntaxError> {
-        text::schedule(text, check)
-    }
-
     /// The policy in force at `unix` nanoseconds since 1970, and the instant of the next change.
     pub fn at(&self, unix: u64) -> InForce {
         let instant = (unix / SECOND) as i64;
@@ -129,23 +117,6 @@ impl Schedule {
     /// The zone whose local clocks the entries mean.
     pub fn zone(&self) -> &Zone {
         &self.zone
-    }
-
-    /// Writes the canonical text, with the zone's rule in place of its name, as far as `out` has
-    /// room. Returns the length of the whole text in bytes, at most [`SCHEDULE_TEXT_MOST`].
-    pub fn print(&self, out: &mut [u8]) -> usize {
-        let mut out = Writer::new(out);
-        print_policy(&self.usual, &mut out);
-        for entry in self.entries() {
-            out.text(", ");
-            text::print_time(entry, &mut out);
-            print_policy(&entry.policy, &mut out);
-        }
-        if !self.zone.is_utc() {
-            out.text(", zone ");
-            zone::text::print(&self.zone, &mut out);
-        }
-        out.length
     }
 
     pub(super) fn set_zone(&mut self, zone: Zone) {
@@ -210,26 +181,5 @@ impl Entry {
     /// Whether it has whole days.
     pub(super) fn is_whole(&self) -> bool {
         self.from == 0 && self.to == MINUTES
-    }
-}
-
-fn print_policy(policy: &Policy, out: &mut Writer<'_>) {
-    let mut line = [0; TEXT_MOST];
-    let len = text::print(policy, &mut line);
-    line.iter().take(len).for_each(|byte| out.byte(*byte));
-}
-
-impl core::str::FromStr for Schedule {
-    type Err = SyntaxError;
-    fn from_str(text: &str) -> Result<Schedule, SyntaxError> {
-        Schedule::parse(text.as_bytes(), &|policy| policy.validate())
-    }
-}
-
-impl core::fmt::Display for Schedule {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        let mut out = [0u8; SCHEDULE_TEXT_MOST];
-        let len = self.print(&mut out);
-        f.write_str(core::str::from_utf8(out.get(..len).unwrap_or(&out)).unwrap_or_default())
     }
 }

@@ -52,7 +52,6 @@ mod print;
 mod schedule;
 
 pub use print::print;
-pub(super) use schedule::{print_time, schedule};
 
 use super::classes::is_name_byte;
 use super::{

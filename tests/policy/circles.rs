@@ -144,15 +144,11 @@ fn circles(modules: &Modules, source: &Path) -> Vec<Circle> {
 
 /// Circles of the core that are left, each by what its files' paths below `src` begin with, and why
 /// its files use each other.
-const LEFT: [(&str, &str); 4] = [
+const LEFT: [(&str, &str); 3] = [
     ("algorithm/pair", "a pair decides by the part that changes alone, which is made of a pair"),
     (
         "limiter/",
         "a limiter wakes the callers that sleep in it, and they take permits of the limiter",
-    ),
-    (
-        "policy/schedule.rs policy/text/schedule.rs",
-        "a schedule's text is read as a schedule, which prints times",
     ),
     ("take_many/", "the limits of a request are taken in parts, which know the limits"),
 ];

@@ -1,8 +1,9 @@
 //! The text of a schedule: policies, each with its days and its time of day.
 
 use super::names::{find, name, same, Name, WEEKDAYS};
-use super::Reader;
-use crate::policy::schedule::{Entry, Schedule, ENTRIES_MOST};
+use super::{print, Reader, TEXT_MOST};
+use crate::policy::schedule::{Entry, Schedule, ENTRIES_MOST, SCHEDULE_TEXT_MOST};
+use crate::policy::zone;
 use crate::policy::{Fault, Policy, PolicyError, SyntaxError};
 use crate::writer::Writer;
 use core::ffi::CStr;
@@ -14,8 +15,53 @@ const TO: &CStr = c"a time from `00:00` to `24:00`, which is not the first one a
 const _: () = assert!(ENTRIES_MOST == 16);
 const MOST: &CStr = c"at most 16 entries";
 
+impl Schedule {
+    /// Reads a text, and checks each policy by `check` in place of [`Policy::validate`].
+    ///
+    /// # Errors
+    /// [`SyntaxError`]: the column, what was expected there, and the kind of fault.
+    pub fn parse(
+        text: &[u8],
+        check: &dyn Fn(&Policy) -> Result<(), PolicyError>,
+    ) -> Result<Schedule, SyntaxError> {
+        schedule(text, check)
+    }
+
+    /// Writes the canonical text, with the zone's rule in place of its name, as far as `out` has
+    /// room. Returns the length of the whole text in bytes, at most [`SCHEDULE_TEXT_MOST`].
+    pub fn print(&self, out: &mut [u8]) -> usize {
+        let mut out = Writer::new(out);
+        print_policy(&self.usual, &mut out);
+        for entry in self.entries() {
+            out.text(", ");
+            print_time(entry, &mut out);
+            print_policy(&entry.policy, &mut out);
+        }
+        if !self.zone().is_utc() {
+            out.text(", zone ");
+            zone::text::print(self.zone(), &mut out);
+        }
+        out.length
+    }
+}
+
+impl core::str::FromStr for Schedule {
+    type Err = SyntaxError;
+    fn from_str(text: &str) -> Result<Schedule, SyntaxError> {
+        Schedule::parse(text.as_bytes(), &|policy| policy.validate())
+    }
+}
+
+impl core::fmt::Display for Schedule {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let mut out = [0u8; SCHEDULE_TEXT_MOST];
+        let len = self.print(&mut out);
+        f.write_str(core::str::from_utf8(out.get(..len).unwrap_or(&out)).unwrap_or_default())
+    }
+}
+
 /// Reads a schedule. The whole text must be that schedule.
-pub(in crate::policy) fn schedule(
+fn schedule(
     text: &[u8],
     check: &dyn Fn(&Policy) -> Result<(), PolicyError>,
 ) -> Result<Schedule, SyntaxError> {
@@ -55,8 +101,14 @@ pub(in crate::policy) fn schedule(
     Ok(schedule)
 }
 
+fn print_policy(policy: &Policy, out: &mut Writer<'_>) {
+    let mut line = [0; TEXT_MOST];
+    let len = print(policy, &mut line);
+    line.iter().take(len).for_each(|byte| out.byte(*byte));
+}
+
 /// Writes the days and the time of an entry, with a blank after each.
-pub(in crate::policy) fn print_time(entry: &Entry, out: &mut Writer<'_>) {
+fn print_time(entry: &Entry, out: &mut Writer<'_>) {
     let whole = entry.is_whole();
     if entry.days != ALL_DAYS || whole {
         print_days(entry.days, out);
