@@ -44,6 +44,7 @@ mod several;
 
 #[doc(hidden)]
 pub use several::Several;
+pub use several::{take_all, take_many, take_many_at};
 
 use crate::algorithm::{needed, Charge};
 use crate::clock::Clock;
@@ -232,80 +233,3 @@ impl core::fmt::Display for ManyError {
 }
 
 impl core::error::Error for ManyError {}
-
-/// Charges each limit with its cost, or charges none. Each limit reads its own clock.
-///
-/// ```
-/// use tollbar::take_many::{take_many, Limit};
-/// use tollbar::table::{Options, PolicyId, Table};
-/// use tollbar::Limiter;
-///
-/// let all = Limiter::new(&"1000/s".parse()?)?;
-/// let users = Table::private(&Options::new(10_000), &["2/s".parse()?, "5/day".parse()?])?;
-/// let (second, day) = (PolicyId::new(0), PolicyId::new(1));
-/// let ask = |user: &[u8]| {
-///     take_many(&[Limit::Limiter(&all, 1), Limit::Key(&users, second, user, 1), Limit::Key(&users, day, user, 1)])
-/// };
-/// assert!(ask(b"ann")?.decision.is_allowed());
-/// assert!(ask(b"ann")?.decision.is_allowed());
-/// let refused = ask(b"ann")?;
-/// assert_eq!((refused.decision.is_allowed(), refused.bound), (false, 1)); // 2/s
-/// assert_eq!(users.peek(day, b"ann", 1).remaining, 3); // which the refusal left alone
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-///
-/// "10/s, and at most 4 at one time":
-///
-/// ```
-/// use std::cell::Cell;
-/// use tollbar::in_flight::{InFlight, Options};
-/// use tollbar::take_many::{take_many, Limit};
-/// use tollbar::{Limiter, Reason};
-///
-/// let rate = Limiter::new(&"10/s".parse()?)?;
-/// let open = InFlight::private(&Options::new(1000))?;
-/// let ask = || {
-///     let ticket = Cell::default();
-///     let taken = take_many(&[Limit::Limiter(&rate, 1), Limit::InFlight(&open, b"ann", 4, &ticket)])?;
-///     Ok::<_, tollbar::take_many::ManyError>(taken.decision.is_allowed().then(|| open.permit(ticket.get())).ok_or(taken))
-/// };
-/// let held: Vec<_> = (0..4).map(|_| ask().unwrap().expect("a permit")).collect();
-/// let refused = ask()?.unwrap_err();
-/// assert_eq!((refused.bound, refused.decision.reason), (1, Reason::InFlight));
-/// drop(held);
-/// assert!(ask()?.is_ok());
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-///
-/// # Errors
-/// [`ManyError`]. Nothing has been charged.
-pub fn take_many(limits: &[Limit<'_>]) -> Result<Taken, ManyError> {
-    take_all(limits, None, Some(&mut []))
-}
-
-/// [`take_many`] at the caller's time.
-///
-/// # Errors
-/// Those of [`take_many`].
-pub fn take_many_at(limits: &[Limit<'_>], now: u64) -> Result<Taken, ManyError> {
-    take_all(limits, Some(now), Some(&mut []))
-}
-
-/// [`take_many`] or, with a time, [`take_many_at`], with the decision of each limit in
-/// `decisions[i]`. If the request is refused, each limit gives the decision that it would make
-/// alone. Without `decisions` only the answer's verdict and reason are valid, and an admission is
-/// cheaper.
-///
-/// # Errors
-/// Those of [`take_many`].
-pub fn take_all(
-    limits: &[Limit<'_>],
-    now: Option<u64>,
-    decisions: Option<&mut [Decision]>,
-) -> Result<Taken, ManyError> {
-    let mut several = Several::new(now);
-    for limit in limits {
-        several.add(limit)?;
-    }
-    several.take(decisions)
-}
