@@ -30,45 +30,16 @@ mod start;
 mod steps;
 
 pub(crate) use one::Usual;
+pub use start::Pair;
 
 use super::facts::{Charging, Facts};
 use super::{until, Algorithm, Charge, Charged, GiveBack, Reservation, Returned, Step};
 use crate::decision::{Decision, Reason, Verdict};
 use crate::policy::{Kind, Policy, PolicyError, Rate};
-use crate::units::{UnitLength, LAST, NEVER};
+use crate::units::{LAST, NEVER};
 use bucket::Bucket;
-use one::One;
-use start::{Held, Start};
-use steps::{Clock, Steps};
-
-/// Two compiled token buckets of one word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Pair {
-    /// First, because checks of one permit read nothing else.
-    one: One,
-    steps: Steps,
-    fast: Bucket,
-    slow: Bucket,
-    /// The largest cost: the smaller burst.
-    burst: u64,
-    /// How a word tells the step in which its buckets started.
-    start: Start,
-    /// Bits of the word that hold the difference of the TATs.
-    low: u32,
-    /// The greatest TAT that a word holds.
-    most: u64,
-    /// The length of a step.
-    length: UnitLength,
-    /// Whether the first policy of the list is the slow bucket.
-    slow_first: bool,
-}
-
-/// The TATs of a word, in steps.
-#[derive(Clone, Copy)]
-struct Tats {
-    fast: u64,
-    slow: u64,
-}
+use start::{Held, Tats};
+use steps::Clock;
 
 impl Pair {
     /// Compiles a policy with a second rate ([`Policy::second`]).
@@ -147,11 +118,6 @@ impl Pair {
     /// started, whether the slow one owes or not.
     pub const fn slow_steps(&self) -> u64 {
         self.start.grid()
-    }
-
-    /// The clock, rounded down, from which on both buckets admit `cost`.
-    fn due(&self, tats: Tats, cost: u64) -> u64 {
-        self.fast.due(tats.fast, cost).max(self.slow.due(tats.slow, cost))
     }
 
     /// The word of a key that moves from `old` and the first of `times` to this pair and the

@@ -144,13 +144,10 @@ fn circles(modules: &Modules, source: &Path) -> Vec<Circle> {
 
 /// Circles of the core that are left, each by what its files' paths below `src` begin with, and why
 /// its files use each other.
-const LEFT: [(&str, &str); 2] = [
-    ("algorithm/pair", "a pair decides by the part that changes alone, which is made of a pair"),
-    (
-        "limiter/",
-        "a limiter wakes the callers that sleep in it, and they take permits of the limiter",
-    ),
-];
+const LEFT: [(&str, &str); 1] = [(
+    "limiter/",
+    "a limiter wakes the callers that sleep in it, and they take permits of the limiter",
+)];
 
 /// Whether all files of a circle are those of an entry of [`LEFT`].
 fn is_of(circle: &Circle, entry: &str) -> bool {

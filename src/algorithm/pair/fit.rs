@@ -2,9 +2,8 @@
 
 use super::bucket::Bucket;
 use super::one::One;
-use super::start::Start;
+use super::start::{Pair, Start};
 use super::steps::Steps;
-use super::Pair;
 use crate::policy::Rate;
 use crate::units::{bits, gcd, UnitLength, LAST};
 use core::num::{NonZeroU128, NonZeroU64};
@@ -127,7 +126,7 @@ impl Rates {
         );
         let most = u64::MAX >> (u64::BITS - high) & !(start.grid().wrapping_sub(1));
         let burst = fast.burst.min(slow.burst);
-        let one = One::new(&steps, &fast, &slow, low, start).unwrap_or_default();
+        let one = One::new(&steps, &fast, &slow, low, start.grid()).unwrap_or_default();
         Some(Pair { one, steps, fast, slow, burst, start, low, most, length, slow_first: false })
     }
 }

@@ -17,9 +17,8 @@
 //! the word has no bits for a second time. Only the fast bucket takes permits back there.
 
 use super::bucket::Bucket;
-use super::start::{Held, Start};
+use super::start::{Held, Pair, Start, Tats};
 use super::steps::Clock;
-use super::{Pair, Tats};
 use crate::algorithm::{Charge, GiveBack, Reservation, Returned};
 use crate::units::LAST;
 

@@ -2,7 +2,6 @@
 //! [`Pair::step_any`](super::Pair).
 
 use super::bucket::Bucket;
-use super::start::Start;
 use super::steps::Steps;
 use crate::units::LAST;
 
@@ -47,14 +46,14 @@ pub(crate) enum Usual {
 }
 
 impl One {
-    /// `None` if the reciprocal alone does not convert the clock exactly
-    /// ([`Steps::exact_reciprocal`]).
+    /// `grid` is the number of steps of which the slow TAT is a multiple. `None` if the reciprocal
+    /// alone does not convert the clock exactly ([`Steps::exact_reciprocal`]).
     pub(super) fn new(
         steps: &Steps,
         fast: &Bucket,
         slow: &Bucket,
         low: u32,
-        start: Start,
+        grid: u64,
     ) -> Option<One> {
         let reciprocal = steps.exact_reciprocal()?;
         let room = |bucket: &Bucket| bucket.tolerance.saturating_sub(bucket.permit.get());
@@ -65,14 +64,14 @@ impl One {
             nanos: steps.nanos,
             per: steps.per.get(),
             mask: 1_u64.checked_shl(low)?.wrapping_sub(1),
-            counted: start.grid().wrapping_sub(1),
+            counted: grid.wrapping_sub(1),
             room: room(slow),
             gap: room(slow).saturating_sub(room(fast)),
             owing: i64::try_from(room(fast).min(room(slow))).ok()?.saturating_sub(2),
             charge: slow_permit
                 .checked_shl(low)?
                 .checked_add(slow_permit.checked_sub(fast_permit)?)?,
-            first: if start.grid() == 1 { 0 } else { 1_u64.checked_shl(low)? },
+            first: if grid == 1 { 0 } else { 1_u64.checked_shl(low)? },
             permit: fast_permit,
             shift: steps.shift,
             low,

@@ -1,4 +1,4 @@
-//! The step in which a full bucket starts to be charged.
+//! A pair and its word, which tells the step in which a full bucket starts to be charged.
 //!
 //! A bucket that has been full is charged from the clock rounded up, and a request is admitted by
 //! the clock rounded down. Between two steps these differ, so the last permit of a burst that is
@@ -35,9 +35,39 @@
 //! bucket while the slow one owes. There the last permit of the fast bucket's burst waits for the
 //! end of the step, if the slow bucket has the larger burst.
 
-use super::steps::Clock;
-use super::{Pair, Tats};
-use crate::units::LAST;
+use super::bucket::Bucket;
+use super::one::One;
+use super::steps::{Clock, Steps};
+use crate::units::{UnitLength, LAST};
+
+/// Two compiled token buckets of one word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Pair {
+    /// First, because checks of one permit read nothing else.
+    pub(super) one: One,
+    pub(super) steps: Steps,
+    pub(super) fast: Bucket,
+    pub(super) slow: Bucket,
+    /// The largest cost: the smaller burst.
+    pub(super) burst: u64,
+    /// How a word tells the step in which its buckets started.
+    pub(super) start: Start,
+    /// Bits of the word that hold the difference of the TATs.
+    pub(super) low: u32,
+    /// The greatest TAT that a word holds.
+    pub(super) most: u64,
+    /// The length of a step.
+    pub(super) length: UnitLength,
+    /// Whether the first policy of the list is the slow bucket.
+    pub(super) slow_first: bool,
+}
+
+/// The TATs of a word, in steps.
+#[derive(Clone, Copy)]
+pub(super) struct Tats {
+    pub(super) fast: u64,
+    pub(super) slow: u64,
+}
 
 /// How a word tells the step in which its buckets started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -146,6 +176,11 @@ impl Pair {
         let count = difference / spacing;
         (count.wrapping_mul(spacing) == difference)
             .then(|| (count, tats.fast.wrapping_sub(self.fast.charge(count))))
+    }
+
+    /// The clock, rounded down, from which on both buckets admit `cost`.
+    pub(super) fn due(&self, tats: Tats, cost: u64) -> u64 {
+        self.fast.due(tats.fast, cost).max(self.slow.due(tats.slow, cost))
     }
 
     /// The first nanosecond of the step in which the buckets started, if the word tells it.
