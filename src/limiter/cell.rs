@@ -10,7 +10,9 @@
 
 mod returns;
 
-use super::fast::{Fast, Tried};
+pub use super::fast::Quick;
+
+use super::fast::{Fast, Line, Tried};
 use super::gaps::Gaps;
 use super::waiting::{after_first, last_by_steps};
 use super::{Shared, Watch};
@@ -21,7 +23,7 @@ use crate::algorithm::{
 };
 use crate::decision::{Decision, Verdict};
 use crate::policy::{Classes, PolicyError};
-use crate::sync::{rarely, AtomicU32, AtomicU64, CachePadded, Ordering, TwoWords, Word};
+use crate::sync::{AtomicU64, CachePadded, Ordering, Word};
 
 /// Decides on a request and stores the next state. Returns the verdict and the state after it. A
 /// refusal that keeps the state only loads it.
@@ -187,52 +189,6 @@ pub struct Cell<A> {
     /// The classes of a limiter's policy.
     classes: Classes,
     gaps: Gaps,
-}
-
-#[derive(Debug, Default)]
-struct Line {
-    /// The state word, and the number of times that it was lowered: see [`Cell::lower`].
-    words: TwoWords,
-    watch: Watch,
-    /// 1 once permits were booked for a later time than that of their call. It never becomes 0
-    /// again.
-    booked: AtomicU32,
-    /// The highest word that a give-back has lowered.
-    highest: AtomicU64,
-    /// From this clock reading on the fast path does not decide. A limiter sets it to 0 when it
-    /// puts another state in place of this one.
-    quick_end: AtomicU64,
-}
-
-/// A token bucket that decides the usual request in a few instructions.
-#[derive(Debug)]
-pub struct Quick<'a> {
-    line: &'a Line,
-    plain: &'a Plain,
-}
-
-impl Quick<'_> {
-    /// [`Shared::admit_at`] in the usual case, by one attempt to swap. `None`: nothing has been
-    /// decided, and the caller calls [`Shared::admit_at`].
-    #[inline(always)]
-    pub(super) fn admit_at(&self, now: u64, cost: u64) -> Option<Verdict> {
-        let Line { words, watch, quick_end, .. } = self.line;
-        let word = words.first();
-        if watch.is_newer_than(now) {
-            rarely();
-            return None;
-        }
-        let state = word.load(Ordering::Relaxed);
-        // Relaxed: a call that reads the old value decides on this state, as a call does that began
-        // before the change.
-        let end = quick_end.load(Ordering::Relaxed);
-        let Some(next) = self.plain.step_before(end, state, now, cost)? else {
-            return Some(Verdict::Denied);
-        };
-        word.exchange(state, next, Ordering::Relaxed, Ordering::Relaxed).ok()?;
-        watch.admitted(now);
-        Some(Verdict::Allowed)
-    }
 }
 
 impl<A: Algorithm> Cell<A> {

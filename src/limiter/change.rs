@@ -11,12 +11,11 @@
 //!   comes back gets the state that it had before, charged again, so a limiter keeps one state for
 //!   each policy, at most [`MOST`].
 //!
-//! The fast path of a token bucket ([`Quick`](super::Quick)) reads no pointer. It reads the time up
-//! to which the cell's fast path decides, and a change sets that time to 0.
+//! The fast path of a token bucket ([`Quick`](super::fast::Quick)) reads no pointer. It reads the
+//! time up to which the cell's fast path decides, and a change sets that time to 0.
 
-use super::{Limiter, Shared, State};
+use super::{Shared, State};
 use crate::algorithm::{Algorithm, Rule};
-use crate::clock::Clock;
 use crate::policy::{Keep, Policy, PolicyError};
 use crate::sync::{boxed, AtomicPtr, AtomicU32, Ordering};
 use crate::units::NEVER;
@@ -25,54 +24,6 @@ use core::ptr;
 
 /// The policies that a limiter can be changed to in its life.
 pub(super) const MOST: u32 = if cfg!(loom) { 2 } else { 4096 };
-
-impl<C: Clock> Limiter<State, C> {
-    /// Changes the policy while other threads use the limiter. `keep` says what the limiter keeps
-    /// of its state; between windows of one length [`Keep::Count`] and [`Keep::Time`] keep the
-    /// usage.
-    ///
-    /// Calls that run at the same time neither wait nor fail. Such a call is decided under one of
-    /// the two policies. In any interval the limiter admits at most the sum of the bounds of all
-    /// policies that were in force in that interval. Permits that were booked ahead keep their
-    /// departures.
-    ///
-    /// A limiter keeps a state for each policy that it has been changed to. Calls after a change do
-    /// not use the quick way of the first policy.
-    ///
-    /// ```
-    /// use tollbar::policy::Keep;
-    /// use tollbar::Limiter;
-    ///
-    /// let limiter = Limiter::new(&"10/min".parse()?)?;
-    /// assert!(limiter.check(4).is_allowed());
-    /// limiter.set_policy(&"100/min".parse()?, Keep::Count)?;
-    /// assert_eq!(limiter.peek(1).remaining, 6); // six were left
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    ///
-    /// # Errors
-    /// [`PolicyError::OptionMismatch`] for a limiter whose threads have credit,
-    /// [`PolicyError::Changes`] after 4,096 different policies, and those of [`State::new`]. The
-    /// policy stays as it was.
-    pub fn set_policy(&self, policy: &Policy, keep: Keep) -> Result<(), PolicyError> {
-        super::clock_fits(policy, &self.clock)?;
-        self.changes.change(&self.shared, policy, keep, &|| self.clock.now())
-    }
-
-    /// [`Limiter::set_policy`] at the caller's time.
-    ///
-    /// # Errors
-    /// Those of [`Limiter::set_policy`].
-    pub fn set_policy_at(&self, now: u64, policy: &Policy, keep: Keep) -> Result<(), PolicyError> {
-        super::clock_fits(policy, &self.clock)?;
-        self.changes.change(&self.shared, policy, keep, &|| now)
-    }
-
-    /// The policy that the limiter was last changed to; `None` if it has not been changed.
-    pub fn changed_policy(&self) -> Option<&Policy> {
-        self.changes.policy()
-    }
-}
 
 /// The states that replaced a limiter's first one.
 #[derive(Debug)]

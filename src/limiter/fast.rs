@@ -1,8 +1,10 @@
 //! The fast paths of states. A limiter tries those that its state has before it asks the state in
 //! general.
 
-use super::cell::Quick;
+use super::Watch;
+use crate::algorithm::gcra::Plain;
 use crate::decision::Verdict;
+use crate::sync::{rarely, AtomicU32, AtomicU64, Ordering, TwoWords, Word};
 
 /// What [`Fast::admit_pair_at`] did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,5 +76,52 @@ pub trait Fast: Sync {
     fn start_pair_at(&self, now: u64) -> Option<Verdict> {
         let _ = now;
         None
+    }
+}
+
+/// The words of a cell, on one cache line.
+#[derive(Debug, Default)]
+pub(super) struct Line {
+    /// The state word, and the number of times that it was lowered (`cell/returns.rs`).
+    pub(super) words: TwoWords,
+    pub(super) watch: Watch,
+    /// 1 once permits were booked for a later time than that of their call. It never becomes 0
+    /// again.
+    pub(super) booked: AtomicU32,
+    /// The highest word that a give-back has lowered.
+    pub(super) highest: AtomicU64,
+    /// From this clock reading on the fast path does not decide. A limiter sets it to 0 when it
+    /// puts another state in place of this one.
+    pub(super) quick_end: AtomicU64,
+}
+
+/// A token bucket that decides the usual request in a few instructions.
+#[derive(Debug)]
+pub struct Quick<'a> {
+    pub(super) line: &'a Line,
+    pub(super) plain: &'a Plain,
+}
+
+impl Quick<'_> {
+    /// [`Shared::admit_at`](super::Shared::admit_at) in the usual case, by one attempt to swap.
+    /// `None`: nothing has been decided, and the caller calls that.
+    #[inline(always)]
+    pub(super) fn admit_at(&self, now: u64, cost: u64) -> Option<Verdict> {
+        let Line { words, watch, quick_end, .. } = self.line;
+        let word = words.first();
+        if watch.is_newer_than(now) {
+            rarely();
+            return None;
+        }
+        let state = word.load(Ordering::Relaxed);
+        // Relaxed: a call that reads the old value decides on this state, as a call does that began
+        // before the change.
+        let end = quick_end.load(Ordering::Relaxed);
+        let Some(next) = self.plain.step_before(end, state, now, cost)? else {
+            return Some(Verdict::Denied);
+        };
+        word.exchange(state, next, Ordering::Relaxed, Ordering::Relaxed).ok()?;
+        watch.admitted(now);
+        Some(Verdict::Allowed)
     }
 }

@@ -1,10 +1,8 @@
 //! A state of any algorithm, chosen at run time.
 
-#[cfg(not(loom))]
-use super::cell::Quick;
 use super::fast::Fast;
 #[cfg(not(loom))]
-use super::fast::Tried;
+use super::fast::{Quick, Tried};
 #[cfg(unix)]
 use super::striped::Striped;
 use super::{Cell, Log, Ring, Shared, Watch};

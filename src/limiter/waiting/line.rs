@@ -17,7 +17,7 @@
 //! them with its first call ([`Lock`]).
 
 use super::lock::{Held, Lock};
-use super::Permits;
+use super::permits::{Permits, Taken};
 use crate::algorithm::Charge;
 use crate::clock::Bell;
 use crate::sync::{AtomicPtr, AtomicU64, Ordering};
@@ -83,16 +83,6 @@ pub(crate) enum Turn {
     Refused(u64),
     /// It sleeps until that time, or until its bell rings.
     Until(u64),
-}
-
-/// What a first caller gets.
-pub(crate) enum Taken {
-    /// The permits, which may be used at that time.
-    At(u64),
-    /// Nothing. The algorithm cannot book ahead, and the permits may be there at that time.
-    Again(u64),
-    /// Nothing. The permits come after the deadline, or never.
-    Late,
 }
 
 impl Waiter {

@@ -1,6 +1,5 @@
 //! A lock for the queues of waiting callers.
 
-use super::process;
 use crate::sync::{AtomicU64, Ordering};
 
 /// A lock that its holder keeps for some steps on the queue and never during a sleep. The calls
@@ -21,6 +20,14 @@ pub(super) struct Held<'a> {
 /// Attempts before the first sleep.
 #[cfg(not(loom))]
 const SPINS: u32 = 100;
+
+/// The number of this process, in the upper half of a word. Without a Unix there is one process.
+pub(super) fn process() -> u64 {
+    #[cfg(all(unix, not(loom)))]
+    return u64::from(crate::clock::machine::generation()) << 32;
+    #[cfg(not(all(unix, not(loom))))]
+    return 1 << 32;
+}
 
 impl Lock {
     /// Takes the lock. Before that it calls `forget` if the lock was another process's, whose

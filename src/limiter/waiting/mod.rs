@@ -5,17 +5,19 @@ mod line;
 mod lock;
 #[cfg(all(test, loom))]
 mod models;
+mod permits;
 #[cfg(all(test, not(loom)))]
 pub(crate) mod tests;
 
-use super::{Limiter, Shared};
-use crate::algorithm::{Algorithm, Charge};
+pub(crate) use permits::{after_first, last_by_peeks, last_by_steps, Permits};
+
 use crate::clock::Clock;
 use crate::decision::{Decision, Reason, Verdict};
 use crate::sync::{AtomicU64, CachePadded, Ordering};
 use crate::units::NEVER;
-use core::convert::Infallible;
-use line::{List, Seat, Taken, Turn, Waiter};
+use line::{List, Seat, Turn, Waiter};
+use lock::process;
+use permits::in_time;
 
 /// The most callers that sleep at one time, unless the caller says otherwise.
 pub(crate) const WAITERS: u32 = 1024;
@@ -66,14 +68,6 @@ impl Waiters {
     }
 }
 
-/// The number of this process, in the upper half of a word. Without a Unix there is one process.
-fn process() -> u64 {
-    #[cfg(all(unix, not(loom)))]
-    return u64::from(crate::clock::machine::generation()) << 32;
-    #[cfg(not(all(unix, not(loom))))]
-    return 1 << 32;
-}
-
 /// How many callers of `process` sleep by that word.
 fn in_process(word: u64, process: u64) -> u64 {
     match word >> 32 == process >> 32 {
@@ -112,187 +106,6 @@ impl<const N: usize> Lines<N> {
     fn list(&self, queue: u64) -> &List {
         &self.lists[queue as usize % N]
     }
-}
-
-/// The permits that [`wait`] waits for: those of a limiter, or of a table's key.
-pub(crate) trait Permits {
-    type Error;
-
-    fn now(&self) -> u64;
-
-    /// Takes the permits now, or returns the time to wait.
-    fn check(&self, now: u64, cost: u64) -> Result<Decision, Self::Error>;
-
-    /// What [`Permits::check`] would return.
-    fn peek(&self, now: u64, cost: u64) -> Result<Decision, Self::Error>;
-
-    /// Books the permits for the earliest instant; `None` if that is after `until`.
-    fn book(&self, now: u64, cost: u64, until: u64) -> Result<Option<u64>, Self::Error>;
-
-    /// Whether [`Permits::book`] works.
-    fn books_ahead(&self) -> Result<bool, Self::Error>;
-
-    /// Whether refusals lead to a ban.
-    fn counts_refusals(&self) -> Result<bool, Self::Error>;
-
-    /// Gives a booking back, as far as the limiter takes it.
-    fn give_back(&self, booking: Charge);
-
-    /// When the last of requests for `costs` would pass, which come one after the other from `now`
-    /// on, or earlier. The call may stop after `until`.
-    fn last_of(
-        &self,
-        now: u64,
-        costs: &mut dyn Iterator<Item = u64>,
-        until: u64,
-    ) -> Result<u64, Self::Error>;
-
-    /// [`Permits::peek`] for a caller that may wait until `deadline`. Where refusals lead to a ban,
-    /// a peek shows the ban after the refusal. The caller is not refused, so the wait here is that
-    /// for the permits.
-    fn ask(&self, now: u64, cost: u64, deadline: u64) -> Result<Decision, Self::Error> {
-        let decision = self.peek(now, cost)?;
-        if decision.verdict == Verdict::Denied && self.counts_refusals()? {
-            let at = self.last_of(now, &mut core::iter::once(cost), deadline)?;
-            if at != NEVER && at <= deadline {
-                return Ok(Decision { retry_after: at.saturating_sub(now), ..decision }
-                    .because(Reason::Rate));
-            }
-        }
-        Ok(decision)
-    }
-
-    /// [`Permits::check`] for a caller that may wait until `deadline`. If the permits come by then,
-    /// the call records no refusal, because a refusal could lead to a ban.
-    fn try_until(&self, now: u64, cost: u64, deadline: u64) -> Result<Decision, Self::Error> {
-        if self.counts_refusals()? {
-            let decision = self.ask(now, cost, deadline)?;
-            if decision.verdict == Verdict::Denied && in_time(&decision, now, deadline) {
-                return Ok(decision);
-            }
-        }
-        self.check(now, cost)
-    }
-
-    /// Takes or books the permits for a caller that is the first of its queue.
-    fn take(&self, now: u64, cost: u64, deadline: u64) -> Result<Taken, Self::Error> {
-        if self.books_ahead()? {
-            return Ok(self.book(now, cost, deadline)?.map_or(Taken::Late, Taken::At));
-        }
-        let decision = self.try_until(now, cost, deadline)?;
-        Ok(match decision.is_allowed() {
-            true => Taken::At(now),
-            false if in_time(&decision, now, deadline) => {
-                Taken::Again(now.saturating_add(decision.retry_after))
-            }
-            false => Taken::Late,
-        })
-    }
-}
-
-impl<S: Shared, C: Clock> Permits for Limiter<S, C> {
-    type Error = Infallible;
-
-    fn now(&self) -> u64 {
-        self.clock().now()
-    }
-
-    fn check(&self, now: u64, cost: u64) -> Result<Decision, Self::Error> {
-        Ok(self.shared().check_at(now, cost))
-    }
-
-    fn peek(&self, now: u64, cost: u64) -> Result<Decision, Self::Error> {
-        Ok(self.shared().peek_at(now, cost))
-    }
-
-    fn book(&self, now: u64, cost: u64, until: u64) -> Result<Option<u64>, Self::Error> {
-        Ok(self.shared().reserve_at(now, cost, until))
-    }
-
-    fn books_ahead(&self) -> Result<bool, Self::Error> {
-        Ok(self.shared().books_ahead())
-    }
-
-    fn counts_refusals(&self) -> Result<bool, Self::Error> {
-        Ok(self.shared().counts_refusals())
-    }
-
-    fn give_back(&self, booking: Charge) {
-        Limiter::give_back(self, booking, booking.cost);
-    }
-
-    fn last_of(
-        &self,
-        now: u64,
-        costs: &mut dyn Iterator<Item = u64>,
-        until: u64,
-    ) -> Result<u64, Self::Error> {
-        Ok(self.shared().last_of(now, costs, until))
-    }
-}
-
-/// [`Permits::last_of`] by the state's word: what the first callers of a queue will do in turn.
-pub(crate) fn last_by_steps<A: Algorithm>(
-    algorithm: &A,
-    mut state: u64,
-    mut now: u64,
-    costs: &mut dyn Iterator<Item = u64>,
-    until: u64,
-) -> u64 {
-    for cost in costs {
-        let (at, next) = match algorithm.books_ahead() {
-            true => algorithm
-                .reserve(state, now, cost)
-                .map_or((NEVER, None), |booked| (booked.at, Some(booked.next))),
-            false => {
-                let at = algorithm.admits_at(state, now, cost);
-                (at, algorithm.step(state, at, cost).next)
-            }
-        };
-        now = at;
-        if now > until {
-            break;
-        }
-        state = next.unwrap_or(state);
-    }
-    now
-}
-
-/// What is left of `costs` when the first ones have got `permits`.
-pub(crate) fn after_first<'a>(
-    mut permits: u64,
-    costs: &'a mut dyn Iterator<Item = u64>,
-) -> impl Iterator<Item = u64> + 'a {
-    costs.filter_map(move |cost| {
-        let paid = cost.min(permits);
-        permits -= paid;
-        Some(cost - paid).filter(|&rest| rest != 0)
-    })
-}
-
-/// [`Permits::last_of`] by `peek`, for states that only a decision can read. It looks one limit
-/// ahead: if the costs are more, the result is the time at which half of them would be there, or a
-/// quarter, and so on.
-pub(crate) fn last_by_peeks<E>(
-    now: u64,
-    costs: &mut dyn Iterator<Item = u64>,
-    peek: impl Fn(u64) -> Result<Decision, E>,
-) -> Result<u64, E> {
-    let mut sum = costs.fold(0, u64::saturating_add);
-    while sum != 0 {
-        let decision = peek(sum)?;
-        if decision.verdict != Verdict::Never {
-            return Ok(now.saturating_add(decision.retry_after));
-        }
-        sum /= 2;
-    }
-    Ok(now)
-}
-
-/// Whether a refused request could pass by `deadline`. False for an admitted request, and if no
-/// wait helps (a limit of 0).
-pub(crate) fn in_time(decision: &Decision, now: u64, deadline: u64) -> bool {
-    decision.retry().is_some_and(|wait| now.saturating_add(wait) <= deadline)
 }
 
 /// Takes permits, and sleeps for them until `deadline` at the latest, in the queue of that number.
