@@ -26,4 +26,4 @@ pub fn namespace() -> u64 {
 pub use crate::table::memory::region::{again, errno, random_u64, set_errno, Region};
 #[cfg(loom)]
 pub use crate::table::memory::slot::Journal;
-pub use crate::table::memory::slot::{Pair, Slot};
+pub use crate::table::memory::slot::{Slot, SlotPair};

@@ -28,7 +28,7 @@ mod models;
 use crate::policy::PolicyError;
 #[cfg(not(loom))]
 use crate::table::memory::error::TableError;
-use crate::table::memory::slot::{Pair, Slot};
+use crate::table::memory::slot::{Slot, SlotPair};
 use crate::units::LAST;
 
 /// The colour of a packet. The order is that of the RFCs: a later colour is worse.
@@ -152,7 +152,7 @@ impl Meter {
 
     /// Decides, and stores the state unless the packet is red.
     fn color(&self, slot: &Slot, now: u64, bytes: u64, before: Color) -> Color {
-        let mut pair = Pair { key: slot.key(), state: slot.state() };
+        let mut pair = SlotPair { key: slot.key(), state: slot.state() };
         loop {
             let (color, next) = self.step(pair, now, bytes, before);
             // A red packet writes nothing, so its two words must have been there at one instant.
@@ -171,7 +171,13 @@ impl Meter {
     }
 
     /// The colour, and the state to store.
-    fn step(&self, state: Pair, now: u64, bytes: u64, before: Color) -> (Color, Option<Pair>) {
+    fn step(
+        &self,
+        state: SlotPair,
+        now: u64,
+        bytes: u64,
+        before: Color,
+    ) -> (Color, Option<SlotPair>) {
         let Some((green, yellow)) = self.steps(state, now, bytes) else {
             return (Color::Red, None);
         };
@@ -187,10 +193,10 @@ impl Meter {
     #[inline]
     fn steps(
         &self,
-        Pair { key, state }: Pair,
+        SlotPair { key, state }: SlotPair,
         now: u64,
         bytes: u64,
-    ) -> Option<(Option<Pair>, Option<Pair>)> {
+    ) -> Option<(Option<SlotPair>, Option<SlotPair>)> {
         Some(match *self {
             Meter::SingleRate(committed, excess_burst) => {
                 let now = committed.tick(now)?;
@@ -199,17 +205,19 @@ impl Meter {
                     None => (key, state),
                 };
                 let green = full_at(tat, bytes, now, committed.burst)
-                    .map(|tat| Pair { key: tat, state: e });
+                    .map(|tat| SlotPair { key: tat, state: e });
                 let lacks = e.checked_add(bytes).filter(|lacks| *lacks <= excess_burst);
-                (green, lacks.map(|e| Pair { key: tat, state: e }))
+                (green, lacks.map(|e| SlotPair { key: tat, state: e }))
             }
             Meter::TwoRates { committed, peak } => {
                 let (of_peak, of_committed) = (peak.tick(now)?, committed.tick(now)?);
                 let peak_tat = full_at(key, bytes, of_peak, peak.burst);
                 let committed_tat = full_at(state, bytes, of_committed, committed.burst);
-                let yellow = peak_tat.map(|tat| Pair { key: tat, state });
+                let yellow = peak_tat.map(|tat| SlotPair { key: tat, state });
                 (
-                    yellow.zip(committed_tat).map(|(yellow, tat)| Pair { state: tat, ..yellow }),
+                    yellow
+                        .zip(committed_tat)
+                        .map(|(yellow, tat)| SlotPair { state: tat, ..yellow }),
                     yellow,
                 )
             }

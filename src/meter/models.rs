@@ -20,7 +20,7 @@ fn packets_of_three_threads_never_exceed_the_bursts() {
     ] {
         let executions = explore(3, move || {
             let journal = Arc::new(Journal::default());
-            let slot = loom::sync::Arc::new(Slot::new(0, Pair::EMPTY, &journal));
+            let slot = loom::sync::Arc::new(Slot::new(0, SlotPair::EMPTY, &journal));
             let packets = move |slot: &Slot, n: usize| -> std::vec::Vec<Color> {
                 (0..n).map(|_| meter.color(slot, 0, 1, Color::Green)).collect()
             };

@@ -22,7 +22,7 @@
 use crate::algorithm::{Algorithm, Rule};
 use crate::decision::Verdict;
 use crate::sync::{AtomicU64, CachePadded, Ordering};
-use crate::table::memory::slot::{Pair, Slot};
+use crate::table::memory::slot::{Slot, SlotPair};
 use alloc::boxed::Box;
 
 /// The most cells of a ring.
@@ -105,7 +105,7 @@ impl ItemRing {
                 }
                 return Offered::Full;
             }
-            if cell.swap(seen, Pair { key: self.key(number, FULL), state: item }).is_ok() {
+            if cell.swap(seen, SlotPair { key: self.key(number, FULL), state: item }).is_ok() {
                 self.move_tail(number);
                 return Offered::Queued { number, ahead };
             }
@@ -141,13 +141,13 @@ impl ItemRing {
                     if let Some(next) = step.next {
                         // A bucket with `init` begins to fill. If the swap fails, another thread's
                         // call has begun it.
-                        let _ = self.head.swap(head, Pair { key: number, state: next });
+                        let _ = self.head.swap(head, SlotPair { key: number, state: next });
                     }
                     return TakeAnswer::At(rule.admits_at(step.next.unwrap_or(state), now, 1));
                 }
                 state = step.next.unwrap_or(state);
             }
-            if self.head.swap(head, Pair { key: number + 1, state }).is_err() {
+            if self.head.swap(head, SlotPair { key: number + 1, state }).is_err() {
                 continue;
             }
             match cell.swap(seen, self.next_lap(number)) {
@@ -186,7 +186,7 @@ impl ItemRing {
         if seen.key != self.key(number, FULL) {
             return None;
         }
-        cell.swap(seen, Pair { key: self.key(number, CANCELLED), state: 0 }).ok()?;
+        cell.swap(seen, SlotPair { key: self.key(number, CANCELLED), state: 0 }).ok()?;
         Some(seen.state)
     }
 
@@ -199,7 +199,7 @@ impl ItemRing {
             if seen.key <= self.key(number, FREE) {
                 return None;
             }
-            if self.head.swap(head, Pair { key: number + 1, ..head }).is_ok() {
+            if self.head.swap(head, SlotPair { key: number + 1, ..head }).is_ok() {
                 // An item that is cancelled after the swap of `head` belongs to the canceller.
                 match cell.swap(seen, self.next_lap(number)) {
                     Ok(()) if seen.key == self.key(number, FULL) => return Some(seen.state),
@@ -232,8 +232,8 @@ impl ItemRing {
 
     /// Moves `head` past a cancelled item, and frees its cell. The policy's state stays, because a
     /// cancelled item costs no permit.
-    fn skip(&self, head: Pair, seen: Pair) {
-        if self.head.swap(head, Pair { key: head.key + 1, ..head }).is_ok() {
+    fn skip(&self, head: SlotPair, seen: SlotPair) {
+        if self.head.swap(head, SlotPair { key: head.key + 1, ..head }).is_ok() {
             // Nobody else changes a cancelled cell that is before the head.
             let _ = self.cell(head.key).swap(seen, self.next_lap(head.key));
         }
@@ -258,8 +258,8 @@ impl ItemRing {
     }
 
     /// The cell of item `number` once that has left: free for the item of the next lap.
-    fn next_lap(&self, number: u64) -> Pair {
-        Pair { key: ((number >> self.bits) + 1) << 2 | FREE, state: 0 }
+    fn next_lap(&self, number: u64) -> SlotPair {
+        SlotPair { key: ((number >> self.bits) + 1) << 2 | FREE, state: 0 }
     }
 }
 
@@ -289,5 +289,5 @@ fn cells(length: usize) -> Option<Box<[Slot]>> {
 #[cfg(loom)]
 fn slot(number: usize) -> Slot {
     use crate::table::memory::slot::Journal;
-    Slot::new(number, Pair { key: 0, state: 0 }, &alloc::sync::Arc::new(Journal::new(false)))
+    Slot::new(number, SlotPair { key: 0, state: 0 }, &alloc::sync::Arc::new(Journal::new(false)))
 }

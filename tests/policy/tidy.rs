@@ -115,10 +115,9 @@ const BY_MODULE: [(&str, usize); 7] = [
 ];
 /// Names of the core that still stand for more than one thing. (Callers know two types `Refusal`,
 /// and two `Words`.)
-const LEFT: [(&str, usize); 24] = [
+const LEFT: [(&str, usize); 20] = [
     ("Answer", 2),
     ("Bucket", 2),
-    ("Changed", 2),
     ("Clock", 2),
     ("Entry", 3),
     ("Held", 3),
@@ -126,9 +125,6 @@ const LEFT: [(&str, usize); 24] = [
     ("Line", 7),
     ("Lines", 2),
     ("List", 2),
-    ("Outcome", 2),
-    ("Pair", 2),
-    ("Parts", 2),
     ("Place", 2),
     ("Reader", 2),
     ("Refusal", 3),

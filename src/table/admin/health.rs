@@ -5,7 +5,7 @@
 //! too.
 
 use crate::table::decide::Table;
-use crate::table::memory::slot::{Pair, Slot, TAG};
+use crate::table::memory::slot::{Slot, SlotPair, TAG};
 use crate::table::policies::local::Scratch;
 use crate::table::policies::records;
 
@@ -88,7 +88,7 @@ impl Table {
             // compiled for lack of memory.
             if !records::is_known(self.policies.memory.records(), pair.key) {
                 // The time at which such a slot expires is unknown.
-                let _ = slot.swap(pair, Pair { key: 0, state: 0 });
+                let _ = slot.swap(pair, SlotPair { key: 0, state: 0 });
             } else if self.is_duplicate(pair, slot, bucket, &mut scratch) {
                 let _ = slot.swap(pair, self.policies.vacant(pair, self.policies.expires_at(pair)));
             }
@@ -100,7 +100,7 @@ impl Table {
     /// same time and comes first in the key's order.
     fn is_duplicate<'t>(
         &'t self,
-        pair: Pair,
+        pair: SlotPair,
         slot: &Slot,
         bucket: u64,
         scratch: &mut Scratch<'t>,

@@ -3,7 +3,7 @@
 
 use crate::algorithm::Algorithm;
 use crate::table::decide::Table;
-use crate::table::memory::slot::{Pair, Slot, TAG, TAG_BITS};
+use crate::table::memory::slot::{Slot, SlotPair, TAG, TAG_BITS};
 use crate::table::policies::conversion::{Scratches, UnderVersion};
 use crate::table::policies::local::Scratch;
 use crate::table::policies::record::{policy_of, version_of};
@@ -115,13 +115,13 @@ impl Table {
     /// become earlier. `None` if it is under that version.
     fn converted<'t>(
         &'t self,
-        pair: Pair,
+        pair: SlotPair,
         expires: u64,
         now: u64,
         scratches: &mut Scratches<'t>,
-    ) -> Option<(Pair, bool)> {
+    ) -> Option<(SlotPair, bool)> {
         let key = self.current_key(pair.key, scratches).filter(|key| *key != pair.key)?;
-        let new = Pair { key, state: self.policies.convert_by(key, pair, now, scratches) };
+        let new = SlotPair { key, state: self.policies.convert_by(key, pair, now, scratches) };
         let falls =
             new.state == 0 || self.policies.expires_at_by(new, &mut scratches.new) < expires;
         // Keeps the key in its slot if one word can hold both its smaller debt and the slot's time.
@@ -129,7 +129,7 @@ impl Table {
         // key.
         let held = |exact| self.policies.hold(new, expires, now, exact);
         match [true, false].into_iter().filter(|_| falls && expires > now).find_map(held) {
-            Some(state) => Some((Pair { state, ..new }, false)),
+            Some(state) => Some((SlotPair { state, ..new }, false)),
             None => Some((new, falls)),
         }
     }
@@ -160,7 +160,7 @@ impl Table {
 
     /// The content of a slot after the reset of its key. `None` unless the key has no override and
     /// is under an older version than `current`, of the same policy.
-    fn reset_former(&self, pair: Pair, current: u64) -> Option<Pair> {
+    fn reset_former(&self, pair: SlotPair, current: u64) -> Option<SlotPair> {
         let mut scratch = Scratch::new();
         let stamp = self.policies.stamp_of(pair.key).filter(|_| !pair.is_vacant())?;
         let is_former = policy_of(stamp) == policy_of(current) && stamp >> 16 < current >> 16;
@@ -171,7 +171,7 @@ impl Table {
         }
         let rule = &self.policies.named(pair.key, &mut scratch)?.rule;
         Some(match rule.unused_in_slot() {
-            Some(state) => Pair { state, ..pair },
+            Some(state) => SlotPair { state, ..pair },
             None => self.policies.vacant(pair, rule.expires_at(pair.state)),
         })
     }

@@ -9,7 +9,7 @@ use crate::clock::Clock;
 use crate::decision::{Decision, Reason, Verdict};
 use crate::table::memory::counters::shards::ShardCounter;
 use crate::table::memory::error::RequestError;
-use crate::table::memory::slot::Pair;
+use crate::table::memory::slot::SlotPair;
 use crate::table::memory::slot::{find_in, find_in_two};
 use crate::table::policies::compiled::{salt, Version};
 use crate::table::policies::conversion::UnderVersion;
@@ -17,7 +17,7 @@ use crate::table::policies::local::Scratch;
 use crate::table::policies::{PolicyId, ROUNDS};
 use crate::table::slots::candidates::Candidates;
 use crate::table::slots::protocol::{first_to_expire, is_new, Room};
-use crate::table::slots::states::{Changed, OnFull};
+use crate::table::slots::states::{KeyChanged, OnFull};
 
 /// Whether a peek shows the ban to which its refusal would lead.
 #[derive(Clone, Copy)]
@@ -215,7 +215,7 @@ impl Table {
             let Some(slot) = candidates.find(word) else {
                 let states = UnderVersion { policies: &self.policies, version };
                 match first_to_expire(&states, &candidates, word, now) {
-                    Err(Changed) => continue,
+                    Err(KeyChanged) => continue,
                     Ok(room) => {
                         // A killed call may have left the key between two slots.
                         room.iter().for_each(Room::forget);
@@ -239,7 +239,7 @@ impl Table {
                 let Some(_turn) = self.policies.memory.turn(candidates.tag) else {
                     return Ok(false);
                 };
-                if slot.swap(pair, Pair { key: pair.key, state }).is_ok() {
+                if slot.swap(pair, SlotPair { key: pair.key, state }).is_ok() {
                     self.policies.memory.count(ShardCounter::Resets);
                     return Ok(self.void_credit(version, hash));
                 }
@@ -456,7 +456,7 @@ impl Table {
         candidates: &Candidates<'_>,
         (now, cost): (u64, u64),
         refusal: Refusal,
-    ) -> Result<Decision, Changed> {
+    ) -> Result<Decision, KeyChanged> {
         let key = version.key | candidates.tag;
         let about = |state| {
             let step = version.rule.step_out_of_line(state, now, cost);
@@ -470,11 +470,11 @@ impl Table {
         };
         if let Some(slot) = candidates.find(key) {
             let pair = slot.pair();
-            return if pair.key == key { Ok(about(pair.state)) } else { Err(Changed) };
+            return if pair.key == key { Ok(about(pair.state)) } else { Err(KeyChanged) };
         }
         let states = UnderVersion { policies: &self.policies, version };
         let Some(room) = first_to_expire(&states, candidates, key, now)? else {
-            return Err(Changed);
+            return Err(KeyChanged);
         };
         let fresh = about(room.state(&states, key));
         let first = room.first;
@@ -506,7 +506,7 @@ impl Table {
 
     /// Whether a candidate other than the slot of `key` has expired.
     fn has_room(&self, candidates: &Candidates<'_>, key: u64, now: u64) -> bool {
-        let expired = |pair: Pair| pair.key != key && self.policies.expires_at(pair) <= now;
+        let expired = |pair: SlotPair| pair.key != key && self.policies.expires_at(pair) <= now;
         candidates.slots().any(|slot| expired(slot.pair()))
     }
 }

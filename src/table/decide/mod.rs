@@ -29,7 +29,7 @@ use super::policies::conversion::UnderVersion;
 use super::policies::local::Scratch;
 use super::policies::{Policies, PolicyId, ROUNDS};
 use super::slots::protocol;
-use super::slots::states::{Event, OnFull, Outcome};
+use super::slots::states::{Event, OnFull, RequestOutcome};
 use super::slots::Slots;
 use crate::algorithm::{Rule, Step};
 use crate::clock::Source;
@@ -143,7 +143,7 @@ impl Table {
         hash: u64,
         now: u64,
         step: &mut dyn FnMut(&Rule, u64) -> Step,
-        finish: &mut dyn FnMut(&Rule, Outcome),
+        finish: &mut dyn FnMut(&Rule, RequestOutcome),
     ) -> Result<(), RequestError> {
         let policy = PolicyId::new(version.number);
         let candidates = self.slots.candidates(hash);

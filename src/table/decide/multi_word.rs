@@ -12,7 +12,7 @@ use crate::table::policies::conversion::UnderVersion;
 use crate::table::policies::multi_word::{Decided, MultiWord};
 use crate::table::policies::ROUNDS;
 use crate::table::slots::protocol::{first_to_expire, Candidate};
-use crate::table::slots::states::{Changed, Event, OnFull};
+use crate::table::slots::states::{Event, KeyChanged, OnFull};
 
 pub(super) use crate::table::policies::multi_word::Op;
 
@@ -42,7 +42,7 @@ impl Table {
             let first = match first_to_expire(&states, &candidates, key, now) {
                 Ok(Some(room)) => room.first,
                 Ok(None) => return Err(RequestError::Corrupt),
-                Err(Changed) => continue,
+                Err(KeyChanged) => continue,
             };
             if let Some(decided) = self.insert_multi_word(policy, key, first, now, op) {
                 return Ok(decided);

@@ -9,7 +9,7 @@ use crate::sync::Ordering;
 use crate::table::memory::mix::mix;
 use crate::table::memory::returns::Turn;
 use crate::table::memory::slot;
-use crate::table::memory::slot::{Pair, Slot};
+use crate::table::memory::slot::{Slot, SlotPair};
 use crate::table::policies::conversion::UnderVersion;
 use crate::table::policies::record::version_of;
 use crate::table::slots::candidates::CANDIDATES;
@@ -37,7 +37,7 @@ fn a_key_whose_move_was_killed_keeps_its_debt() {
         let slot = candidates.find(version.key | candidates.tag).expect("the key's slot");
         let pair = slot.pair();
         let expires = table.policies.expires_at(pair);
-        slot.swap(pair, Pair { key: candidates.tag, state: expires })
+        slot.swap(pair, SlotPair { key: candidates.tag, state: expires })
             .expect("only this thread swaps");
         (slot, expires)
     };
@@ -54,7 +54,7 @@ fn a_key_whose_move_was_killed_keeps_its_debt() {
     // A request that the debt admits gives the key a slot, and removes the mark.
     let later = NOW + 4 * SECOND + rounding;
     assert_eq!(table.take_up_to_at(PolicyId::FIRST, b"key", later, 10), 4);
-    assert_eq!(slot.pair(), Pair { key: 0, state: expires });
+    assert_eq!(slot.pair(), SlotPair { key: 0, state: expires });
     assert_eq!(table.check_at(PolicyId::FIRST, b"key", later, 1).verdict, Verdict::Denied);
     // A reset lets the key begin anew, and removes the mark, too.
     table.reset_at(PolicyId::FIRST, b"key", later).expect("a reset");
@@ -99,12 +99,12 @@ fn the_protocol_chooses_the_same() {
             for place in 0..CANDIDATES {
                 let slot = candidates.slot(place).expect("a candidate");
                 let state = base + random(place as u64 + 2) % spread;
-                let mut new = Pair { key: version.key | random(place as u64 + 20) >> 8, state };
+                let mut new = SlotPair { key: version.key | random(place as u64 + 20) >> 8, state };
                 match random(place as u64 + 40) % 150 {
                     0 => new.key = other.key | new.key << 8 >> 8,
                     1 => new.key = [key, other.key | candidates.tag][(n & 1) as usize],
-                    2 => new = Pair { key: 0, state: 0 },
-                    3 => new = Pair { key: 0, state: 1 << 40 },
+                    2 => new = SlotPair { key: 0, state: 0 },
+                    3 => new = SlotPair { key: 0, state: 1 << 40 },
                     4 => new.state = u64::MAX,
                     5 => new.state = 1 + state % 4,
                     _ => {}
@@ -135,7 +135,7 @@ fn the_protocol_chooses_the_same() {
                     panic!("a slot holds the key, and the probe chose a slot")
                 };
                 assert!(
-                    core::ptr::eq(first.slot, slot) && first.pair == Pair::EMPTY,
+                    core::ptr::eq(first.slot, slot) && first.pair == SlotPair::EMPTY,
                     "{:?}",
                     first.pair
                 );
@@ -304,16 +304,16 @@ struct Sleeper<'t> {
 }
 
 impl States for Sleeper<'_> {
-    fn expires_at(&self, pair: Pair) -> u64 {
+    fn expires_at(&self, pair: SlotPair) -> u64 {
         self.states.expires_at(pair)
     }
     fn relation(&self, found: u64, key: u64) -> Relation {
         self.states.relation(found, key)
     }
-    fn adopt(&self, key: u64, pair: Pair) -> u64 {
+    fn adopt(&self, key: u64, pair: SlotPair) -> u64 {
         self.states.adopt(key, pair)
     }
-    fn convert(&self, key: u64, pair: Pair, now: u64) -> u64 {
+    fn convert(&self, key: u64, pair: SlotPair, now: u64) -> u64 {
         let state = self.states.convert(key, pair, now);
         (self.after_converting)();
         state
@@ -321,7 +321,7 @@ impl States for Sleeper<'_> {
     fn owing(&self, key: u64, until: u64) -> u64 {
         self.states.owing(key, until)
     }
-    fn hold(&self, pair: Pair, until: u64, now: u64, exact: bool) -> Option<u64> {
+    fn hold(&self, pair: SlotPair, until: u64, now: u64, exact: bool) -> Option<u64> {
         self.states.hold(pair, until, now, exact)
     }
     fn is_current(&self, key: u64) -> bool {

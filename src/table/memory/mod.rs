@@ -20,7 +20,7 @@ pub(crate) mod sizes;
 #[cfg(not(loom))]
 pub(super) use block::Memory;
 #[cfg(not(loom))]
-pub(super) use sizes::{Parts, Sizes};
+pub(super) use sizes::{BucketParts, Sizes};
 
 #[cfg(not(loom))]
 mod block;

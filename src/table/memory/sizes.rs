@@ -11,8 +11,8 @@ pub(crate) const BUCKETS_AT: usize = 219 << 10;
 /// The first and the second part each have a multiple of this many buckets, because a bucket's
 /// number is computed by an exclusive or with eight bits of the hash.
 pub(crate) const PART_UNIT: u64 = 1 << 8;
-/// [`Parts::round_up`] rounds smaller numbers of buckets up, so that the first two parts leave no
-/// buckets over.
+/// [`BucketParts::round_up`] rounds smaller numbers of buckets up, so that the first two parts
+/// leave no buckets over.
 pub(super) const SMALL: u64 = 1 << 16;
 /// One bucket in 15 is spare.
 const SPARE_PART: NonZeroU64 = match NonZeroU64::new(15) {
@@ -62,7 +62,7 @@ impl Sizes {
         // hundredth of it.
         let fixed = (BUCKETS_AT as u64 + overrides) / 16;
         let slots = if fixed < slots / 100 { slots - fixed } else { slots };
-        let buckets = Parts::round_up((slots / SLOTS as u64).max(BUCKETS_LEAST));
+        let buckets = BucketParts::round_up((slots / SLOTS as u64).max(BUCKETS_LEAST));
         if buckets > BUCKETS_MOST {
             return Err(TableError::Capacity);
         }
@@ -95,17 +95,17 @@ impl Sizes {
 
 /// How a table's buckets are divided: a first part, a second one as large, and the spare buckets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Parts {
+pub(crate) struct BucketParts {
     /// Buckets of the first part, and of the second.
     pub(crate) half: u64,
     pub(crate) spares: u64,
 }
 
-impl Parts {
+impl BucketParts {
     /// The parts of `buckets`, which is in `BUCKETS_LEAST..=BUCKETS_MOST`.
-    pub(crate) fn new(buckets: u64) -> Parts {
+    pub(crate) fn new(buckets: u64) -> BucketParts {
         let half = (buckets - least_spares(buckets)) / (2 * PART_UNIT) * PART_UNIT;
-        Parts { half, spares: buckets - 2 * half }
+        BucketParts { half, spares: buckets - 2 * half }
     }
 
     /// The number of buckets of a table that needs at least `buckets`. A small table gets as many

@@ -54,7 +54,7 @@ pub(crate) const TAG: u64 = (1 << TAG_BITS) - 1;
 
 /// The content of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pair {
+pub struct SlotPair {
     /// The key word. In a vacant slot 0, or the tag of the key that a call is moving to another
     /// slot.
     pub key: u64,
@@ -62,9 +62,9 @@ pub struct Pair {
     pub state: u64,
 }
 
-impl Pair {
+impl SlotPair {
     /// The content of a slot that no key has ever had.
-    pub const EMPTY: Pair = Pair { key: 0, state: 0 };
+    pub const EMPTY: SlotPair = SlotPair { key: 0, state: 0 };
 
     /// Whether no key is in the slot. No version has number 0.
     #[inline(always)]
@@ -101,9 +101,9 @@ impl Slot {
     /// slot.
     #[inline(always)]
     pub(crate) fn commit(&self, key: u64, state: u64, next: Option<u64>) -> bool {
-        let pair = Pair { key, state };
+        let pair = SlotPair { key, state };
         match next {
-            Some(next) => self.swap(pair, Pair { key, state: next }).is_ok(),
+            Some(next) => self.swap(pair, SlotPair { key, state: next }).is_ok(),
             None => self.pair() == pair,
         }
     }
@@ -131,17 +131,17 @@ impl Slot {
     /// Both words at one instant. `Memory::over` refuses a processor that is not
     /// [`Slot::supported`].
     #[inline(always)]
-    pub fn pair(&self) -> Pair {
+    pub fn pair(&self) -> SlotPair {
         let (key, state) = self.words.both();
-        Pair { key, state }
+        SlotPair { key, state }
     }
 
     /// Stores `new` if the slot holds `old`; otherwise returns what it holds.
     #[inline(always)]
-    pub fn swap(&self, old: Pair, new: Pair) -> Result<(), Pair> {
+    pub fn swap(&self, old: SlotPair, new: SlotPair) -> Result<(), SlotPair> {
         self.words
             .swap((old.key, old.state), (new.key, new.state))
-            .map_err(|(key, state)| Pair { key, state })
+            .map_err(|(key, state)| SlotPair { key, state })
     }
 
     /// Whether this processor swaps 16 bytes without a lock, and loads them at one instant.

@@ -10,14 +10,14 @@ use crate::algorithm::Algorithm;
 use crate::sync::Ordering;
 use crate::table::memory::counters::shards::ShardCounter;
 use crate::table::memory::returns::Turn;
-use crate::table::memory::slot::{Pair, Slot, TAG, TAG_BITS};
+use crate::table::memory::slot::{Slot, SlotPair, TAG, TAG_BITS};
 use crate::table::slots::candidates::{hash_of_tag, Candidates};
 use crate::table::slots::states::{Event, Relation, States};
 use crate::units::NEVER;
 
 /// The functions of [`States`] for a slot under any version of a policy.
 impl Policies {
-    pub(crate) fn expires_at(&self, pair: Pair) -> u64 {
+    pub(crate) fn expires_at(&self, pair: SlotPair) -> u64 {
         if self.memory.fixed.side != 0 {
             return self.multi_word().map_or(NEVER, |multi_word| multi_word.expires_at(pair.state));
         }
@@ -60,11 +60,11 @@ impl Policies {
         }
     }
 
-    pub(crate) fn adopt(&self, key: u64, pair: Pair) -> u64 {
+    pub(crate) fn adopt(&self, key: u64, pair: SlotPair) -> u64 {
         self.adopt_by(key, pair, &mut Scratches::new())
     }
 
-    pub(crate) fn convert(&self, key: u64, pair: Pair, now: u64) -> u64 {
+    pub(crate) fn convert(&self, key: u64, pair: SlotPair, now: u64) -> u64 {
         self.convert_by(key, pair, now, &mut Scratches::new())
     }
 
@@ -73,7 +73,7 @@ impl Policies {
         self.named(key, &mut scratch).map_or(NEVER, |version| version.rule.owing(until))
     }
 
-    pub(crate) fn hold(&self, pair: Pair, until: u64, now: u64, exact: bool) -> Option<u64> {
+    pub(crate) fn hold(&self, pair: SlotPair, until: u64, now: u64, exact: bool) -> Option<u64> {
         let mut scratch = Scratch::new();
         self.named(pair.key, &mut scratch)?.rule.hold(pair.state, until, now, exact)
     }
@@ -85,7 +85,7 @@ impl Policies {
         version: &Version,
         candidates: &Candidates<'_>,
     ) -> Option<u64> {
-        let is_its = |pair: &Pair| {
+        let is_its = |pair: &SlotPair| {
             let mut scratch = Scratch::new();
             let is_tagged = !pair.is_vacant() && pair.key & TAG == candidates.tag;
             is_tagged
@@ -101,7 +101,7 @@ impl Policies {
     /// a quota, and of a key that finds `no_other` slot.
     pub(crate) fn unused_in_slot(
         &self,
-        pair: Pair,
+        pair: SlotPair,
         expires: u64,
         now: u64,
         no_other: bool,
@@ -138,12 +138,12 @@ impl Policies {
     /// [`States::expires_at`] for a slot whose version must be compiled.
     #[cold]
     #[inline(never)]
-    fn expires_at_slow(&self, pair: Pair) -> u64 {
+    fn expires_at_slow(&self, pair: SlotPair) -> u64 {
         self.expires_at_by(pair, &mut Scratch::new())
     }
 
     /// [`States::expires_at`].
-    pub(crate) fn expires_at_by<'t>(&'t self, pair: Pair, scratch: &mut Scratch<'t>) -> u64 {
+    pub(crate) fn expires_at_by<'t>(&'t self, pair: SlotPair, scratch: &mut Scratch<'t>) -> u64 {
         if self.memory.fixed.side != 0 || pair.is_vacant() {
             return self.expires_at(pair);
         }
@@ -153,17 +153,17 @@ impl Policies {
     }
 
     /// The content of the slot after its key is removed. The slot still expires at the same time.
-    pub(crate) fn vacant(&self, pair: Pair, expires: u64) -> Pair {
+    pub(crate) fn vacant(&self, pair: SlotPair, expires: u64) -> SlotPair {
         // The next key continues the ring or log with this state word.
         let state = if self.memory.fixed.side == 0 { expires } else { pair.state };
-        Pair { key: 0, state }
+        SlotPair { key: 0, state }
     }
 
     /// [`States::adopt`].
     pub(crate) fn adopt_by<'t>(
         &'t self,
         key: u64,
-        pair: Pair,
+        pair: SlotPair,
         scratches: &mut Scratches<'t>,
     ) -> u64 {
         let Some(new) = self.named(key, &mut scratches.new) else { return 0 };
@@ -177,7 +177,7 @@ impl Policies {
     pub(crate) fn convert_by<'t>(
         &'t self,
         key: u64,
-        pair: Pair,
+        pair: SlotPair,
         now: u64,
         scratches: &mut Scratches<'t>,
     ) -> u64 {
@@ -212,7 +212,7 @@ pub(crate) struct UnderVersion<'t> {
 
 impl States for UnderVersion<'_> {
     #[inline]
-    fn expires_at(&self, pair: Pair) -> u64 {
+    fn expires_at(&self, pair: SlotPair) -> u64 {
         if pair.key & !TAG == self.version.key {
             return match &self.version.multi_word {
                 None => self.version.rule.expires_at(pair.state),
@@ -224,7 +224,7 @@ impl States for UnderVersion<'_> {
 
     /// Of two states of one version that are times, the greater one expires no sooner.
     #[inline(always)]
-    fn no_sooner(&self, pair: Pair, other: Pair) -> bool {
+    fn no_sooner(&self, pair: SlotPair, other: SlotPair) -> bool {
         let version = self.version.key;
         (other.state..=TAT_MOST).contains(&pair.state)
             && pair.key & !TAG == version
@@ -241,11 +241,11 @@ impl States for UnderVersion<'_> {
         }
     }
 
-    fn adopt(&self, key: u64, pair: Pair) -> u64 {
+    fn adopt(&self, key: u64, pair: SlotPair) -> u64 {
         self.policies.adopt(key, pair)
     }
 
-    fn convert(&self, key: u64, pair: Pair, now: u64) -> u64 {
+    fn convert(&self, key: u64, pair: SlotPair, now: u64) -> u64 {
         self.policies.convert(key, pair, now)
     }
 
@@ -253,7 +253,7 @@ impl States for UnderVersion<'_> {
         self.policies.owing(key, until)
     }
 
-    fn hold(&self, pair: Pair, until: u64, now: u64, exact: bool) -> Option<u64> {
+    fn hold(&self, pair: SlotPair, until: u64, now: u64, exact: bool) -> Option<u64> {
         self.policies.hold(pair, until, now, exact)
     }
 

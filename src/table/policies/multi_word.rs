@@ -18,7 +18,7 @@ use crate::limiter::state_word::{self, Owner};
 use crate::limiter::words::Protocol;
 use crate::policy::{Policy, PolicyError, Words};
 use crate::sync::{AtomicU64, Ordering};
-use crate::table::memory::slot::{Pair, Slot};
+use crate::table::memory::slot::{Slot, SlotPair};
 use crate::units::NEVER;
 
 /// A compiled policy whose state is more than a word.
@@ -169,7 +169,7 @@ impl state_word::Slot for Slot {
 
     #[inline(always)]
     fn swap(&self, from: (u64, u64), to: (u64, u64)) -> Result<(), (u64, u64)> {
-        let pair = |(key, state)| Pair { key, state };
+        let pair = |(key, state)| SlotPair { key, state };
         self.swap(pair(from), pair(to)).map_err(|seen| (seen.key, seen.state))
     }
 }

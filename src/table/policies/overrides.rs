@@ -6,7 +6,7 @@ use super::record::{policy_of, version_of};
 use super::{references, Keep, Policies};
 use crate::policy::Policy;
 use crate::table::memory::error::TableError;
-use crate::table::memory::slot::{Pair, Slot};
+use crate::table::memory::slot::{Slot, SlotPair};
 use crate::table::slots::overrides::OverridePlaces;
 
 impl Policies {
@@ -95,7 +95,7 @@ impl Policies {
             match self.read_version(pair.state) {
                 Some((_, _, terms)) if terms.is_override && pair.key != 0 => count += 1,
                 _ => {
-                    let _ = slot.swap(pair, Pair::EMPTY);
+                    let _ = slot.swap(pair, SlotPair::EMPTY);
                 }
             }
         }

@@ -16,13 +16,13 @@ mod rules;
 use super::candidates::Candidates;
 use super::give_back::give_back_under;
 use super::protocol;
-use super::states::{Changed, Event, OnFull, Outcome, Relation, States};
+use super::states::{Event, KeyChanged, OnFull, Relation, RequestOutcome, States};
 use crate::algorithm::Step;
 use crate::decision::Verdict;
 use crate::sync::{deep, explore};
 use crate::table::memory::receipts::Receipts;
 use crate::table::memory::returns::Turn;
-use crate::table::memory::slot::{Bucket, Change, Journal, Pair, Slot, TAG, TAG_BITS};
+use crate::table::memory::slot::{Bucket, Change, Journal, Slot, SlotPair, TAG, TAG_BITS};
 use alloc::format;
 use alloc::vec::Vec;
 use loom::sync::atomic::{fence, AtomicU64, Ordering};
@@ -92,7 +92,7 @@ struct Done {
     till: usize,
     /// The key word of the last try.
     key: u64,
-    outcome: Option<Outcome>,
+    outcome: Option<RequestOutcome>,
     /// Whether the act reset a key.
     reset: bool,
     settled: Option<Settled>,
@@ -114,7 +114,7 @@ struct World {
 }
 
 impl States for World {
-    fn expires_at(&self, pair: Pair) -> u64 {
+    fn expires_at(&self, pair: SlotPair) -> u64 {
         expires(pair)
     }
 
@@ -128,11 +128,11 @@ impl States for World {
         }
     }
 
-    fn adopt(&self, key: u64, pair: Pair) -> u64 {
+    fn adopt(&self, key: u64, pair: SlotPair) -> u64 {
         adopted(key, pair)
     }
 
-    fn convert(&self, key: u64, pair: Pair, now: u64) -> u64 {
+    fn convert(&self, key: u64, pair: SlotPair, now: u64) -> u64 {
         converted(key, pair, now)
     }
 
@@ -148,7 +148,7 @@ impl States for World {
         Turn::take(&self.turn, 1, |_| false, || ())
     }
 
-    fn hold(&self, pair: Pair, until: u64, now: u64, _exact: bool) -> Option<u64> {
+    fn hold(&self, pair: SlotPair, until: u64, now: u64, _exact: bool) -> Option<u64> {
         rules::held(pair, until, now)
     }
 }
@@ -157,7 +157,8 @@ impl World {
     fn new(scene: &Scene, weak: bool) -> World {
         let Scene { on_full, slots, .. } = scene;
         let journal = std::sync::Arc::new(Journal::new(weak));
-        let bucket = |(number, &pair): (usize, &Pair)| Bucket([Slot::new(number, pair, &journal)]);
+        let bucket =
+            |(number, &pair): (usize, &SlotPair)| Bucket([Slot::new(number, pair, &journal)]);
         let buckets = slots.iter().enumerate().map(bucket).collect();
         let receipts = Receipts::new();
         let papers = scene
@@ -251,7 +252,7 @@ impl World {
     }
 
     /// Repeats the request until the protocol decides, like `Table::request`.
-    fn ask(&self, key: Key, now: u64, cost: u64) -> (u64, Option<Outcome>) {
+    fn ask(&self, key: Key, now: u64, cost: u64) -> (u64, Option<RequestOutcome>) {
         if key.1 == By::Lent {
             self.clock.fetch_max(now, Ordering::AcqRel);
         }
@@ -268,7 +269,7 @@ impl World {
     }
 
     /// Tries each fast path once and then the slow path, like `Table::decide`.
-    fn ask_fast(&self, key: Key, now: u64, cost: u64) -> (u64, Option<Outcome>) {
+    fn ask_fast(&self, key: Key, now: u64, cost: u64) -> (u64, Option<RequestOutcome>) {
         let (word, candidates) = (self.word(key), self.candidates(key));
         let rule = named(word).1;
         if let Some(slot) = candidates.find(word) {
@@ -278,17 +279,23 @@ impl World {
                 let state = next.unwrap_or(state);
                 return (
                     word,
-                    Some(Outcome { verdict, state, event: Event::Known, until: 0, retries: 0 }),
+                    Some(RequestOutcome {
+                        verdict,
+                        state,
+                        event: Event::Known,
+                        until: 0,
+                        retries: 0,
+                    }),
                 );
             }
         } else if let (Some(gap), Some(fresh)) = (rule.gap(), rule.step(0, now, cost).next) {
-            let expired = |state| expires(Pair { key: word, state }) <= now;
+            let expired = |state| expires(SlotPair { key: word, state }) <= now;
             if let Some(event) = protocol::insert_among_own(&candidates, word, fresh, gap, expired)
             {
                 let verdict = Verdict::Allowed;
                 return (
                     word,
-                    Some(Outcome { verdict, state: fresh, event, until: 0, retries: 0 }),
+                    Some(RequestOutcome { verdict, state: fresh, event, until: 0, retries: 0 }),
                 );
             }
         }
@@ -340,7 +347,7 @@ impl World {
             let (word, candidates) = (self.word(key), self.candidates(key));
             let Some(slot) = candidates.find(word) else {
                 match protocol::first_to_expire(self, &candidates, word, now) {
-                    Err(Changed) => continue,
+                    Err(KeyChanged) => continue,
                     Ok(_) => return (word, false),
                 }
             };
@@ -358,7 +365,7 @@ impl World {
             if expires <= now || !(0..super::candidates::CANDIDATES).any(room) {
                 return (word, false);
             }
-            if slot.swap(pair, Pair { key: 0, state: expires }).is_ok() {
+            if slot.swap(pair, SlotPair { key: 0, state: expires }).is_ok() {
                 return (word, true);
             }
         }
@@ -369,7 +376,7 @@ impl World {
 #[derive(Clone)]
 struct Scene {
     on_full: OnFull,
-    slots: Vec<Pair>,
+    slots: Vec<SlotPair>,
     threads: std::sync::Arc<[Vec<Act>]>,
     /// Charges in the slots that have open receipts: key, time, cost.
     charges: Vec<(Key, u64, u64)>,
@@ -378,7 +385,7 @@ struct Scene {
     overrides: Option<Vec<(Key, u64)>>,
 }
 
-fn scene(on_full: OnFull, slots: &[Pair], threads: &[&[Act]]) -> Scene {
+fn scene(on_full: OnFull, slots: &[SlotPair], threads: &[&[Act]]) -> Scene {
     let threads = threads.iter().map(|acts| acts.to_vec()).collect();
     Scene { on_full, slots: slots.to_vec(), threads, charges: Vec::new(), overrides: None }
 }
@@ -400,10 +407,10 @@ struct Played {
     weak: bool,
     changes: Vec<Change>,
     /// The slots after each number of changes.
-    tables: Vec<Vec<Pair>>,
+    tables: Vec<Vec<SlotPair>>,
     threads: Vec<(ThreadId, Vec<Done>)>,
     /// The places of the map of overrides at the end.
-    overrides: Vec<Pair>,
+    overrides: Vec<SlotPair>,
     /// Whether a key may come back to a former version.
     returns: bool,
     /// The version to which the last change was.

@@ -20,7 +20,7 @@ use super::candidates::{hash_of_tag, tag};
 use super::ROUNDS;
 use crate::sync::{fence, Ordering};
 use crate::table::memory::error::TableError;
-use crate::table::memory::slot::{Pair, Slot};
+use crate::table::memory::slot::{Slot, SlotPair};
 use crate::table::memory::special::{SpecialCounts, GROUP, OVERRIDE};
 use core::num::NonZeroU64;
 
@@ -83,7 +83,7 @@ impl<'a> OverridePlaces<'a> {
         most: u64,
         release: &dyn Fn(u64),
     ) -> Result<(), TableError> {
-        let new = Pair { key: self.hash, state: stamp };
+        let new = SlotPair { key: self.hash, state: stamp };
         for _ in 0..ROUNDS {
             if let Some((slot, pair)) = self.find() {
                 // The count comes before the change, because threads compare it to find out that
@@ -104,7 +104,7 @@ impl<'a> OverridePlaces<'a> {
                 return Ok(());
             }
             self.counts.count_change();
-            if taken.swap(new, Pair::EMPTY).is_err() {
+            if taken.swap(new, SlotPair::EMPTY).is_err() {
                 // Another call for this key, which came later, has emptied or changed the place.
                 return Ok(());
             }
@@ -149,15 +149,15 @@ impl<'a> OverridePlaces<'a> {
     }
 
     /// Puts `new` into an empty place of the key, in the emptier group.
-    fn take(&self, new: Pair) -> Option<&'a Slot> {
+    fn take(&self, new: SlotPair) -> Option<&'a Slot> {
         let taken = |group: &Group| group.iter().filter(|slot| slot.key() != 0).count();
         let from = if taken(self.first) > taken(self.second) { GROUP } else { 0 };
-        self.all(from).find(|slot| slot.swap(Pair::EMPTY, new).is_ok())
+        self.all(from).find(|slot| slot.swap(SlotPair::EMPTY, new).is_ok())
     }
 
     /// Empties a place, unless it has changed. Returns whether it has emptied it.
-    fn empty(&self, slot: &Slot, pair: Pair, release: &dyn Fn(u64)) -> bool {
-        let emptied = slot.swap(pair, Pair::EMPTY).is_ok();
+    fn empty(&self, slot: &Slot, pair: SlotPair, release: &dyn Fn(u64)) -> bool {
+        let emptied = slot.swap(pair, SlotPair::EMPTY).is_ok();
         if emptied {
             self.counts.count_less(OVERRIDE);
             release(pair.state);
@@ -165,7 +165,7 @@ impl<'a> OverridePlaces<'a> {
         emptied
     }
 
-    fn find(&self) -> Option<(&'a Slot, Pair)> {
+    fn find(&self) -> Option<(&'a Slot, SlotPair)> {
         match find_in(self.first, self.hash) {
             None => find_in(self.second, self.hash),
             found => found,
@@ -183,7 +183,7 @@ impl<'a> OverridePlaces<'a> {
 }
 
 #[inline]
-fn find_in(group: &Group, hash: u64) -> Option<(&Slot, Pair)> {
+fn find_in(group: &Group, hash: u64) -> Option<(&Slot, SlotPair)> {
     for slot in group {
         if is_same(slot.key(), hash) {
             let pair = slot.pair();

@@ -26,7 +26,7 @@
 use super::candidates::{tag, Candidates, RESTS, REST_BITS};
 use crate::table::memory::sizes::BUCKETS_AT;
 use crate::table::memory::slot::{Bucket, Slot, SLOTS_A_BUCKET, TAG, TAG_BITS};
-use crate::table::memory::{Memory, Parts};
+use crate::table::memory::{BucketParts, Memory};
 use core::ptr::NonNull;
 
 /// The addresses of a table's buckets. It keeps the addresses of the first and the second part,
@@ -150,13 +150,13 @@ impl Slots {
 /// Maps hashes to the numbers of buckets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Placement {
-    parts: Parts,
+    parts: BucketParts,
 }
 
 impl Placement {
     /// The placement in a table of `buckets`, which is in `BUCKETS_LEAST..=BUCKETS_MOST`.
     pub(crate) fn new(buckets: u64) -> Placement {
-        Placement { parts: Parts::new(buckets) }
+        Placement { parts: BucketParts::new(buckets) }
     }
 
     /// The numbers of a hash's buckets: first, second, spare.
@@ -193,7 +193,7 @@ impl Placement {
     /// The hash whose key, with `tag`, is in bucket number `bucket`: the inverse of
     /// [`Placement::buckets`]. `None` in damaged memory.
     pub(crate) fn hash_of(&self, tag: u64, bucket: u64) -> Option<u64> {
-        let Parts { half, spares } = self.parts;
+        let BucketParts { half, spares } = self.parts;
         let back =
             |from: u64, by: u64, parts: u64| if from >= by { from - by } else { from + parts - by };
         let hash = |rest: u64| (rest < RESTS).then_some(tag << REST_BITS | rest);

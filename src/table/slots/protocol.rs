@@ -59,12 +59,12 @@
 
 use super::candidates::Candidates;
 use super::probe::{first_unused, lowest_state};
-use super::states::{Changed, Event, OnFull, Outcome, Relation, States};
+use super::states::{Event, KeyChanged, OnFull, Relation, RequestOutcome, States};
 use crate::algorithm::Step;
 use crate::decision::Verdict;
 use crate::limiter::state_word::TRIES;
 use crate::sync::{fence, Ordering};
-use crate::table::memory::slot::{Pair, Slot, TAG, TAG_BITS};
+use crate::table::memory::slot::{Slot, SlotPair, TAG, TAG_BITS};
 
 /// Step 1 of a request for `key` at `now`, or step 2 if no slot holds the key. `step` is the
 /// request as a function of the state. The protocol may call `step` more than once; the last call
@@ -77,7 +77,7 @@ pub(crate) fn request(
     now: u64,
     on_full: OnFull,
     mut step: impl FnMut(u64) -> Step,
-) -> Result<Outcome, Changed> {
+) -> Result<RequestOutcome, KeyChanged> {
     match candidates.find(key) {
         Some(slot) => step_known(slot, key, &mut step),
         None => insert(states, candidates, key, now, on_full, &mut step),
@@ -90,7 +90,7 @@ fn step_known(
     slot: &Slot,
     key: u64,
     step: &mut impl FnMut(u64) -> Step,
-) -> Result<Outcome, Changed> {
+) -> Result<RequestOutcome, KeyChanged> {
     let mut state = slot.state();
     let mut retries = 0;
     // Whether one access read `state` together with the key.
@@ -98,7 +98,7 @@ fn step_known(
     for _ in 0..TRIES {
         let Step { verdict, next } = step(state);
         let seen = match next {
-            Some(next) => match slot.swap(Pair { key, state }, Pair { key, state: next }) {
+            Some(next) => match slot.swap(SlotPair { key, state }, SlotPair { key, state: next }) {
                 Ok(()) => return Ok(outcome(verdict, next, Event::Known, retries)),
                 Err(seen) => {
                     retries += 1;
@@ -110,7 +110,7 @@ fn step_known(
             None => slot.pair(),
         };
         if seen.key != key {
-            return Err(Changed);
+            return Err(KeyChanged);
         }
         if next.is_none() && seen.state == state {
             return Ok(outcome(verdict, state, Event::Known, retries));
@@ -118,7 +118,7 @@ fn step_known(
         state = seen.state;
         sure = true;
     }
-    Err(Changed)
+    Err(KeyChanged)
 }
 
 /// Step 2 of a request: the key is new.
@@ -130,8 +130,8 @@ pub(crate) fn insert(
     now: u64,
     on_full: OnFull,
     step: &mut dyn FnMut(u64) -> Step,
-) -> Result<Outcome, Changed> {
-    let Some(room) = first_to_expire(states, candidates, key, now)? else { return Err(Changed) };
+) -> Result<RequestOutcome, KeyChanged> {
+    let Some(room) = first_to_expire(states, candidates, key, now)? else { return Err(KeyChanged) };
     let (first, begin) = (&room.first, room.state(states, key));
     let Step { verdict, next } = step(begin);
     // The request is refused, or charges nothing. Then there is no state to store.
@@ -142,7 +142,7 @@ pub(crate) fn insert(
         match on_full {
             OnFull::Deny => {
                 let refused = outcome(Verdict::Denied, 0, Event::Refused, 0);
-                return Ok(Outcome { until: first.expires, ..refused });
+                return Ok(RequestOutcome { until: first.expires, ..refused });
             }
             OnFull::Allow => return Ok(outcome(verdict, fresh, Event::Unremembered, 0)),
             OnFull::EvictNearest => (fresh, Event::Evicted),
@@ -153,7 +153,7 @@ pub(crate) fn insert(
                 let Some(next) = next else {
                     return Ok(outcome(verdict, debt, Event::RefusedByDebt, 0));
                 };
-                take(first.slot, first.pair, Pair { key, state: next })?;
+                take(first.slot, first.pair, SlotPair { key, state: next })?;
                 room.forget();
                 return Ok(outcome(verdict, next, Event::Inherited, 0));
             }
@@ -161,16 +161,16 @@ pub(crate) fn insert(
     };
     // If the fresh state expires earlier, its word keeps the slot's time beside it. If no word
     // does, the key owes until then.
-    let state = stay(states, Pair { key, state }, first.expires, now, false)
+    let state = stay(states, SlotPair { key, state }, first.expires, now, false)
         .unwrap_or_else(|| states.owing(key, first.expires));
     if room.mark.is_some() && first.expires <= now {
         // The key inherits the debt of its mark. A late swap under a freed version would lose it,
         // so this insertion reserves the slot first, as a move does.
         let reserved = reserve(states, *first, key)?;
-        take(reserved.slot, reserved.pair, Pair { key, state })?;
+        take(reserved.slot, reserved.pair, SlotPair { key, state })?;
         event = Event::Inserted;
     } else {
-        take(first.slot, first.pair, Pair { key, state })?;
+        take(first.slot, first.pair, SlotPair { key, state })?;
     }
     room.forget();
     Ok(outcome(verdict, state, event, 0))
@@ -192,7 +192,7 @@ pub(crate) fn insert_among_own(
 ) -> Option<Event> {
     // In a table that holds no more keys than its capacity, the last candidate is mostly empty.
     let (slot, found) = if candidates.last()?.key() == 0 {
-        (first_unused(candidates, key)?, Pair { key: 0, state: 0 })
+        (first_unused(candidates, key)?, SlotPair { key: 0, state: 0 })
     } else {
         let (slot, state) = lowest_state(candidates, key, gap)?;
         // The key that the slot holds now may not be the one that `lowest_state` saw. With the same
@@ -202,9 +202,9 @@ pub(crate) fn insert_among_own(
         if !is_own || !expired(state) {
             return None;
         }
-        (slot, Pair { key: found, state })
+        (slot, SlotPair { key: found, state })
     };
-    take(slot, found, Pair { key, state: fresh }).ok()?;
+    take(slot, found, SlotPair { key, state: fresh }).ok()?;
     Some(taken_from(found))
 }
 
@@ -217,13 +217,13 @@ pub(crate) fn is_new(candidates: &Candidates<'_>, key: u64) -> bool {
 
 /// Swaps `new` into a slot in which the caller read `found`.
 #[inline(always)]
-fn take(slot: &Slot, found: Pair, new: Pair) -> Result<(), Changed> {
-    slot.swap(found, new).map_err(|_| Changed)
+fn take(slot: &Slot, found: SlotPair, new: SlotPair) -> Result<(), KeyChanged> {
+    slot.swap(found, new).map_err(|_| KeyChanged)
 }
 
 /// The event of a new key that replaces `found`, which has expired.
 #[inline(always)]
-fn taken_from(found: Pair) -> Event {
+fn taken_from(found: SlotPair) -> Event {
     match found.is_vacant() {
         true => Event::Inserted,
         false => Event::Reclaimed,
@@ -234,7 +234,7 @@ fn taken_from(found: Pair) -> Event {
 #[derive(Clone, Copy)]
 pub(crate) struct Candidate<'a> {
     pub(crate) slot: &'a Slot,
-    pub(crate) pair: Pair,
+    pub(crate) pair: SlotPair,
     pub(crate) expires: u64,
 }
 
@@ -262,14 +262,15 @@ impl Room<'_> {
     }
 }
 
-/// The candidates, none of which holds the key. [`Changed`] if a slot holds the key. If the key was
-/// there under a former version of its policy, the function has tried to convert it to this one.
+/// The candidates, none of which holds the key. [`KeyChanged`] if a slot holds the key. If the key
+/// was there under a former version of its policy, the function has tried to convert it to this
+/// one.
 pub(crate) fn first_to_expire<'a>(
     states: &impl States,
     candidates: &Candidates<'a>,
     key: u64,
     now: u64,
-) -> Result<Option<Room<'a>>, Changed> {
+) -> Result<Option<Room<'a>>, KeyChanged> {
     let mut first: Option<Candidate<'a>> = None;
     let mut mark: Option<Candidate<'a>> = None;
     // The key's slot if it holds the key under a former version of its policy.
@@ -291,9 +292,9 @@ pub(crate) fn first_to_expire<'a>(
             match states.relation(pair.key, key) {
                 // A sweep may have converted the key and freed its version since this call read the
                 // pair.
-                Relation::Other if slot.pair() != pair => return Err(Changed),
+                Relation::Other if slot.pair() != pair => return Err(KeyChanged),
                 Relation::Other => {}
-                Relation::Same => return Err(Changed),
+                Relation::Same => return Err(KeyChanged),
                 Relation::Former => {
                     former = Some(Candidate { slot, pair, expires: states.expires_at(pair) });
                     continue;
@@ -316,10 +317,14 @@ pub(crate) fn first_to_expire<'a>(
         // afterwards.
         let is_there =
             left && candidates.tagged().any(|found| states.relation(found, key) != Relation::Other);
-        return if is_there { Err(Changed) } else { Ok(first.map(|first| Room { first, mark })) };
+        return if is_there {
+            Err(KeyChanged)
+        } else {
+            Ok(first.map(|first| Room { first, mark }))
+        };
     };
     migrate(states, candidates, key, now, former, first);
-    Err(Changed)
+    Err(KeyChanged)
 }
 
 /// Converts a key from the version in `former` to the current version of its policy, that of `key`.
@@ -349,24 +354,24 @@ fn migrate<'a>(
     };
     // The key owes nothing any more, and a conversion could give it a debt.
     if expires <= now {
-        vacate(Pair { key: 0, state: expires });
+        vacate(SlotPair { key: 0, state: expires });
         return;
     }
-    let converted = Pair { key, state: states.convert(key, pair, now) };
+    let converted = SlotPair { key, state: states.convert(key, pair, now) };
     // The key stays in its slot, and the word keeps the slot's time: of itself, or beside the
     // smaller debt.
     if let Some(state) = stay(states, converted, expires, now, true) {
-        swap(Pair { key, state });
+        swap(SlotPair { key, state });
         return;
     }
     if let Some(first) = first.filter(|first| first.expires <= now) {
         if converted.state == 0 {
-            vacate(Pair { key: 0, state: expires });
+            vacate(SlotPair { key: 0, state: expires });
             return;
         }
         // The key moves. It leaves the old slot first, or another thread could convert it there
         // meanwhile, and the key would have two slots.
-        let mark = Pair { key: key & TAG, state: expires };
+        let mark = SlotPair { key: key & TAG, state: expires };
         let Ok(first) = reserve(states, first, key) else { return };
         if vacate(mark) && reinsert(states, candidates, converted, now, first) {
             remove_mark(slot, mark);
@@ -375,17 +380,17 @@ fn migrate<'a>(
     }
     // No other slot has expired. The key stays, with a debt that is a microsecond late.
     match stay(states, converted, expires, now, false) {
-        Some(state) => swap(Pair { key, state }),
+        Some(state) => swap(SlotPair { key, state }),
         // No word has both. The key owes as long as under the former version; without a debt it
         // leaves its slot.
-        None if converted.state != 0 => swap(Pair { key, state: states.adopt(key, pair) }),
-        None => vacate(Pair { key: 0, state: expires }),
+        None if converted.state != 0 => swap(SlotPair { key, state: states.adopt(key, pair) }),
+        None => vacate(SlotPair { key: 0, state: expires }),
     };
 }
 
 /// The state of `pair` in its slot, which may not expire before `expires`; `None` if no word says
 /// both.
-fn stay(states: &impl States, pair: Pair, expires: u64, now: u64, exact: bool) -> Option<u64> {
+fn stay(states: &impl States, pair: SlotPair, expires: u64, now: u64, exact: bool) -> Option<u64> {
     match pair.state != 0 && states.expires_at(pair) >= expires {
         true => Some(pair.state),
         false => states.hold(pair, expires, now, exact),
@@ -399,7 +404,7 @@ fn stay(states: &impl States, pair: Pair, expires: u64, now: u64, exact: bool) -
 fn reinsert<'a>(
     states: &impl States,
     candidates: &Candidates<'a>,
-    key: Pair,
+    key: SlotPair,
     now: u64,
     mut first: Candidate<'a>,
 ) -> bool {
@@ -414,26 +419,26 @@ fn reinsert<'a>(
                     Ok(first) => first,
                     // The key's version is not the current one any more. The mark stays, so the key
                     // owes until its former slot's time.
-                    Err(Changed) if !states.is_current(key.key) => return false,
-                    Err(Changed) => continue,
+                    Err(KeyChanged) if !states.is_current(key.key) => return false,
+                    Err(KeyChanged) => continue,
                 }
             }
             Ok(_) => return false,
-            Err(Changed) => return true,
+            Err(KeyChanged) => return true,
         }
     }
     false
 }
 
 /// Swap 1 of a move: stores the key's tag in `free`, a slot that has expired. To other calls the
-/// slot remains an expired one. [`Changed`] if another call has changed the slot, or if the version
-/// in `key` is no longer current.
+/// slot remains an expired one. [`KeyChanged`] if another call has changed the slot, or if the
+/// version in `key` is no longer current.
 fn reserve<'a>(
     states: &impl States,
     free: Candidate<'a>,
     key: u64,
-) -> Result<Candidate<'a>, Changed> {
-    let reserved = Pair { key: key & TAG, state: free.expires };
+) -> Result<Candidate<'a>, KeyChanged> {
+    let reserved = SlotPair { key: key & TAG, state: free.expires };
     if free.pair != reserved {
         take(free.slot, free.pair, reserved)?;
         if !free.pair.is_vacant() {
@@ -446,7 +451,7 @@ fn reserve<'a>(
     fence(Ordering::SeqCst);
     match states.is_current(key) {
         true => Ok(Candidate { pair: reserved, ..free }),
-        false => Err(Changed),
+        false => Err(KeyChanged),
     }
 }
 
@@ -455,11 +460,11 @@ fn reserve<'a>(
 ///
 /// # Errors
 /// The content of the slot, if another call has changed it. It may be a key that has moved there.
-pub(crate) fn disturb(slot: &Slot, pair: Pair, now: u64) -> Result<(), Pair> {
+pub(crate) fn disturb(slot: &Slot, pair: SlotPair, now: u64) -> Result<(), SlotPair> {
     match pair.key != 0 {
         true => {
             let key = if pair.state <= now { 0 } else { pair.key };
-            slot.swap(pair, Pair { key, state: pair.state.saturating_add(1) })
+            slot.swap(pair, SlotPair { key, state: pair.state.saturating_add(1) })
         }
         false => Ok(()),
     }
@@ -467,11 +472,11 @@ pub(crate) fn disturb(slot: &Slot, pair: Pair, now: u64) -> Result<(), Pair> {
 
 /// Makes a marked slot an ordinary vacant one. If the swap fails, a key has taken the slot.
 #[cold]
-fn remove_mark(slot: &Slot, mark: Pair) {
-    let _ = slot.swap(mark, Pair { key: 0, state: mark.state });
+fn remove_mark(slot: &Slot, mark: SlotPair) {
+    let _ = slot.swap(mark, SlotPair { key: 0, state: mark.state });
 }
 
 #[inline(always)]
-fn outcome(verdict: Verdict, state: u64, event: Event, retries: u32) -> Outcome {
-    Outcome { verdict, state, event, until: 0, retries }
+fn outcome(verdict: Verdict, state: u64, event: Event, retries: u32) -> RequestOutcome {
+    RequestOutcome { verdict, state, event, until: 0, retries }
 }

@@ -3,7 +3,7 @@
 
 use crate::decision::Verdict;
 use crate::table::memory::returns::Turn;
-use crate::table::memory::slot::Pair;
+use crate::table::memory::slot::SlotPair;
 
 /// What a new key gets when no candidate of the key has expired.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -32,11 +32,11 @@ pub enum OnFull {
 pub(crate) trait States {
     /// The time in nanoseconds at which the key in a slot has its full burst again. From then on a
     /// new key may take the slot. No swap makes this time earlier.
-    fn expires_at(&self, pair: Pair) -> u64;
+    fn expires_at(&self, pair: SlotPair) -> u64;
 
     /// True if the two state words alone prove that `pair` expires at the same time as `other` or
     /// later. It saves two calls of [`States::expires_at`].
-    fn no_sooner(&self, pair: Pair, other: Pair) -> bool {
+    fn no_sooner(&self, pair: SlotPair, other: SlotPair) -> bool {
         let _ = (pair, other);
         false
     }
@@ -47,12 +47,12 @@ pub(crate) trait States {
 
     /// Converts the state of `pair` to the version that `key` names, and keeps the time at which
     /// the debt is paid. The result expires at the same time as `pair` or later.
-    fn adopt(&self, key: u64, pair: Pair) -> u64;
+    fn adopt(&self, key: u64, pair: SlotPair) -> u64;
 
     /// Converts the state of `pair` at the time `now` to the version that `key` names, as that
     /// version's [`Keep`](crate::policy::Keep) says. The result may expire earlier than `pair`. It
     /// is 0 if the key owes nothing.
-    fn convert(&self, key: u64, pair: Pair, now: u64) -> u64 {
+    fn convert(&self, key: u64, pair: SlotPair, now: u64) -> u64 {
         let _ = now;
         self.adopt(key, pair)
     }
@@ -63,7 +63,7 @@ pub(crate) trait States {
     /// A state that decides requests as `pair.state` does at the time `now`, and keeps its slot
     /// taken until `until`. `None` if no state word can hold both. If `exact` is false, the state
     /// may owe a microsecond more.
-    fn hold(&self, pair: Pair, until: u64, now: u64, exact: bool) -> Option<u64> {
+    fn hold(&self, pair: SlotPair, until: u64, now: u64, exact: bool) -> Option<u64> {
         let _ = (pair, until, now, exact);
         None
     }
@@ -125,7 +125,7 @@ pub(crate) enum Event {
 
 /// The result of a request.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Outcome {
+pub(crate) struct RequestOutcome {
     pub(crate) verdict: Verdict,
     /// The key's state after the request.
     pub(crate) state: u64,
@@ -139,4 +139,4 @@ pub(crate) struct Outcome {
 /// The caller must repeat the request, because another call has changed the key's policy or slot.
 /// The request has charged nothing.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Changed;
+pub(crate) struct KeyChanged;

@@ -19,7 +19,7 @@
 //! lost lease, or a key with two lines, costs the node permits and never adds any.
 
 use super::word;
-use tollbar::internal::{Pair, Slot};
+use tollbar::internal::{Slot, SlotPair};
 
 /// The four slots of a key.
 #[derive(Debug)]
@@ -56,16 +56,16 @@ impl Line {
         // A try fails because another thread's swap succeeded.
         for _ in 0..TRIES {
             let (mut slot, mut other) = (first, second);
-            let mut old = Pair { key: slot.key(), state: slot.state() };
+            let mut old = SlotPair { key: slot.key(), state: slot.state() };
             let mut next = spend(old, hash, now, cost);
             if next.is_none() {
                 (slot, other) = (second, first);
-                old = Pair { key: slot.key(), state: slot.state() };
+                old = SlotPair { key: slot.key(), state: slot.state() };
                 next = spend(old, hash, now, cost);
             }
             let state = next?;
             // `old` was read as two words. If they were never a pair, the swap fails.
-            if slot.swap(old, Pair { key: hash, state }).is_err() {
+            if slot.swap(old, SlotPair { key: hash, state }).is_err() {
                 continue;
             }
             let left = word::permits(state, now).saturating_add(live(other, hash, now));
@@ -128,7 +128,7 @@ impl Line {
         }
         // The answer "nothing left" stands until the next answer comes.
         let exhausted = if old.key == hash { old.state & EXHAUSTED } else { 0 };
-        Some(slot.swap(old, Pair { key: hash, state: until & !EXHAUSTED | exhausted }).is_ok())
+        Some(slot.swap(old, SlotPair { key: hash, state: until & !EXHAUSTED | exhausted }).is_ok())
     }
 
     /// Records the store's answer about the key: with `Some(at)` there is nothing left before `at`.
@@ -139,7 +139,8 @@ impl Line {
         if old.key == hash {
             // If the swap fails, callers ask once too often or once too seldom. No permit depends
             // on it.
-            let _ = slot.swap(old, Pair { key: hash, state: at.map_or(0, |at| at | EXHAUSTED) });
+            let _ =
+                slot.swap(old, SlotPair { key: hash, state: at.map_or(0, |at| at | EXHAUSTED) });
         }
     }
 
@@ -156,7 +157,7 @@ impl Line {
             if old.key != hash && word::permits(old.state, now) != 0 && !self.is_of(hash) {
                 return;
             }
-            if slot.swap(old, Pair { key: hash, state: lease }).is_ok() {
+            if slot.swap(old, SlotPair { key: hash, state: lease }).is_ok() {
                 break;
             }
         }
@@ -167,7 +168,7 @@ impl Line {
     pub(super) fn mark_hot(&self, hash: u64, permits: u64, hot: u64) {
         if let Some(size) = self.0.last() {
             let old = size.pair();
-            let _ = size.swap(old, Pair { key: hash, state: word::lease(permits, hot) });
+            let _ = size.swap(old, SlotPair { key: hash, state: word::lease(permits, hot) });
         }
     }
 
@@ -178,7 +179,7 @@ impl Line {
 }
 
 #[inline(always)]
-fn spend(pair: Pair, hash: u64, now: u64, cost: u64) -> Option<u64> {
+fn spend(pair: SlotPair, hash: u64, now: u64, cost: u64) -> Option<u64> {
     match pair.key == hash {
         true => word::spend(pair.state, now, cost),
         false => None,
@@ -271,9 +272,9 @@ mod models {
     const KEY: u64 = 1 << 56 | 1;
     const OTHER: u64 = 1 << 56 | 2;
 
-    fn line(first: Pair, second: Pair) -> Line {
+    fn line(first: SlotPair, second: SlotPair) -> Line {
         let journal = Arc::new(Journal::new(false));
-        let none = Pair { key: 0, state: 0 };
+        let none = SlotPair { key: 0, state: 0 };
         let slot = |number, pair| Slot::new(number, pair, &journal);
         Line([slot(0, first), slot(1, second), slot(2, none), slot(3, none)])
     }
@@ -286,8 +287,10 @@ mod models {
     #[test]
     fn permits_are_spent_once() {
         model(|| {
-            let line =
-                Arc::new(line(Pair { key: KEY, state: lease(1) }, Pair { key: 0, state: 0 }));
+            let line = Arc::new(line(
+                SlotPair { key: KEY, state: lease(1) },
+                SlotPair { key: 0, state: 0 },
+            ));
             let spender =
                 |line: Arc<Line>| thread::spawn(move || u64::from(line.take(KEY, 0, 1).is_some()));
             let (a, b) = (spender(line.clone()), spender(line.clone()));
@@ -307,8 +310,10 @@ mod models {
     #[test]
     fn a_straggler_does_not_spend_anothers_permits() {
         model(|| {
-            let line =
-                Arc::new(line(Pair { key: KEY, state: lease(1) }, Pair { key: KEY, state: 0 }));
+            let line = Arc::new(line(
+                SlotPair { key: KEY, state: lease(1) },
+                SlotPair { key: KEY, state: 0 },
+            ));
             let straggler = {
                 let line = line.clone();
                 thread::spawn(move || u64::from(line.take(KEY, 0, 1).is_some()))
@@ -332,7 +337,8 @@ mod models {
     #[test]
     fn one_asks() {
         model(|| {
-            let line = Arc::new(line(Pair { key: KEY, state: 0 }, Pair { key: KEY, state: 0 }));
+            let line =
+                Arc::new(line(SlotPair { key: KEY, state: 0 }, SlotPair { key: KEY, state: 0 }));
             let asker = |line: Arc<Line>| thread::spawn(move || line.ask(KEY, 10, 20));
             let (a, b) = (asker(line.clone()), asker(line.clone()));
             let asked = [a.join().expect("a"), b.join().expect("b")];
@@ -345,7 +351,7 @@ mod models {
     #[test]
     fn one_of_two_keys_has_the_line() {
         model(|| {
-            let line = Arc::new(line(Pair { key: 0, state: 0 }, Pair { key: 0, state: 0 }));
+            let line = Arc::new(line(SlotPair { key: 0, state: 0 }, SlotPair { key: 0, state: 0 }));
             let wants = |key: u64, line: Arc<Line>| {
                 thread::spawn(move || {
                     let asked = line.ask(key, 10, 20) == Some(true);

@@ -40,7 +40,7 @@
 
 use crate::decision::Verdict;
 use crate::sync::{AtomicU64, Ordering};
-use crate::table::memory::slot::{Pair, Slot};
+use crate::table::memory::slot::{Slot, SlotPair};
 
 /// The counters of a line. The number is the counter's index in [`Line::words`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -224,16 +224,16 @@ pub(crate) fn take(
     if !claimant.fits() {
         return None;
     }
-    let swap = |line: &Line, seen: Pair| {
+    let swap = |line: &Line, seen: SlotPair| {
         // SeqCst, like all swaps of a slot.
-        line.owner.swap(seen, Pair { key: process, state: claimant.after(seen.state) }).is_ok()
+        line.owner.swap(seen, SlotPair { key: process, state: claimant.after(seen.state) }).is_ok()
     };
     // The search starts at a line that depends on the claimant, so that threads that start together
     // try different lines.
     let start = claimant.pointer.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
     let mask = lines.len().wrapping_sub(1);
     let all = || (0..lines.len()).filter_map(|n| lines.get(n.wrapping_add(start as usize) & mask));
-    let mut left = |seen: Pair| {
+    let mut left = |seen: SlotPair| {
         seen.state >> CLAIMS != 0
             && policy_of(seen.state) == claimant.policy
             && (seen.key == 0 || is_dead(seen.key))
@@ -264,7 +264,7 @@ pub(crate) fn take(
 }
 
 /// The owner of a line that no thread has owned.
-const EMPTY: Pair = Pair { key: 0, state: 0 };
+const EMPTY: SlotPair = SlotPair { key: 0, state: 0 };
 
 /// The sum of one counter over `lines`.
 pub(crate) fn sum<'a>(lines: impl Iterator<Item = &'a Line>, of: LineCounter) -> u64 {

@@ -6,7 +6,7 @@
 use super::lines::{sum, take, Claimant, Line, LineCounter, WORDS};
 use crate::decision::Verdict;
 use crate::sync::explore;
-use crate::table::memory::slot::{Journal, Pair, Slot};
+use crate::table::memory::slot::{Journal, Slot, SlotPair};
 use alloc::vec::Vec;
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::sync::Arc;
@@ -34,7 +34,7 @@ impl World {
     fn new(lines: usize, alive: &[u64]) -> Arc<World> {
         let journal = std::sync::Arc::new(Journal::new(false));
         let line = |number| Line {
-            owner: Slot::new(number, Pair { key: 0, state: 0 }, &journal),
+            owner: Slot::new(number, SlotPair { key: 0, state: 0 }, &journal),
             words: core::array::from_fn::<_, WORDS, _>(|_| crate::sync::AtomicU64::new(0)),
         };
         let alive = alive.iter().fold(0, |all, number| all | 1 << number);

@@ -6,10 +6,10 @@ use super::*;
 fn one_in_fifteen_is_spare() {
     let edges = [BUCKETS_LEAST, BUCKETS_LEAST + 1, SMALL - 1, SMALL, 312_500, BUCKETS_MOST];
     for asked in (BUCKETS_LEAST..SMALL + 5000).step_by(97).chain(edges) {
-        let buckets = Parts::round_up(asked);
+        let buckets = BucketParts::round_up(asked);
         assert!((asked..asked + 3 * PART_UNIT).contains(&buckets), "{buckets} for {asked}");
-        assert_eq!(buckets, Parts::round_up(buckets), "of {asked}");
-        let Parts { half, spares } = Parts::new(buckets);
+        assert_eq!(buckets, BucketParts::round_up(buckets), "of {asked}");
+        let BucketParts { half, spares } = BucketParts::new(buckets);
         assert_eq!((half % PART_UNIT, 2 * half + spares), (0, buckets));
         let surplus = spares - least_spares(buckets);
         assert!(

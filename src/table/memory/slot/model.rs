@@ -1,13 +1,13 @@
 //! The slot of loom's models.
 
-use super::{Pair, Slot};
+use super::{Slot, SlotPair};
 use crate::sync::{AtomicU64, Ordering};
 
 /// The slot of loom's models. loom has no 16-byte atomics, so a small key and a small state share
 /// one of 8 bytes.
 impl Slot {
     /// Slot `number` of a model. It writes its changes to `journal`.
-    pub fn new(number: usize, pair: Pair, journal: &alloc::sync::Arc<Journal>) -> Slot {
+    pub fn new(number: usize, pair: SlotPair, journal: &alloc::sync::Arc<Journal>) -> Slot {
         Slot { both: AtomicU64::new(pair.packed()), number, journal: journal.clone() }
     }
 
@@ -22,8 +22,8 @@ impl Slot {
     }
 
     /// Both words at one instant.
-    pub fn pair(&self) -> Pair {
-        Pair::unpacked(match self.journal.weak {
+    pub fn pair(&self) -> SlotPair {
+        SlotPair::unpacked(match self.journal.weak {
             // A load may return a value that has been replaced.
             true => self.both.load(Ordering::Acquire),
             false => self.both.fetch_add(0, Ordering::AcqRel),
@@ -31,10 +31,10 @@ impl Slot {
     }
 
     /// Stores `new` if the slot holds `old`; otherwise returns what it holds.
-    pub fn swap(&self, old: Pair, new: Pair) -> Result<(), Pair> {
+    pub fn swap(&self, old: SlotPair, new: SlotPair) -> Result<(), SlotPair> {
         self.both
             .compare_exchange(old.packed(), new.packed(), Ordering::SeqCst, Ordering::SeqCst)
-            .map_err(Pair::unpacked)?;
+            .map_err(SlotPair::unpacked)?;
         self.journal.write(Change {
             slot: self.number,
             thread: loom::thread::current().id(),
@@ -46,15 +46,15 @@ impl Slot {
 }
 
 /// The packed word: version 8 bits, tag 8, state 48.
-impl Pair {
+impl SlotPair {
     fn packed(self) -> u64 {
         let (version, tag) = (self.key >> 56, self.key << 8 >> 8);
         assert!(tag >> 8 == 0 && self.state >> 48 == 0, "too large for a model: {self:?}");
         version << 56 | tag << 48 | self.state
     }
 
-    fn unpacked(both: u64) -> Pair {
-        Pair { key: both >> 56 << 56 | (both >> 48 & 0xff), state: both & ((1 << 48) - 1) }
+    fn unpacked(both: u64) -> SlotPair {
+        SlotPair { key: both >> 56 << 56 | (both >> 48 & 0xff), state: both & ((1 << 48) - 1) }
     }
 }
 
@@ -73,8 +73,8 @@ pub struct Journal {
 pub(crate) struct Change {
     pub(crate) slot: usize,
     pub(crate) thread: loom::thread::ThreadId,
-    pub(crate) old: Pair,
-    pub(crate) new: Pair,
+    pub(crate) old: SlotPair,
+    pub(crate) new: SlotPair,
 }
 
 impl Journal {

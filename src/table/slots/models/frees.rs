@@ -4,11 +4,11 @@ use super::*;
 use OnFull::Deny;
 
 const K: Key = Key(1, By::Changing, [0, 1]);
-const EMPTY: Pair = Pair { key: 0, state: 0 };
+const EMPTY: SlotPair = SlotPair { key: 0, state: 0 };
 /// K under version 1.
-const HELD: Pair = Pair { key: 1 << TAG_BITS | K.0, state: 120 };
+const HELD: SlotPair = SlotPair { key: 1 << TAG_BITS | K.0, state: 120 };
 /// A key for which no thread makes requests.
-const EXPIRED: Pair = Pair { key: 1 << TAG_BITS | 0x80, state: 60 };
+const EXPIRED: SlotPair = SlotPair { key: 1 << TAG_BITS | 0x80, state: 60 };
 
 /// A call moves a key, and the policy changes until the number of the call's version is free. The
 /// key does not come under that version afterwards.
@@ -32,7 +32,7 @@ fn a_slow_move_ends_under_no_free_version() {
     );
     // Another call has killed the mover. A request finds the mark, and inserts the key with the
     // permits that are left.
-    let marked = Pair { key: K.0, state: 115 };
+    let marked = SlotPair { key: K.0, state: 115 };
     model(
         "frees, mark",
         deep(4),

@@ -49,7 +49,7 @@ impl Played {
                         let Change { old, new, .. } = own.pop().expect("a reset without its swap");
                         assert_eq!(
                             (old.key, *new),
-                            (done.key, Pair { key: 0, state: expires(*old) })
+                            (done.key, SlotPair { key: 0, state: expires(*old) })
                         );
                     }
                     (true, _) => self.account(done, own.pop().expect("an answer without its swap")),
@@ -65,7 +65,7 @@ impl Played {
 
     /// Checks that no key comes under a version that is free, and that none is left there.
     fn judge_freed(&self, done: &Done, tag: u64, by: By) {
-        let is_former = |pair: &Pair| {
+        let is_former = |pair: &SlotPair| {
             !pair.is_vacant()
                 && pair.key & TAG == tag
                 && named(pair.key).0 == by
@@ -103,8 +103,10 @@ impl Played {
                     OnFull::Inherit => (step(adopted(done.key, old)), Event::Inherited),
                     OnFull::EvictNearest => {
                         let owing = |state| match rule.expires_at(state) < expires(old) {
-                            true => rules::held(Pair { key: done.key, state }, expires(old), now)
-                                .unwrap_or_else(|| rule.owing(expires(old))),
+                            true => {
+                                rules::held(SlotPair { key: done.key, state }, expires(old), now)
+                                    .unwrap_or_else(|| rule.owing(expires(old)))
+                            }
                             false => state,
                         };
                         (step(0).map(owing), Event::Evicted)
@@ -165,7 +167,7 @@ impl Played {
 
     fn answers(
         &self,
-        table: &[Pair],
+        table: &[SlotPair],
         done: &Done,
         Key(_, _, homes): Key,
         now: u64,
@@ -199,7 +201,7 @@ impl Played {
         (outcome.verdict, outcome.event) == expected
     }
 
-    pub(super) fn last(&self) -> &[Pair] {
+    pub(super) fn last(&self) -> &[SlotPair] {
         &self.tables[self.tables.len() - 1]
     }
 
@@ -245,12 +247,13 @@ impl Done {
 impl Change {
     /// Whether the change only removed the mark of a key that has moved.
     fn removes_mark(&self, key: u64) -> bool {
-        moves(key) && self.old.key == key & TAG && self.new == Pair { key: 0, ..self.old }
+        moves(key) && self.old.key == key & TAG && self.new == SlotPair { key: 0, ..self.old }
     }
 
     /// Whether the change only reserved a slot that has expired for a key that moves there.
     fn reserves(&self, key: u64) -> bool {
-        self.new == Pair { key: key & TAG, state: expires(self.old) } && !related(self.old.key, key)
+        self.new == SlotPair { key: key & TAG, state: expires(self.old) }
+            && !related(self.old.key, key)
     }
 
     /// Whether the change only converted `key` from a former version of its policy to a later one.
@@ -268,7 +271,7 @@ impl Change {
             let at = |now| {
                 Some(new.state)
                     == rules::held(
-                        Pair { key: new.key, state: converted(new.key, old, now) },
+                        SlotPair { key: new.key, state: converted(new.key, old, now) },
                         expires(old),
                         now,
                     )
@@ -287,7 +290,7 @@ impl Change {
 }
 
 /// The time until which the key owes by the mark of a call that moves it.
-fn mark(table: &[Pair], key: u64, now: u64) -> Option<u64> {
-    let is_mark = |pair: &&Pair| pair.key != 0 && pair.key == key & TAG && pair.state > now;
+fn mark(table: &[SlotPair], key: u64, now: u64) -> Option<u64> {
+    let is_mark = |pair: &&SlotPair| pair.key != 0 && pair.key == key & TAG && pair.state > now;
     table.iter().filter(is_mark).map(|pair| pair.state).max()
 }

@@ -9,9 +9,9 @@ use loom::sync::atomic::AtomicI64;
 const K: Key = Key(1, By::Changing, [0, 1]);
 /// A key with the places of K.
 const M: Key = Key(2, By::Changing, [0, 1]);
-const EMPTY: Pair = Pair::EMPTY;
+const EMPTY: SlotPair = SlotPair::EMPTY;
 /// Two permits of a key under version 1, which it has taken.
-const TAKEN: Pair = Pair { key: 1 << TAG_BITS | K.0, state: 120 };
+const TAKEN: SlotPair = SlotPair { key: 1 << TAG_BITS | K.0, state: 120 };
 
 /// A map with room for one hash, and the references that `Policies::set_override` would hold of
 /// each version.
@@ -59,8 +59,8 @@ impl Map {
 
     /// The places at the end, after a check that each version has as many references as keys, and
     /// that the count of overrides is right.
-    pub(super) fn end(&self) -> Vec<Pair> {
-        let used: Vec<Pair> =
+    pub(super) fn end(&self) -> Vec<SlotPair> {
+        let used: Vec<SlotPair> =
             self.places.iter().map(Slot::pair).filter(|pair| pair.key != 0).collect();
         assert_eq!(self.counts.read().overrides(), used.len() as u64, "{used:?}");
         for (version, references) in self.references.iter().enumerate() {
@@ -75,7 +75,7 @@ impl Map {
     }
 }
 
-fn own(slots: &[Pair], threads: &[&[Act]]) -> Scene {
+fn own(slots: &[SlotPair], threads: &[&[Act]]) -> Scene {
     Scene { overrides: Some(Vec::new()), ..scene(OnFull::Deny, slots, threads) }
 }
 

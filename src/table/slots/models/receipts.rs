@@ -5,17 +5,17 @@ use super::*;
 
 const K: Key = Key(7, By::Lent, [0, 1]);
 const N: Key = Key(2, By::Fixed, [0, 1]);
-const EMPTY: Pair = Pair { key: 0, state: 0 };
+const EMPTY: SlotPair = SlotPair { key: 0, state: 0 };
 /// A slot of a key for which no thread makes requests, which expires last.
-const OTHER: Pair = Pair { key: 1 << TAG_BITS | 0x80, state: 300 };
+const OTHER: SlotPair = SlotPair { key: 1 << TAG_BITS | 0x80, state: 300 };
 
 /// A slot of K, from which `cost` permits were taken at 100.
-const fn charged(cost: u64) -> Pair {
-    Pair { key: 7 << TAG_BITS | K.0, state: 100 + cost * PERMIT }
+const fn charged(cost: u64) -> SlotPair {
+    SlotPair { key: 7 << TAG_BITS | K.0, state: 100 + cost * PERMIT }
 }
 
 /// A scene in which the slot of K has a charge of `cost` at 100, with an open receipt.
-fn paid(on_full: OnFull, cost: u64, neighbour: Pair, threads: &[&[Act]]) -> Scene {
+fn paid(on_full: OnFull, cost: u64, neighbour: SlotPair, threads: &[&[Act]]) -> Scene {
     Scene {
         charges: Vec::from([(K, 100, cost)]),
         ..scene(on_full, &[charged(cost), neighbour], threads)
@@ -86,7 +86,7 @@ fn a_receipt_is_settled_once() {
 /// limit has refilled since, and four permits pass at 110.
 #[test]
 fn a_state_that_came_back_gives_nothing_twice() {
-    let start = Pair { key: 7 << TAG_BITS | K.0, state: rules::lent(100 + 3 * PERMIT, 200) };
+    let start = SlotPair { key: 7 << TAG_BITS | K.0, state: rules::lent(100 + 3 * PERMIT, 200) };
     let threads: &[&[Act]] = &[&[Settle(0, 100, 0)], &[Settle(1, 100, 0), Ask(K, 100 + PERMIT, 1)]];
     let charges = Vec::from([(K, 100, 2), (K, 100, 1)]);
     let scene = Scene { charges, ..scene(OnFull::Deny, &[start, EMPTY], threads) };

@@ -2,7 +2,7 @@
 //! them.
 
 use crate::algorithm::{Returned, Step};
-use crate::table::memory::slot::{Pair, TAG, TAG_BITS};
+use crate::table::memory::slot::{SlotPair, TAG, TAG_BITS};
 
 /// A version's rule. A state of 0 is fresh.
 #[derive(Clone, Copy)]
@@ -151,7 +151,7 @@ pub(super) fn lent(full: u64, until: u64) -> u64 {
     until << TIME_BITS | full
 }
 
-pub(super) fn expires(pair: Pair) -> u64 {
+pub(super) fn expires(pair: SlotPair) -> u64 {
     match pair.is_vacant() {
         true => pair.state,
         false => named(pair.key).1.expires_at(pair.state),
@@ -160,7 +160,7 @@ pub(super) fn expires(pair: Pair) -> u64 {
 
 /// A key that comes under version 6 or 8 keeps the number of permits that it lacks, and so owes for
 /// a shorter or longer time. Under the other versions, which have one rate, it keeps the time.
-pub(super) fn converted(key: u64, pair: Pair, now: u64) -> u64 {
+pub(super) fn converted(key: u64, pair: SlotPair, now: u64) -> u64 {
     match named(key).1 {
         Rule::Lent { permit, .. } => match named(pair.key).1 {
             Rule::Lent { permit: old, .. } => {
@@ -177,7 +177,7 @@ pub(super) fn converted(key: u64, pair: Pair, now: u64) -> u64 {
 }
 
 /// The state of a key that keeps its slot until `until`, though it owes less.
-pub(super) fn held(pair: Pair, until: u64, now: u64) -> Option<u64> {
+pub(super) fn held(pair: SlotPair, until: u64, now: u64) -> Option<u64> {
     match named(pair.key) {
         (By::Staying, _) => Some(lent(full_at(pair.state).max(now), until)),
         _ => None,
@@ -185,7 +185,7 @@ pub(super) fn held(pair: Pair, until: u64, now: u64) -> Option<u64> {
 }
 
 /// The state of `pair` under the version of `key`, which owes until the same time.
-pub(super) fn adopted(key: u64, pair: Pair) -> u64 {
+pub(super) fn adopted(key: u64, pair: SlotPair) -> u64 {
     named(key).1.owing(expires(pair))
 }
 

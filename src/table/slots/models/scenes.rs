@@ -16,20 +16,20 @@ const NAMESAKE: Key = Key(1, By::Fixed, [0, 1]);
 const W: Key = Key(5, By::Window, [0, 1]);
 const V: Key = Key(6, By::Window, [0, 1]);
 
-const EMPTY: Pair = Pair { key: 0, state: 0 };
+const EMPTY: SlotPair = SlotPair { key: 0, state: 0 };
 
 /// A slot that holds a key under version 1, whose states are nanoseconds.
-const fn held(Key(tag, ..): Key, state: u64) -> Pair {
-    Pair { key: 1 << TAG_BITS | tag, state }
+const fn held(Key(tag, ..): Key, state: u64) -> SlotPair {
+    SlotPair { key: 1 << TAG_BITS | tag, state }
 }
 
 /// A slot of a key for which no thread makes requests. It expires at `until`.
-const fn other(tag: u64, until: u64) -> Pair {
-    Pair { key: 1 << TAG_BITS | (0x80 + tag), state: until }
+const fn other(tag: u64, until: u64) -> SlotPair {
+    SlotPair { key: 1 << TAG_BITS | (0x80 + tag), state: until }
 }
 
-const fn windowed(Key(tag, ..): Key, end: u64, taken: u64) -> Pair {
-    Pair { key: 5 << TAG_BITS | tag, state: end * FINE + taken }
+const fn windowed(Key(tag, ..): Key, end: u64, taken: u64) -> SlotPair {
+    SlotPair { key: 5 << TAG_BITS | tag, state: end * FINE + taken }
 }
 
 use OnFull::{Allow, Deny, EvictNearest, Inherit};
@@ -271,14 +271,14 @@ fn the_chosen_slot_stays_the_first_to_expire() {
         }
     }
     let threads: &[&[Act]] = &[&[Reset(L, 100), Ask(K, 100, 1)], &[Ask(K, 100, 1)]];
-    let debtor = Pair { key: 4 << TAG_BITS | L.0, state: 300 * FINE };
+    let debtor = SlotPair { key: 4 << TAG_BITS | L.0, state: 300 * FINE };
     model(
         "neighbour is reset",
         3,
         scene(Deny, &[debtor, other(1, 50), EMPTY], threads),
         |played| {
             assert_eq!((played.admitted(K), played.state(K)), (2, Some(120)));
-            assert_eq!(played.last()[0], Pair { key: 0, state: 300 });
+            assert_eq!(played.last()[0], SlotPair { key: 0, state: 300 });
         },
     );
 }
@@ -343,7 +343,7 @@ fn a_reset_leaves_no_second_slot() {
     model("reset", 4, scene(Deny, &debtor, threads), |played| {
         let k = played.admitted(K);
         assert!((1..=2).contains(&k));
-        assert_eq!(played.last(), [Pair { key: 0, state: 120 }, held(K, 100 + k * PERMIT)]);
+        assert_eq!(played.last(), [SlotPair { key: 0, state: 120 }, held(K, 100 + k * PERMIT)]);
     });
     // The key has permits left when it is reset.
     model("reset, credit", 4, scene(Deny, &[held(K, 110), EMPTY], threads), |played| {
@@ -363,11 +363,11 @@ fn a_reset_leaves_no_second_slot() {
     });
     let threads: &[&[Act]] = &[&[Reset(K, 100)], &[Reset(K, 100)], &[Ask(K, 100, 1)]];
     model("resets", 3, scene(Deny, &debtor, threads), |played| {
-        assert!(played.changes.len() <= 2 && played.last()[0] == Pair { key: 0, state: 120 });
+        assert!(played.changes.len() <= 2 && played.last()[0] == SlotPair { key: 0, state: 120 });
     });
     let threads: &[&[Act]] = &[&[Reset(K, 100)], &[Ask(K, 100, 1)], &[Ask(K, 100, 1)]];
     model("reset, 3×1", 3, scene(Deny, &debtor, threads), |played| {
-        assert_eq!(played.last()[0], Pair { key: 0, state: 120 });
+        assert_eq!(played.last()[0], SlotPair { key: 0, state: 120 });
     });
     model(
         "reset, late clock",
@@ -437,7 +437,7 @@ fn the_fast_path_steps_known_keys() {
     model("short, reset", 4, scene(Deny, &[held(K, 120), EMPTY], threads), |played| {
         let k = played.admitted(K);
         assert!((1..=2).contains(&k));
-        assert_eq!(played.last(), [Pair { key: 0, state: 120 }, held(K, 100 + k * PERMIT)]);
+        assert_eq!(played.last(), [SlotPair { key: 0, state: 120 }, held(K, 100 + k * PERMIT)]);
     });
     let threads: &[&[Act]] =
         &[&[SetVersion(2), Short(K, 100, 1)], &[Short(K, 100, 1), Short(K, 100, 1)]];

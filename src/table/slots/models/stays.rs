@@ -4,11 +4,11 @@ use super::*;
 use OnFull::{Deny, EvictNearest};
 
 const N: Key = Key(2, By::Fixed, [0, 1]);
-const EMPTY: Pair = Pair { key: 0, state: 0 };
+const EMPTY: SlotPair = SlotPair { key: 0, state: 0 };
 
 /// A slot of a key for which no thread makes requests. It expires at `until`.
-const fn other(tag: u64, until: u64) -> Pair {
-    Pair { key: 1 << TAG_BITS | (0x80 + tag), state: until }
+const fn other(tag: u64, until: u64) -> SlotPair {
+    SlotPair { key: 1 << TAG_BITS | (0x80 + tag), state: until }
 }
 
 /// A change that makes a key owe for a shorter or longer time. The key stays in its slot, which is
@@ -17,7 +17,7 @@ const fn other(tag: u64, until: u64) -> Pair {
 fn a_key_stays_in_its_slot() {
     const S: Key = Key(8, By::Staying, [0, 1]);
     const OLD: u64 = 120;
-    const DEBTOR: Pair = Pair { key: 9 << TAG_BITS | S.0, state: OLD };
+    const DEBTOR: SlotPair = SlotPair { key: 9 << TAG_BITS | S.0, state: OLD };
     // One of three permits is left at 100.
     let full = [DEBTOR, other(0, 300)];
     let stays = |played: &Played| {

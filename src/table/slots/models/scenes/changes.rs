@@ -79,9 +79,9 @@ fn a_policy_changes() {
 #[test]
 fn a_key_moves_to_a_faster_policy() {
     const OLD: u64 = 120;
-    const START: [Pair; 2] = [held(K, OLD), EMPTY];
+    const START: [SlotPair; 2] = [held(K, OLD), EMPTY];
     let fast = |played: &Played| {
-        let is_fast = |pair: &&Pair| pair.key >> TAG_BITS == 6 && pair.key & TAG == K.0;
+        let is_fast = |pair: &&SlotPair| pair.key >> TAG_BITS == 6 && pair.key & TAG == K.0;
         played.last().iter().filter(is_fast).map(|pair| pair.state).collect::<Vec<_>>()
     };
     // K has no permits at 100 under both versions. At 102 it has one under the new version.
