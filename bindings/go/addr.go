@@ -54,8 +54,7 @@ type Proxies struct {
 }
 
 // ParseProxies reads networks: "10.0.0.0/8", one address, or "unix:" for connections by a Unix
-// socket. The error is
-// [ErrAddress] for another text and for a network with bits beyond its prefix.
+// socket. The error is [ErrAddress] for another text and for a network with bits beyond its prefix.
 func ParseProxies(networks ...string) (Proxies, error) {
 	var p Proxies
 	for _, text := range networks {

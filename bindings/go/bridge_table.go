@@ -217,8 +217,7 @@ func tableMany(table uintptr, at bool, now uint64, b *Batch) Code {
 }
 
 // manyInC decides rounds times on one batch of at most 128 requests, in one call. A benchmark
-// compares
-// [Table.CheckMany] with it.
+// compares [Table.CheckMany] with it.
 func manyInC(t *Table, b *Batch, rounds int) Code {
 	b.verdicts = make([]Verdict, len(b.items))
 	defer runtime.KeepAlive(t)

@@ -22,8 +22,7 @@ const (
 	// RateLimit-Policy of draft-ietf-httpapi-ratelimit-headers 00 to 06.
 	FieldsDraft06 HTTPFields = 8
 	// FieldsDraft07 writes RateLimit and RateLimit-Policy of draft 07. That draft has no names of
-	// limits, so
-	// [HTTPLimit].Name is not written.
+	// limits, so [HTTPLimit].Name is not written.
 	FieldsDraft07 HTTPFields = 16
 	// FieldsDraft11 writes RateLimit and RateLimit-Policy of drafts 08 to 11.
 	FieldsDraft11 HTTPFields = 32
@@ -46,9 +45,9 @@ type HTTPLimit struct {
 }
 
 // AppendHTTPFields appends the header lines of 1 to [LimitsMost] limits. A line is a field's name,
-// a colon, a space, the value, CR and LF. Only
-// [FieldsLegacyEpoch] uses now. A field with room for one limit describes the limit that binds: if limits refuse, the
-// one of them with the longest wait, and otherwise the one with the fewest permits left.
+// a colon, a space, the value, CR and LF. Only [FieldsLegacyEpoch] uses now. A field with room for
+// one limit describes the limit that binds: if limits refuse, the one of them with the longest
+// wait, and otherwise the one with the fewest permits left.
 func AppendHTTPFields(to []byte, fields HTTPFields, now time.Time, limits ...HTTPLimit) ([]byte, error) {
 	if fields == 0 {
 		return to, nil
@@ -62,8 +61,7 @@ func AppendHTTPFields(to []byte, fields HTTPFields, now time.Time, limits ...HTT
 
 // AppendHTTPProblem appends the body of a refusal's answer: a problem in JSON (RFC 9457, media type
 // application/problem+json) with the names of the limits that refuse. status is the answer's HTTP
-// status, such as
-// 429.
+// status, such as 429.
 func AppendHTTPProblem(to []byte, status int, limits ...HTTPLimit) ([]byte, error) {
 	if status < 0 || status > math.MaxUint16 {
 		return to, ErrOutOfRange

@@ -1,8 +1,7 @@
 // Package tollbar limits rates in nanoseconds, exact and lock-free. With cgo it calls the C library
 // libtollbar, and so it does without cgo in a program that imports tollpurego and is built with
 // -tags tollbar_purego. Without both it decides in Go as the library does, in limiters and in
-// tables of this process; what only the library can do returns
-// [ErrNeedsLibrary].
+// tables of this process; what only the library can do returns [ErrNeedsLibrary].
 //
 //	limiter, err := tollbar.NewLimiter("100/s burst 20")
 //	if err != nil {
@@ -17,9 +16,8 @@
 // middleware for net/http, and rate has the API of golang.org/x/time/rate.
 //
 // A call into C costs some tens of nanoseconds, more than the decision itself. [Limiter.CheckMany]
-// and
-// [Table.CheckMany] spread that over many requests, and cell makes no call into C. [TakeMany] is one request with
-// several limits: it charges all of them, or none.
+// and [Table.CheckMany] spread that over many requests, and cell makes no call into C. [TakeMany]
+// is one request with several limits: it charges all of them, or none.
 //
 // Any number of goroutines may make any call at once, Close included. A call after Close returns
 // [ErrClosed], or false if it returns a bool.
@@ -283,8 +281,8 @@ func (l *Limiter) ChargeAt(now, n uint64) (rest uint64, err error) {
 }
 
 // Reserve takes n permits ahead of time. Without an error the caller must act after the
-// reservation's Wait, not earlier. The error is
-// [ErrDenied] if that would be longer than patience ([Forever] is any time) or if the algorithm cannot book ahead, as
+// reservation's Wait, not earlier. The error is [ErrDenied] if that would be longer than patience
+// ([Forever] is any time) or if the algorithm cannot book ahead, as
 //
 //	a window or a log, and
 //
@@ -300,8 +298,7 @@ func (l *Limiter) Reserve(n uint64, patience time.Duration) (Reservation, error)
 }
 
 // Now returns the time that calls without a time use: nanoseconds of UTC since 2025-03-13, or since
-// 1970 on
-// [ClockWall].
+// 1970 on [ClockWall].
 func (l *Limiter) Now() (uint64, error) {
 	if l.closed.Load() {
 		return 0, ErrClosed

@@ -41,9 +41,8 @@ func (l *Limiter) Metrics(name string) Source { return Source{name: name, limite
 func (t *Table) Metrics(name string) Source { return Source{name: name, table: t} }
 
 // AppendMetrics appends counts and sizes as text: decisions by policy and verdict, keys, evictions,
-// clock steps. No key is a label. The error is
-// [ErrOutOfRange] for more than [MetricsMost] sources or a name that is not UTF-8, [ErrLimits] for a zero Source, and
-// [ErrClosed] for a closed one.
+// clock steps. No key is a label. The error is [ErrOutOfRange] for more than [MetricsMost] sources
+// or a name that is not UTF-8, [ErrLimits] for a zero Source, and [ErrClosed] for a closed one.
 func AppendMetrics(to []byte, format MetricsFormat, sources ...Source) ([]byte, error) {
 	if len(sources) > MetricsMost {
 		return to, ErrOutOfRange

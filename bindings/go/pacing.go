@@ -58,8 +58,7 @@ type PacingState struct {
 }
 
 // NewPacing makes a pacing without hosts. Its errors are [ErrOutOfRange] unless 0 < Least <= Most
-// <= 10^9, and
-// [ErrCapacity] unless Hosts is within 0 and 4096.
+// <= 10^9, and [ErrCapacity] unless Hosts is within 0 and 4096.
 func NewPacing(options PacingOptions) (*Pacing, error) {
 	handle, code := pacingNew(&options)
 	if code != 0 {

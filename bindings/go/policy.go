@@ -202,8 +202,7 @@ func (p Policy) Check() error { return checkPolicy(&p) }
 func (p Policy) LastTime() (uint64, error) { return lastTime(&p) }
 
 // String returns the policy's canonical text. [ParsePolicy] reads it as an equal policy, and
-// [NewLimiter] and
-// [NewTable] take it. For an invalid policy it returns a text that they refuse.
+// [NewLimiter] and [NewTable] take it. For an invalid policy it returns a text that they refuse.
 func (p Policy) String() string {
 	text, err := printPolicy(&p)
 	if err != nil {

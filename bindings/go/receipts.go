@@ -44,8 +44,7 @@ func (k Keys) TakeAt(key string, now, estimate uint64) (receipt Receipt, d Decis
 // burst at most, and later requests of the key wait until it is paid.
 //
 // Only the first call for a receipt settles it, even if there are copies. Without such a call the
-// estimate stays charged. The error is
-// [ErrReceipt] if receipt is not one of this table.
+// estimate stays charged. The error is [ErrReceipt] if receipt is not one of this table.
 func (t *Table) Settle(receipt Receipt, cost uint64) (done Settled, err error) {
 	err = t.Under(0).call(func(table uintptr) (code Code) {
 		done, code = tableSettle(table, receipt, cost)

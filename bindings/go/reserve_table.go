@@ -67,8 +67,7 @@ func (k Keys) Wait(ctx context.Context, key string) error { return k.WaitN(ctx, 
 //
 // If the permits would come after the context's deadline, the call refuses at once and charges
 // nothing. The error then is both [ErrDenied] and [context.DeadlineExceeded]. It is [ErrNever] if n
-// is above the burst, and
-// [ErrQueueFull] if as many goroutines wait for keys of the table as
+// is above the burst, and [ErrQueueFull] if as many goroutines wait for keys of the table as
 // [TableOptions] allows. If the context ends during the wait, the error is the context's.
 //
 // The goroutines that wait for a key form a queue, as in [Limiter.WaitN]. The first ones of

@@ -20,8 +20,7 @@ import "time"
 type Schedule struct{ text string }
 
 // ParseSchedule reads a text such as "1000/min, mon-fri 09:00-18:00 100/min, zone Europe/Berlin".
-// The error is a
-// [*PolicyError] with the column.
+// The error is a [*PolicyError] with the column.
 func ParseSchedule(text string) (Schedule, error) {
 	canonical, err := printSchedule(text)
 	return Schedule{canonical}, err

@@ -85,8 +85,7 @@ type Table struct {
 }
 
 // NewTable makes a table in this process's own memory, of 1 to 128 policies such as "5/min burst
-// 3". The error is a
-// [*PolicyError] or a [*TableError].
+// 3". The error is a [*PolicyError] or a [*TableError].
 func NewTable(options TableOptions, policies ...string) (*Table, error) {
 	return newTable("", options, policies)
 }
@@ -162,8 +161,7 @@ func (t *Table) Policy(number uint32) (policy Policy, err error) {
 func (t *Table) Under(policy uint32) Keys { return Keys{table: t, policy: policy} }
 
 // Keys has the calls for a table's keys under one of its policies. It is small and may be copied.
-// Its calls return
-// [ErrNoSuchPolicy] if no policy has that number.
+// Its calls return [ErrNoSuchPolicy] if no policy has that number.
 type Keys struct {
 	table  *Table
 	policy uint32

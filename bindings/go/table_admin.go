@@ -210,8 +210,7 @@ func (t *Table) AddPolicy(policy string) (number uint32, err error) {
 
 // FindOrAddPolicy returns the number of the first policy that equals this one in every field, and
 // adds it if there is none. All goroutines and processes that ask for one policy at once get the
-// same number. The error is a
-// [*PolicyError].
+// same number. The error is a [*PolicyError].
 func (t *Table) FindOrAddPolicy(policy string) (number uint32, err error) {
 	err = t.with(func(table uintptr) (err error) {
 		number, err = tableFindOrAddPolicy(table, policy)
@@ -232,8 +231,7 @@ func (t *Table) SetPolicyKeeping(number uint32, policy string, keep Keep) error 
 }
 
 // Counts returns the counts of decisions under the policy, of all threads and processes since the
-// table was made.
-// [Table.Stats] has the sums of all policies.
+// table was made. [Table.Stats] has the sums of all policies.
 func (k Keys) Counts() (counts Counts, err error) {
 	err = k.call(func(table uintptr) (code Code) {
 		counts, code = tableCounts(table, k.policy)

@@ -24,9 +24,8 @@ func (l *Limiter) Wait(ctx context.Context) error { return l.WaitN(ctx, 1) }
 //
 // If the permits would come after the context's deadline, the call refuses at once and charges
 // nothing. The error then is both [ErrDenied] and [context.DeadlineExceeded]. It is [ErrNever] if n
-// is above the burst, and
-// [ErrQueueFull] if as many goroutines wait as
-// [LimiterOptions] allows. If the context ends during the wait, the error is the context's.
+// is above the burst, and [ErrQueueFull] if as many goroutines wait as [LimiterOptions] allows. If
+// the context ends during the wait, the error is the context's.
 //
 // The goroutines wait in a queue, first in, first out. Only the first one holds a booking
 // ([Limiter.Reserve]). If its context ends, the next one takes the booking over, and the last one

@@ -66,8 +66,7 @@ type Decision struct {
 	// Remaining permits that could be taken at this instant, after this decision.
 	Remaining uint64
 	// RetryAfter is the time until the same request would pass if no other request came first,
-	// exact to the nanosecond. 0 if it passed, and
-	// [Forever] if no wait would help.
+	// exact to the nanosecond. 0 if it passed, and [Forever] if no wait would help.
 	RetryAfter time.Duration
 	// ResetAfter is the time until the state is as good as fresh if no other request comes first,
 	// or [Forever].

@@ -105,9 +105,8 @@ func (l *Limiter) reserveN(t time.Time, n int, patience time.Duration) Reservati
 func (l *Limiter) Wait(ctx context.Context) error { return l.WaitN(ctx, 1) }
 
 // WaitN returns when n events may happen. It returns an error at once if n is above the burst
-// (unless the limit is
-// [Inf]) or if the wait would end after the context's deadline. If the context ends during the wait, it returns the
-// context's error.
+// (unless the limit is [Inf]) or if the wait would end after the context's deadline. If the context
+// ends during the wait, it returns the context's error.
 //
 // Goroutines wait in a queue, first in, first out, and only the first one has a reservation. If its
 // context ends, the next one takes the reservation over, and the last one cancels it. So waits that

@@ -164,10 +164,9 @@ func (d *driver) end(patience time.Duration) tollbar.Code {
 }
 
 // Close reports to the store the permits that it does not know yet, and ends the lease. Later calls
-// return
-// [tollbar.ErrClosed]. Close takes until ctx's deadline, or a second if ctx has none. It returns
-// [tollbar.ErrUnreported] if that was too short. If ctx is cancelled before, it returns ctx's error, and the lease
-// ends in the background. A second Close returns nil.
+// return [tollbar.ErrClosed]. Close takes until ctx's deadline, or a second if ctx has none. It
+// returns [tollbar.ErrUnreported] if that was too short. If ctx is cancelled before, it returns
+// ctx's error, and the lease ends in the background. A second Close returns nil.
 func (l *Lease) Close(ctx context.Context) error {
 	if !l.guard.Close() {
 		return nil

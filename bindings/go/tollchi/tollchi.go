@@ -23,9 +23,8 @@ func URLParam(name string) func(*http.Request) (string, bool) {
 }
 
 // Route returns a key function that gives each route its own limit for each key of another
-// function; nil is
-// [tollhttp.RemoteAddr]. A route is its method and pattern, as far as chi has matched it, so the paths /users/1 and
-// /users/2 of the pattern /users/{user} share a limit.
+// function; nil is [tollhttp.RemoteAddr]. A route is its method and pattern, as far as chi has
+// matched it, so the paths /users/1 and /users/2 of the pattern /users/{user} share a limit.
 func Route(of func(*http.Request) (string, bool)) func(*http.Request) (string, bool) {
 	if of == nil {
 		of = tollhttp.RemoteAddr

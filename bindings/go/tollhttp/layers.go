@@ -54,9 +54,8 @@ func (l *layers) refund() error {
 }
 
 // HideFields leaves the fields of limits out of the response of another server, but not its
-// Retry-After. It is for
-// [httputil.ReverseProxy.ModifyResponse], where the response otherwise has the upstream's fields beside those of a
-// [Limiter]. It returns nil.
+// Retry-After. It is for [httputil.ReverseProxy.ModifyResponse], where the response otherwise has
+// the upstream's fields beside those of a [Limiter]. It returns nil.
 func HideFields(response *http.Response) error {
 	for _, name := range [...]string{
 		"RateLimit", "RateLimit-Policy", "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset", "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset",

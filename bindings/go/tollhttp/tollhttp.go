@@ -96,15 +96,13 @@ type Options struct {
 	// [http.Error] with status 403, since waiting does not help such a request.
 	Missing http.Handler
 	// Failed answers a request for which a check returned an error, such as one after the table's
-	// Close. Nil means
-	// [http.Error] with status 500, so no request passes without a count.
+	// Close. Nil means [http.Error] with status 500, so no request passes without a count.
 	Failed func(http.ResponseWriter, *http.Request, error)
 	// ChargeFailed gets the error of a charge after the response, such as one after the table's
 	// Close. Nil: the middleware drops the error.
 	ChargeFailed func(*http.Request, error)
 	// Fields are the header fields that the middleware sends. Zero means [tollbar.FieldRetryAfter]
-	// and
-	// [tollbar.FieldsDraft11].
+	// and [tollbar.FieldsDraft11].
 	Fields tollbar.HTTPFields
 	// NoHeaders: the middleware sends Retry-After alone.
 	NoHeaders bool

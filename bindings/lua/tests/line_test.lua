@@ -88,9 +88,8 @@ local function times(n, f)
 end
 
 --- Runs an attempt, and repeats it if it failed and the machine stood still for so many seconds.
---- Meanwhile permits
--- come back, and the queue takes its first caller for dead if that has not run for 20 ms after its
--- time. An attempt that fails on a machine that ran has failed.
+--- Meanwhile permits come back, and the queue takes its first caller for dead if that has not run
+--- for 20 ms after its time. An attempt that fails on a machine that ran has failed.
 local function steadily(seconds, attempt)
     for tries = 1, 100 do
         stood, since = 0, tollbar.now()

@@ -58,9 +58,8 @@ function Adaptive:acquire()
 end
 
 --- Releases a permit, once. The limit learns from the latency in seconds and from the outcome:
---- "answered" (the default), "dropped" if the server
--- refused or the request timed out, "ignored" if the request says nothing about the server. Returns
--- false if no permit is in flight.
+--- "answered" (the default), "dropped" if the server refused or the request timed out, "ignored" if
+--- the request says nothing about the server. Returns false if no permit is in flight.
 function Adaptive:release(of, latency, outcome)
     return released(lib.tollbar_adaptive_release(self.limit_of, of, outcome_of(outcome), nanoseconds(latency, "a latency")))
 end
@@ -92,9 +91,8 @@ local KNOWN = { initial = true, least = true, most = true, timeout = true, windo
 local adaptive = {}
 
 --- adaptive({ initial = 20, least = 1, most = 1000 }) makes a limit of this Lua state. With a
---- `timeout` in seconds the algorithm is AIMD, otherwise
--- Netflix's Gradient2. All releases of a `window`, in seconds (default 0.1), are one sample; with 0
--- each release is one.
+--- `timeout` in seconds the algorithm is AIMD, otherwise Netflix's Gradient2. All releases of a
+--- `window`, in seconds (default 0.1), are one sample; with 0 each release is one.
 function adaptive.new(options)
     options = core.options(options, KNOWN)
     local o = new_options()

@@ -10,8 +10,7 @@ local function environment(name)
 end
 
 --- Loads the library of that name ("libtollbar"): `path` if given, else the one of the checkout
---- that this file is in, if `make lib` built
--- it, else the installed one.
+--- that this file is in, if `make lib` built it, else the installed one.
 function core.load(name, path)
     if path then
         return ffi.load(path)
@@ -44,9 +43,8 @@ local ALLOWED, DENIED = lib.TOLLBAR_ALLOWED, lib.TOLLBAR_DENIED
 local E_NULL = lib.TOLLBAR_E_NULL
 
 --- Returns nil, a message and the number of an error. TOLLBAR_E_NULL means a closed handle, because
---- no other pointer that this module
--- passes to C can be NULL. Methods end in a call of this function, so the level above it is the
--- user's program.
+--- no other pointer that this module passes to C can be NULL. Methods end in a call of this
+--- function, so the level above it is the user's program.
 function core.failure(code, what)
     if code == E_NULL then
         error((what or "it") .. " is closed", 2)
@@ -158,8 +156,8 @@ for number = 0, lib.TOLLBAR_REASON_RESERVE do
 end
 
 --- Returns a decision's results: whether the request may pass, the seconds to wait, the permits
---- left, the seconds until the state is fresh, the reason, and
--- the index of the binding policy of a list. The next call overwrites `decision`.
+--- left, the seconds until the state is fresh, the reason, and the index of the binding policy of a
+--- list. The next call overwrites `decision`.
 function core.answer(code, decision, what)
     if code == ALLOWED then
         return true, 0, tonumber(decision.remaining), seconds(decision.reset_after_ns), reasons[decision.reason],
@@ -256,8 +254,7 @@ end
 local last_time = ffi.new("uint64_t[1]")
 
 --- Returns the last clock reading at which a policy of this text admits a request, as nanoseconds
---- in a uint64_t: 2^61 - 2 for all but the
--- fastest policies.
+--- in a uint64_t: 2^61 - 2 for all but the fastest policies.
 function core.last_time(text)
     local spec, message, number = core.policy(text)
     if not spec then
@@ -305,8 +302,8 @@ local function network(call, address, ipv4_bits, ipv6_bits)
 end
 
 --- Returns the key of a network address: its first bits, 32 of IPv4 and 64 of IPv6 by default. A
---- limit by whole IPv6 address has no effect,
--- because a host can change its address with every request.
+--- limit by whole IPv6 address has no effect, because a host can change its address with every
+--- request.
 function core.prefix(text, ipv4_bits, ipv6_bits)
     return network(lib.tollbar_prefix_parse, text, ipv4_bits, ipv6_bits)
 end

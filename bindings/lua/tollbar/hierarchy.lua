@@ -28,9 +28,9 @@ end
 local OPTIONS = { guaranteed = true, ceiling = true, keys = true }
 
 --- Adds a child of the class `parent`, the root if it is nil, and returns its number.
---- `options.guaranteed` is the rate that it gets whatever others ask
--- for, and `options.ceiling` the rate that it never exceeds. `options.keys` is the number of keys
--- that each get such a node; 1 is the default.
+--- `options.guaranteed` is the rate that it gets whatever others ask for, and `options.ceiling` the
+--- rate that it never exceeds. `options.keys` is the number of keys that each get such a node; 1 is
+--- the default.
 function Hierarchy:add(parent, name, options)
     options = core.options(options, OPTIONS)
     local code = lib.tollbar_hierarchy_add(self.handle, number(parent or 0), c_text("a name", name),
@@ -56,9 +56,8 @@ local function nodes(of)
 end
 
 --- Takes `cost` permits, 1 by default, for a leaf class, or for a key of it, from the leaf and all
---- classes above it, or from none. Returns whether the request may
--- pass, its wait in nanoseconds, the permits that are left at once, and the nanoseconds that a
--- permit costs the leaf.
+--- classes above it, or from none. Returns whether the request may pass, its wait in nanoseconds,
+--- the permits that are left at once, and the nanoseconds that a permit costs the leaf.
 function Hierarchy:take(keyed, leaf, key, cost)
     local data, length = core.key(key)
     return answer(lib.tollbar_hierarchy_take(self.handle, nodes(keyed), number(leaf), data, length, cost == nil and 1 or count(cost), share))
@@ -91,9 +90,8 @@ local hierarchy = { policy = "1000000000/s burst 1099511627776" }
 local ROOT = { burst = true, classes = true, policy = true }
 
 --- hierarchy(rate, { burst = 1e8, classes = 100, policy = 0 }) makes a hierarchy whose root admits
---- `rate`, such as "1000/s". `burst` is in nanoseconds, 1e6 to
--- 1e10, and `classes` the most classes. `policy` is the number of the table's policy; 0 is the
--- default.
+--- `rate`, such as "1000/s". `burst` is in nanoseconds, 1e6 to 1e10, and `classes` the most
+--- classes. `policy` is the number of the table's policy; 0 is the default.
 function hierarchy.new(rate, options)
     options = core.options(options, ROOT)
     local out = ffi.new("tollbar_hierarchy *[1]")

@@ -1,6 +1,5 @@
 --- HTTP header fields about limits. http.check takes permits and makes the fields of this server's
---- answer; http.read reads the fields of another
--- server's answer.
+--- answer; http.read reads the fields of another server's answer.
 local ffi = require "ffi"
 local core = require "tollbar.core"
 require "tollbar.table"
@@ -45,10 +44,10 @@ local function now()
 end
 
 --- Takes `cost` permits (default 1) of a table's key under policy number `policy` (default 0).
---- Returns whether the request may pass, the header
--- fields of the answer as a table of names and values, the status 200 or 429, and for a refusal its
--- body (a problem in JSON). `name` is the limit's name, which clients see. `words` names the
--- dialects: "draft-11", "draft-07" or "draft-06", and "legacy" or "legacy-epoch".
+--- Returns whether the request may pass, the header fields of the answer as a table of names and
+--- values, the status 200 or 429, and for a refusal its body (a problem in JSON). `name` is the
+--- limit's name, which clients see. `words` names the dialects: "draft-11", "draft-07" or
+--- "draft-06", and "legacy" or "legacy-epoch".
 --
 --     local allowed, fields, status, problem = tollbar.http_check("client", clients, ngx.var.binary_remote_addr)
 --     for name, value in pairs(fields or {}) do ngx.header[name] = value end
@@ -105,9 +104,9 @@ local function known(value, convert)
 end
 
 --- Reads a server's limits from its answer's header. Returns a table with `limit` (permits per
---- `window`), `remaining`, `more_after` and
--- `retry_after`, with times in seconds. An entry is nil if no header field gives it. `header` is a
--- table of names and values, or the header as text. The call ignores malformed fields.
+--- `window`), `remaining`, `more_after` and `retry_after`, with times in seconds. An entry is nil
+--- if no header field gives it. `header` is a table of names and values, or the header as text. The
+--- call ignores malformed fields.
 function http.read(header)
     if type(header) == "table" then
         local parts = {}

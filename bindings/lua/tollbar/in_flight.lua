@@ -15,9 +15,8 @@ local ticket, word = ffi.new("tollbar_ticket[1]"), ffi.new("uint64_t[1]")
 local InFlight = {}
 
 --- Takes a permit of the key and returns its ticket. Returns false if `limit` permits of the key
---- are in flight. Each call may give another limit. If a
--- process is killed, its permits of a key stay in flight until the key refuses a request of another
--- process. No call waits.
+--- are in flight. Each call may give another limit. If a process is killed, its permits of a key
+--- stay in flight until the key refuses a request of another process. No call waits.
 --
 --     local ticket = uploads:acquire(user, 4)
 --     if not ticket then return too_many() end
@@ -106,9 +105,8 @@ end
 local in_flight = {}
 
 --- in_flight({ capacity = 1e4 }) makes a table for 10,000 keys. With `shared = true` the processes
---- that are forked later share it, such as
--- nginx's workers after init_by_lua. `processes` is the number of processes that have permits of
--- one key at one time; the default is 8.
+--- that are forked later share it, such as nginx's workers after init_by_lua. `processes` is the
+--- number of processes that have permits of one key at one time; the default is 8.
 function in_flight.new(options)
     options = core.options(options, IN_MEMORY)
     local out = ffi.new("tollbar_in_flight *[1]")
@@ -117,9 +115,8 @@ function in_flight.new(options)
 end
 
 --- Opens the table in a file, or makes the file if there is none. All processes of one PID
---- namespace that open it share the table, whatever their
--- language. Without options the file must exist. `mode` and `trust_anyone` are those of a table's
--- file.
+--- namespace that open it share the table, whatever their language. Without options the file must
+--- exist. `mode` and `trust_anyone` are those of a table's file.
 function in_flight.open(path, options)
     core.text("a path", path)
     if path:find("\0", 1, true) then

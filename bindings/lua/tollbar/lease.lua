@@ -56,8 +56,8 @@ local new_stats = core.struct("tollbar_lease_stats")
 local COUNTS = { "granted", "asked", "overdrawn", "fallback_permits", "uncounted", "denied", "queue_full", "opened", "owed" }
 
 --- Returns the counts of this machine's leases, under the names of tollbar_lease_stats. `circuit`
---- is "closed" if the store answers,
--- "open" if it does not, and "unknown" if no client has reached it yet.
+--- is "closed" if the store answers, "open" if it does not, and "unknown" if no client has reached
+--- it yet.
 function Lease:stats()
     local stats = new_stats()
     local code = lib.tollbar_lease_get_stats(self.handle, stats)
@@ -72,8 +72,7 @@ function Lease:stats()
 end
 
 --- Does the client's pending work without waiting, and returns the seconds until the next call.
---- Call it in nginx from ngx.timer.every in
--- each worker, elsewhere from the program's loop.
+--- Call it in nginx from ngx.timer.every in each worker, elsewhere from the program's loop.
 function Lease:tick()
     local code = lib.tollbar_lease_client_tick(self.client, word)
     if code ~= ALLOWED then
@@ -89,8 +88,8 @@ function Lease:why()
 end
 
 --- Reports to the store the permits that it has not charged yet, for at most `seconds` (0 by
---- default), and ends the lease. Returns false if
--- the time was too short. Later calls are errors. A second close returns true.
+--- default), and ends the lease. Returns false if the time was too short. Later calls are errors. A
+--- second close returns true.
 function Lease:close(seconds)
     local patience = seconds == nil and 0 or core.patience(seconds) / 1000000ULL
     local client, handle = self.client, self.handle
@@ -116,8 +115,8 @@ local FALLBACKS = { share = lib.TOLLBAR_FALLBACK_SHARE, deny = lib.TOLLBAR_FALLB
 local lease = {}
 
 --- lease("logins", "100/s burst 50", { nodes = 4, url = "redis://127.0.0.1" }) makes this machine's
---- part of a limit that four machines share.
--- Processes that are forked later (nginx's workers) belong to the same machine.
+--- part of a limit that four machines share. Processes that are forked later (nginx's workers)
+--- belong to the same machine.
 function lease.new(name, policy, options)
     text("a name", name)
     options = core.options(options, KNOWN)

@@ -31,8 +31,8 @@ function Limiter:allow(cost)
 end
 
 --- Takes `cost` permits. Returns whether the request may pass; the seconds until it could pass, 0
---- if it passes, math.huge if it never can;
--- the permits left; and the seconds until the limiter is as good as fresh.
+--- if it passes, math.huge if it never can; the permits left; and the seconds until the limiter is
+--- as good as fresh.
 function Limiter:check(cost)
     return answer(lib.tollbar_limiter_check(self.handle, cost == nil and 1 or count(cost), decision), decision, "the limiter")
 end
@@ -53,8 +53,8 @@ function Limiter:check_at(now, cost)
 end
 
 --- `check` of a request of a class of the policy ("100/s reserve low 20 high 0"): it passes only if
---- the class's reserve is left after it.
--- `class_name` is the name, or the number, which is "1" for the first class.
+--- the class's reserve is left after it. `class_name` is the name, or the number, which is "1" for
+--- the first class.
 function Limiter:check_class(class_name, cost)
     local code = lib.tollbar_limiter_check_class(
         self.handle, cost == nil and 1 or count(cost), core.class_name(class_name), decision)
@@ -83,8 +83,8 @@ function Limiter:take_up_to(most)
 end
 
 --- Charges `cost` permits without a decision, after the work, when the cost or the failure is
---- known. Returns the permits that could not be
--- charged. A token bucket holds a debt of one burst, windows and logs hold none.
+--- known. Returns the permits that could not be charged. A token bucket holds a debt of one burst,
+--- windows and logs hold none.
 function Limiter:charge(cost)
     local code = lib.tollbar_limiter_charge(self.handle, cost == nil and 1 or count(cost), word)
     if code < 0 then
@@ -103,9 +103,8 @@ function Limiter:now()
 end
 
 --- Takes `cost` permits ahead of time. Returns the seconds after which the caller must act, not
---- earlier, and the reservation for `cancel`.
--- Returns false if that would be more than `patience` seconds, or if the algorithm cannot book
--- ahead.
+--- earlier, and the reservation for `cancel`. Returns false if that would be more than `patience`
+--- seconds, or if the algorithm cannot book ahead.
 function Limiter:reserve(patience, cost)
     local reservation = ffi.new "tollbar_reservation"
     local code = lib.tollbar_limiter_reserve(self.handle, cost == nil and 1 or count(cost), core.patience(patience), reservation)
@@ -119,9 +118,8 @@ function Limiter:reserve(patience, cost)
 end
 
 --- Gives back the permits of a reservation that the caller does not use, and returns the number
---- that came back. The latest reservation
--- comes back whole. An earlier one usually gives back nothing, because the later callers keep their
--- departures. Cancel a reservation once only.
+--- that came back. The latest reservation comes back whole. An earlier one usually gives back
+--- nothing, because the later callers keep their departures. Cancel a reservation once only.
 function Limiter:cancel(reservation)
     local code = lib.tollbar_limiter_cancel(self.handle, reservation, word)
     if code < 0 then
@@ -143,11 +141,10 @@ local function calls(self, sleep)
 end
 
 --- Takes `cost` permits, and sleeps up to `timeout` seconds for them. Returns true if it took them.
---- Returns false and the reason at once, and takes nothing,
--- if the limiter will not have them in time, or if `waiters` callers wait already ("queue full").
--- Callers get their permits in the order in which they came. In nginx other requests go on during
--- the sleep (ngx.sleep). Elsewhere the thread sleeps, or the event loop's `sleep`, a function of
--- seconds.
+--- Returns false and the reason at once, and takes nothing, if the limiter will not have them in
+--- time, or if `waiters` callers wait already ("queue full"). Callers get their permits in the
+--- order in which they came. In nginx other requests go on during the sleep (ngx.sleep). Elsewhere
+--- the thread sleeps, or the event loop's `sleep`, a function of seconds.
 function Limiter:wait(timeout, cost, sleep)
     local patience = core.patience(timeout)
     cost = cost == nil and 1 or count(cost)
@@ -184,8 +181,8 @@ function Limiter:reset()
 end
 
 --- Changes the policy. The limiter keeps the permits that it has left, up to the new burst; with
---- `keep` "time" the time until its debt
--- is paid, and with "reset" nothing. It can be changed to 4,096 different policies in its life.
+--- `keep` "time" the time until its debt is paid, and with "reset" nothing. It can be changed to
+--- 4,096 different policies in its life.
 function Limiter:set_policy(to, keep)
     local kept = core.choice("keep", keep or "count", core.KEEPS)
     local spec, message, code = core.policy(to)
@@ -225,9 +222,9 @@ local KNOWN = { clock = true, credit = true, waiters = true }
 local limiter = {}
 
 --- limiter("100/s burst 20", { clock = "tsc" }) makes a limiter. The clocks are tsc, monotonic,
---- coarse and wall. With `credit = true` threads take
--- permits in advance: the bound stays, and up to an eighth of the burst may be refused early. Only
--- gcra has credit. At most `waiters` callers wait at one time, 1024 by default.
+--- coarse and wall. With `credit = true` threads take permits in advance: the bound stays, and up
+--- to an eighth of the burst may be refused early. Only gcra has credit. At most `waiters` callers
+--- wait at one time, 1024 by default.
 function limiter.new(policy, options)
     options = core.options(options, KNOWN)
     local how = new_options()

@@ -155,8 +155,8 @@ local function index_of(queue, place)
 end
 
 --- Waits for `cost` permits in the queue `name` of `whom`, until `deadline` at the latest. Returns
---- a code and, of a refusal, the number of its reason. The
--- functions are those of the limiter or key:
+--- a code and, of a refusal, the number of its reason. The functions are those of the limiter or
+--- key:
 --   clock() returns the time. sleep(seconds) sleeps.
 --   alone(cost, patience) peeks. It returns a code and a reason if the caller is refused whether or not others wait; else nil, and whether
 --   the permits are there.
@@ -224,8 +224,8 @@ function line.wait(whom, name, on, cost, deadline)
 end
 
 --- The functions of an `on` for `line.wait`, from the calls of a limiter or of a key: reserve(cost,
---- patience), check(cost), peek(cost) and
--- cancel(reservation). The first writes `reservation`, and the next two write `decision`.
+--- patience), check(cost), peek(cost) and cancel(reservation). The first writes `reservation`, and
+--- the next two write `decision`.
 function line.calls(on, decision, reservation)
     function on.alone(cost, patience)
         local code = on.peek(cost)

@@ -14,9 +14,9 @@ local from, length = ffi.new("tollbar_metrics_source[?]", MOST), ffi.new("size_t
 local room, lines = 0, nil
 
 --- Returns the metrics of limiters and tables as text:
---- `metrics { api = limiter, logins = clients }`. Each name is the value of the label `limit`.
--- In nginx's `content_by_lua`: ngx.header.content_type = "text/plain; version=0.0.4";
--- ngx.print(tollbar.metrics(...)). With `openmetrics` it is OpenMetrics 1.0.
+--- `metrics { api = limiter, logins = clients }`. Each name is the value of the label `limit`. In
+--- nginx's `content_by_lua`: ngx.header.content_type = "text/plain; version=0.0.4";
+--- ngx.print(tollbar.metrics(...)). With `openmetrics` it is OpenMetrics 1.0.
 return function(sources, openmetrics)
     if type(sources) ~= "table" then
         error("metrics takes a table of limiters and tables", 2)

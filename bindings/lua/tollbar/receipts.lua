@@ -22,9 +22,9 @@ local function taken(code)
 end
 
 --- Charges an estimate of a request's cost, under the policy of that number, 0 if not given.
---- Returns the receipt by which `settle` settles
--- the real cost, and then the results of `check`. The first result is false if the request may not
--- pass. A receipt is a string of 32 bytes, which another process may settle.
+--- Returns the receipt by which `settle` settles the real cost, and then the results of `check`.
+--- The first result is false if the request may not pass. A receipt is a string of 32 bytes, which
+--- another process may settle.
 --
 --     local receipt, retry_after = tokens:take(user, 2000)
 --     if not receipt then return try_later(retry_after) end
@@ -60,11 +60,11 @@ local function came(code)
 end
 
 --- Settles a receipt at the real cost. Returns the permits that went back to the key, the permits
---- above the estimate that could not be
--- charged, and whether this call was the first to settle the receipt. If the cost is below the
--- estimate, the unused permits go back to the key, without those that the key has regained by
--- refill since the charge. If the cost is above the estimate, the difference is charged as a debt,
--- which is one burst at most. Without a call the estimate stays charged.
+--- above the estimate that could not be charged, and whether this call was the first to settle the
+--- receipt. If the cost is below the estimate, the unused permits go back to the key, without those
+--- that the key has regained by refill since the charge. If the cost is above the estimate, the
+--- difference is charged as a debt, which is one burst at most. Without a call the estimate stays
+--- charged.
 function receipts:settle(text, cost)
     return came(lib.tollbar_table_settle(self.handle, read(text), count(cost), settled))
 end
@@ -76,8 +76,7 @@ function receipts:settle_at(now, text, cost)
 end
 
 --- `settle` that also returns the permits that the key has regained by refill. Unsafe for the
---- limit: each receipt that was open for the
--- refill of a burst may let one more burst pass.
+--- limit: each receipt that was open for the refill of a burst may let one more burst pass.
 function receipts:settle_in_full(text, cost)
     return came(lib.tollbar_table_settle_in_full(self.handle, read(text), count(cost), settled))
 end

@@ -46,10 +46,10 @@ local function seconds(ns)
 end
 
 --- Takes the request's cost of all limits of all rules that it matches, or of none. `request` is a
---- table of names and values: ":method", ":path", ":address",
--- other words of the server with a colon, and headers. `now_ns` is a time on the scale of
--- `now_ns()`, or nil for the clock. Returns a table: verdict ("allowed", "denied" or "never"),
--- status, body, rule, remaining, retry_after and reset_after (seconds), reason, generation.
+--- table of names and values: ":method", ":path", ":address", other words of the server with a
+--- colon, and headers. `now_ns` is a time on the scale of `now_ns()`, or nil for the clock. Returns
+--- a table: verdict ("allowed", "denied" or "never"), status, body, rule, remaining, retry_after
+--- and reset_after (seconds), reason, generation.
 function Rules:check(request, now_ns)
     local count = 0
     for name, value in pairs(request) do
@@ -114,8 +114,7 @@ function Rules:reload_if_changed()
 end
 
 --- Lets the keys of a rule begin anew: the one with this text, as `keys` and `exempt` of the file
---- write it, or all. Returns whether they do,
--- or nil and a message.
+--- write it, or all. Returns whether they do, or nil and a message.
 function Rules:reset(rule, key)
     if type(rule) ~= "string" or (key ~= nil and type(key) ~= "string") then
         error("reset: a rule and a key are strings", 2)
@@ -128,8 +127,8 @@ function Rules:reset(rule, key)
 end
 
 --- What the rules have counted, as text for Prometheus: decisions by rule, and shadows'
---- disagreements. `name` is the label "limit" of their series.
--- With `openmetrics` it is OpenMetrics 1.0. Returns the text, or nil, a message and a code.
+--- disagreements. `name` is the label "limit" of their series. With `openmetrics` it is OpenMetrics
+--- 1.0. Returns the text, or nil, a message and a code.
 function Rules:metrics(name, openmetrics)
     if type(name) ~= "string" then
         error("metrics: a name is a string", 2)
@@ -159,8 +158,8 @@ end
 local new = ffi.metatype("tollbar_lua_rules", { __index = Rules, __gc = Rules.close })
 
 --- Reads the rules file `path`. Options: `keys`, how many keys can have a debt at one time
---- (100,000); `shared`, the states are shared with processes that
--- this one forks later. Returns the rules, or nil and a message with the places of all faults.
+--- (100,000); `shared`, the states are shared with processes that this one forks later. Returns the
+--- rules, or nil and a message with the places of all faults.
 local function open(path, given)
     if type(path) ~= "string" then
         error("open: a path is a string", 2)

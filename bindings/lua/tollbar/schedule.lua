@@ -10,8 +10,8 @@ Schedule.__index = Schedule
 local schedule = {}
 
 --- Reads a schedule such as "1000/min, mon-fri 09:00-18:00 100/min, zone Europe/Berlin". tollbar.h
---- ("Schedules") has the grammar.
--- Returns an object, or nil, a message with the column, and the number of the error.
+--- ("Schedules") has the grammar. Returns an object, or nil, a message with the column, and the
+--- number of the error.
 --
 -- A limiter or a table follows it if each process sets the policy in force once a second, for
 -- example from a timer: `limiter:set_policy(hours:at())`. A policy that is in force already changes
@@ -30,8 +30,7 @@ end
 local until_ns = ffi.new("uint64_t[1]")
 
 --- Returns the text of the policy in force and the time of the next change, or math.huge if there
---- is none. Times are seconds since 1970; without
--- `at` the call reads the system's clock.
+--- is none. Times are seconds since 1970; without `at` the call reads the system's clock.
 function Schedule:at(at)
     local now
     if at == nil then

@@ -16,9 +16,8 @@ function sleep.of(own)
 end
 
 --- Sleeps until a time of the processor's counter. The caller may close the limiter during the
---- sleep, so this function does not use it. nginx's timers have
--- milliseconds and count from the time at which the worker woke up, so a timer may end early, and
--- the function sleeps again.
+--- sleep, so this function does not use it. nginx's timers have milliseconds and count from the
+--- time at which the worker woke up, so a timer may end early, and the function sleeps again.
 function sleep.until_time(sleeps, time)
     while true do
         local now = core.clock_now(TSC)

@@ -22,8 +22,8 @@ for name, method in pairs(require "tollbar.receipts") do
 end
 
 --- Takes `cost` permits of the key, 1 if not given, under the policy of that number, 0 if not
---- given. Returns true if the request may pass.
--- This is the fastest call. `check` returns the full decision, as for a limiter.
+--- given. Returns true if the request may pass. This is the fastest call. `check` returns the full
+--- decision, as for a limiter.
 function Table:allow(key, cost, policy)
     local data, length = bytes(key)
     local code = lib.tollbar_table_check(
@@ -79,10 +79,9 @@ end
 local room, requests, results = 0
 
 --- Decides on an array of keys in turn, with one reading of the clock. Returns an array of true and
---- false, `out` if that is given, and the
--- number of true ones. `cost` is a number or an array. `class_number` is the number of the
--- requests' class in the policy, from 1. A key whose decision fails (an unknown policy or class) is
--- false.
+--- false, `out` if that is given, and the number of true ones. `cost` is a number or an array.
+--- `class_number` is the number of the requests' class in the policy, from 1. A key whose decision
+--- fails (an unknown policy or class) is false.
 function Table:check_many(keys, cost, policy, out, class_number)
     if type(keys) ~= "table" then
         error("keys are an array", 2)
@@ -130,10 +129,9 @@ function Table:take_up_to(key, most, policy)
 end
 
 --- Charges `cost` permits of the key without a decision, after the work, when the cost or the
---- failure is known. Returns the permits that could
--- not be charged. A token bucket holds a debt of one burst, windows and logs hold none. In
--- OpenResty's log_by_lua this bans an address after five wrong passwords, under the policy "5/min
--- ban 1h":
+--- failure is known. Returns the permits that could not be charged. A token bucket holds a debt of
+--- one burst, windows and logs hold none. In OpenResty's log_by_lua this bans an address after five
+--- wrong passwords, under the policy "5/min ban 1h":
 --
 --     if ngx.status == 401 then logins:charge(ngx.var.remote_addr) end
 function Table:charge(key, cost, policy)
@@ -147,9 +145,8 @@ function Table:charge(key, cost, policy)
 end
 
 --- Takes `cost` permits of the key ahead of time. Returns the seconds after which the caller must
---- act, not earlier, and the reservation for
--- `cancel`. Returns false if that would be more than `patience` seconds, or if the algorithm cannot
--- book ahead.
+--- act, not earlier, and the reservation for `cancel`. Returns false if that would be more than
+--- `patience` seconds, or if the algorithm cannot book ahead.
 function Table:reserve(key, patience, cost, policy)
     local data, length = bytes(key)
     local reservation = ffi.new "tollbar_reservation"
@@ -165,9 +162,8 @@ function Table:reserve(key, patience, cost, policy)
 end
 
 --- Gives back the permits of a reservation of the key, and returns the number that came back. The
---- key's latest reservation comes back
--- whole. An earlier one usually gives back nothing, because the later callers keep their
--- departures. Cancel a reservation once only.
+--- key's latest reservation comes back whole. An earlier one usually gives back nothing, because
+--- the later callers keep their departures. Cancel a reservation once only.
 function Table:cancel(key, reservation, policy)
     local data, length = bytes(key)
     local code = lib.tollbar_table_cancel(self.handle, policy == nil and 0 or number(policy), data, length, reservation, word)
@@ -193,11 +189,11 @@ local function calls(self, sleep, policy, key)
 end
 
 --- Takes `cost` permits of the key, and sleeps up to `timeout` seconds for them. Returns true if it
---- took them. Returns false and the reason at once, and takes
--- nothing, if the key will not have them in time, or if `waiters` callers of all keys wait already
--- ("queue full"). The callers of a key get their permits in the order in which they came; those of
--- several processes take turns. In nginx other requests go on during the sleep (ngx.sleep).
--- Elsewhere the thread sleeps, or the event loop's `sleep`, a function of seconds.
+--- took them. Returns false and the reason at once, and takes nothing, if the key will not have
+--- them in time, or if `waiters` callers of all keys wait already ("queue full"). The callers of a
+--- key get their permits in the order in which they came; those of several processes take turns. In
+--- nginx other requests go on during the sleep (ngx.sleep). Elsewhere the thread sleeps, or the
+--- event loop's `sleep`, a function of seconds.
 function Table:wait(key, timeout, cost, policy, sleep)
     local patience = core.patience(timeout)
     cost = cost == nil and 1 or count(cost)
@@ -258,8 +254,7 @@ function Table:policy(policy)
 end
 
 --- Changes a policy, in all processes at once. Keys keep the permits that they have left, up to the
---- new burst; with `keep` "time"
--- the time until their debts are paid, and with "reset" nothing.
+--- new burst; with `keep` "time" the time until their debts are paid, and with "reset" nothing.
 function Table:set_policy(policy, to, keep)
     local kept = core.choice("keep", keep or "count", core.KEEPS)
     local spec, message, code = core.policy(to)
@@ -270,9 +265,8 @@ function Table:set_policy(policy, to, keep)
 end
 
 --- Gives a key a policy of its own, in all processes at once:
---- `calls:set_override("acme", "1000/s burst 50")`. Requests still name
--- `policy`, and count under it. `keep` says what the key keeps of its debt when the override begins
--- and when it ends.
+--- `calls:set_override("acme", "1000/s burst 50")`. Requests still name `policy`, and count under
+--- it. `keep` says what the key keeps of its debt when the override begins and when it ends.
 function Table:set_override(key, to, policy, keep)
     local kept = core.choice("keep", keep or "count", core.KEEPS)
     local spec, message, code = core.policy(to)
@@ -328,9 +322,9 @@ function Table:records_refusals()
 end
 
 --- Returns the keys that requests were refused most in the last minute or two, the most refused
---- first, as a list of
--- { policy, count, key, is_cut }. `most` is 20 by default, and at most 224. The bytes of a key, 48
--- at most, are the client's: escape them before they go to a terminal, a page or a log.
+--- first, as a list of { policy, count, key, is_cut }. `most` is 20 by default, and at most 224.
+--- The bytes of a key, 48 at most, are the client's: escape them before they go to a terminal, a
+--- page or a log.
 function Table:top_refused(most)
     local room = math.min(most == nil and 20 or count(most), lib.TOLLBAR_REFUSED_MOST)
     local top, found, list = ffi.new("tollbar_table_refused[?]", math.max(room, 1)), ffi.new("size_t[1]"), {}
@@ -426,15 +420,13 @@ local function look(call, self)
 end
 
 --- Reads every slot and returns how many are vacant, waiting, expired, live, unknown and duplicate.
---- `slots_invalid` says whether any is
--- unknown or duplicate.
+--- `slots_invalid` says whether any is unknown or duplicate.
 function Table:validate()
     return look(lib.tollbar_table_validate, self)
 end
 
 --- Empties invalid slots, and returns what `validate` would have returned before. Call it only
---- while no other thread or process uses the
--- table.
+--- while no other thread or process uses the table.
 function Table:repair()
     return look(lib.tollbar_table_repair, self)
 end
@@ -541,13 +533,13 @@ end
 local keyed = {}
 
 --- table("5/min burst 3", { capacity = 1e6 }) makes a table with one policy, or with several in an
---- array. Requests name a policy by its number, from 0.
--- With `shared = true` the processes that are forked later share the table, such as nginx's workers
--- after init_by_lua. on_full: evict-nearest (the default), inherit, allow, deny. missing (a nil or
--- empty key): deny, allow, report. clock, seed, small_pages. hot_keys: for how many keys each
--- thread may take permits in advance, those that it checks most often; 0 (the default) is none.
--- waiters: how many callers may wait at one time (1024 by default). overrides: how many keys may
--- have a policy of their own at one time (set_override), 32 bytes each; 1024 by default.
+--- array. Requests name a policy by its number, from 0. With `shared = true` the processes that are
+--- forked later share the table, such as nginx's workers after init_by_lua. on_full: evict-nearest
+--- (the default), inherit, allow, deny. missing (a nil or empty key): deny, allow, report. clock,
+--- seed, small_pages. hot_keys: for how many keys each thread may take permits in advance, those
+--- that it checks most often; 0 (the default) is none. waiters: how many callers may wait at one
+--- time (1024 by default). overrides: how many keys may have a policy of their own at one time
+--- (set_override), 32 bytes each; 1024 by default.
 function keyed.new(policies, options)
     options = core.options(options, IN_MEMORY)
     return made(options.shared and lib.tollbar_table_new_shared or lib.tollbar_table_new, nil, policies, how(options),
@@ -555,12 +547,11 @@ function keyed.new(policies, options)
 end
 
 --- Opens the table in a file, or makes the file if there is none. All processes that open it share
---- the table, whatever their language. Without policies and
--- capacity the file must exist. In /run and /dev/shm it lasts until the machine stops, on a disk
--- longer. `mode` is a new file's permissions as a number, 0600 by default: tonumber("0640", 8). Put
--- the file into a directory of the service's own, such as /run/SERVICE. The call refuses a file of
--- another user than this one and root, and a file that others may write or replace, unless
--- `trust_anyone` is true.
+--- the table, whatever their language. Without policies and capacity the file must exist. In /run
+--- and /dev/shm it lasts until the machine stops, on a disk longer. `mode` is a new file's
+--- permissions as a number, 0600 by default: tonumber("0640", 8). Put the file into a directory of
+--- the service's own, such as /run/SERVICE. The call refuses a file of another user than this one
+--- and root, and a file that others may write or replace, unless `trust_anyone` is true.
 function keyed.open(path, policies, options)
     text("a path", path)
     if path:find("\0", 1, true) then

@@ -103,14 +103,14 @@ end
 local take = {}
 
 --- Charges each of 1 to 16 limits with its cost, or charges none. A limit is a limiter, {limiter,
---- cost} or {table, key, cost, policy}. With the
--- field class_name, as in {limiter, 1, class_name = "low"}, the request is of that class of the
--- limit's policy. Returns whether the request may pass, the longest wait in seconds, the fewest
--- permits that a limit has left, the seconds until all limits are as good as fresh, the reason, and
--- the index of the binding limit, from 1. Each limit reads its own clock. A limit is also a permit
--- in flight, {in_flight, key, limit}: if the request may pass, the field `ticket` of that array is
--- the permit's ticket. `each`, a table, gets the decision of each limit. If the request is refused,
--- each limit gives the decision that it would make alone.
+--- cost} or {table, key, cost, policy}. With the field class_name, as in {limiter, 1, class_name =
+--- "low"}, the request is of that class of the limit's policy. Returns whether the request may
+--- pass, the longest wait in seconds, the fewest permits that a limit has left, the seconds until
+--- all limits are as good as fresh, the reason, and the index of the binding limit, from 1. Each
+--- limit reads its own clock. A limit is also a permit in flight, {in_flight, key, limit}: if the
+--- request may pass, the field `ticket` of that array is the permit's ticket. `each`, a table, gets
+--- the decision of each limit. If the request is refused, each limit gives the decision that it
+--- would make alone.
 function take.many(given, each)
     local n = read_all(given)
     return answer(lib.tollbar_take_many(limits, n, each and decisions or nil, taken), n, given, each)

@@ -7,8 +7,7 @@ import (
 
 // Interval refills limit permits at the end of each period, aligned to time 0. The word is the
 // number of permits refilled since time 0, plus the number that the bucket lacks. Aligned to the
-// first request an interval is a
-// [FixedWindow].
+// first request an interval is a [FixedWindow].
 type Interval struct {
 	period, limit, burst, last uint64
 }
