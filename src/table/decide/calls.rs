@@ -21,16 +21,16 @@ use crate::table::slots::states::{KeyChanged, OnFull};
 
 /// Whether a peek shows the ban to which its refusal would lead.
 #[derive(Clone, Copy)]
-enum Refusal {
+enum PeekedRefusal {
     Counted,
     Uncounted,
 }
 
-impl Refusal {
+impl PeekedRefusal {
     fn described(self, rule: &Rule, step: Step, state: u64) -> u64 {
         match self {
-            Refusal::Counted => rule.described(step, state),
-            Refusal::Uncounted => state,
+            PeekedRefusal::Counted => rule.described(step, state),
+            PeekedRefusal::Uncounted => state,
         }
     }
 }
@@ -320,7 +320,7 @@ impl Table {
                 return A::of_step(&version.rule, verdict, state, now, cost);
             }
         }
-        A::of(self.peek_slow(policy, key, now, cost, Refusal::Counted))
+        A::of(self.peek_slow(policy, key, now, cost, PeekedRefusal::Counted))
     }
 
     /// [`Table::peek_for`] with a full decision, out of line. In a table with hot keys it includes
@@ -336,7 +336,7 @@ impl Table {
         now: Option<u64>,
         cost: u64,
     ) -> Result<Decision, RequestError> {
-        self.peek_as(policy, key, now, cost, Refusal::Counted)
+        self.peek_as(policy, key, now, cost, PeekedRefusal::Counted)
     }
 
     /// [`Table::peek`] or, with a time, [`Table::peek_at`], of a request whose refusal would not
@@ -348,7 +348,7 @@ impl Table {
         now: Option<u64>,
         cost: u64,
     ) -> Decision {
-        Decision::of(self.peek_as(policy, key, now, cost, Refusal::Uncounted))
+        Decision::of(self.peek_as(policy, key, now, cost, PeekedRefusal::Uncounted))
     }
 
     #[inline(never)]
@@ -358,7 +358,7 @@ impl Table {
         key: &[u8],
         now: Option<u64>,
         cost: u64,
-        refusal: Refusal,
+        refusal: PeekedRefusal,
     ) -> Result<Decision, RequestError> {
         let now = self.time(now);
         let mut scratch = Scratch::new();
@@ -421,7 +421,7 @@ impl Table {
         key: &[u8],
         now: u64,
         cost: u64,
-        refusal: Refusal,
+        refusal: PeekedRefusal,
     ) -> Result<Decision, RequestError> {
         let mut scratch = Scratch::new();
         let (version, hash) = match self.prepare(policy, key, &mut scratch) {
@@ -455,7 +455,7 @@ impl Table {
         version: &Version,
         candidates: &Candidates<'_>,
         (now, cost): (u64, u64),
-        refusal: Refusal,
+        refusal: PeekedRefusal,
     ) -> Result<Decision, KeyChanged> {
         let key = version.key | candidates.tag;
         let about = |state| {

@@ -16,7 +16,7 @@
 //! | [`Table::step_slow`] | any one-word algorithm, a known key, one swap | [`Table::slow`] |
 //! | [`Table::miss`] | the key is new, and one swap of a vacant slot among its own succeeds | [`Table::slow`] |
 
-use super::super::memory::counters::lines::{Line, LineCounter};
+use super::super::memory::counters::lines::{LineCounter, OwnerLine};
 use super::super::memory::error::RequestError;
 use super::super::memory::slot::{find_in, find_in_two, Bucket, Slot};
 use super::super::policies::compiled::Version;
@@ -135,7 +135,7 @@ impl Table {
         &self,
         version: &Version,
         hash: u64,
-        line: &Line,
+        line: &OwnerLine,
         when: W,
         cost: u64,
     ) -> A {
@@ -164,7 +164,7 @@ impl Table {
         lookup: &Lookup<'_>,
         now: u64,
         cost: u64,
-        line: Option<&Line>,
+        line: Option<&OwnerLine>,
         count: impl FnOnce(Verdict),
     ) -> A {
         let Lookup { version, first, second, key } = *lookup;
@@ -301,7 +301,7 @@ impl Table {
         key: u64,
         slot: &Slot,
         now: u64,
-        line: Option<&Line>,
+        line: Option<&OwnerLine>,
     ) -> A {
         let state = slot.state();
         let (Some(pair), Some(line)) = (version.rule.pair(), line) else {
@@ -332,7 +332,7 @@ impl Table {
         key: u64,
         slot: &Slot,
         now: u64,
-        line: &Line,
+        line: &OwnerLine,
     ) -> A {
         let state = slot.state();
         match version.rule.pair().map(|pair| pair.start_one(state, now)) {

@@ -7,7 +7,7 @@ use crate::decision::Verdict;
 use crate::policy::Policy;
 use crate::sync::Ordering;
 use crate::table::memory::mix::mix;
-use crate::table::memory::returns::Turn;
+use crate::table::memory::returns::ReturnTurn;
 use crate::table::memory::slot;
 use crate::table::memory::slot::{Slot, SlotPair};
 use crate::table::policies::conversion::UnderVersion;
@@ -327,7 +327,7 @@ impl States for Sleeper<'_> {
     fn is_current(&self, key: u64) -> bool {
         self.states.is_current(key)
     }
-    fn turn(&self, tag: u64) -> Option<Turn<'_>> {
+    fn turn(&self, tag: u64) -> Option<ReturnTurn<'_>> {
         self.states.turn(tag)
     }
     fn vacated(&self) {

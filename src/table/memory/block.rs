@@ -1,13 +1,13 @@
 //! A table's block of memory, and references to its parts.
 
-use super::counters::lines::Line;
+use super::counters::lines::OwnerLine;
 use super::counters::thread_lines::ThreadLines;
 use super::error::TableError;
 use super::layout::*;
 use super::receipts::Receipts;
 use super::refusals::Refusals;
 use super::region::{is_process_gone, Region};
-use super::returns::{Turn, TURNS};
+use super::returns::{ReturnTurn, TURNS};
 use super::sizes::override_groups;
 use super::slot::Slot;
 use super::special::GROUP;
@@ -88,7 +88,7 @@ impl Memory {
     }
 
     /// The turn of a return to a key with this tag.
-    pub(crate) fn turn(&self, tag: u64) -> Option<Turn<'_>> {
+    pub(crate) fn turn(&self, tag: u64) -> Option<ReturnTurn<'_>> {
         let me = self.thread_lines.process();
         // A process of another PID namespace, or of an unknown one, may look ended and run.
         let has_ended = |holder: u64| {
@@ -98,7 +98,7 @@ impl Memory {
             // SAFETY: sched_yield has no preconditions.
             let _ = unsafe { libc::sched_yield() };
         };
-        Turn::take(self.header().returns.get(tag as usize % TURNS)?, me, has_ended, rest)
+        ReturnTurn::take(self.header().returns.get(tag as usize % TURNS)?, me, has_ended, rest)
     }
 
     /// Whether a thread has ever taken credit of a key under a policy. A caller that reads a slot
@@ -120,7 +120,7 @@ impl Memory {
     }
 
     #[inline(always)]
-    pub(crate) fn lines(&self) -> &[Line; LINES] {
+    pub(crate) fn lines(&self) -> &[OwnerLine; LINES] {
         // SAFETY: as `records`.
         unsafe { self.region.base().byte_add(LINES_AT).cast().as_ref() }
     }

@@ -17,7 +17,7 @@
 //! The memory holds offsets and no addresses, so each process may map it anywhere. All numbers are
 //! in the machine's byte order, which is part of [`LAYOUT`].
 
-use super::counters::lines::Line;
+use super::counters::lines::OwnerLine;
 use super::error::TableError;
 use super::mix::fold;
 use super::receipts::Receipts;
@@ -69,7 +69,7 @@ pub(crate) const LAYOUT: u64 = fold(&[
     EXEMPT as u64,
     size_of::<Receipts>() as u64,
     size_of::<Refusals>() as u64,
-    size_of::<Line>() as u64,
+    size_of::<OwnerLine>() as u64,
     BUCKETS_AT as u64,
     // The machine's byte order.
     u64::from_ne_bytes([1, 2, 3, 4, 5, 6, 7, 8]),
@@ -119,7 +119,7 @@ pub(crate) struct Header {
     /// Which versions are those of overrides, and how many keys have them
     /// ([`References`](crate::table::policies::references::References)).
     pub(crate) references: [AtomicU64; VERSIONS],
-    /// The turns of returns ([`Turn`](super::returns::Turn)).
+    /// The turns of returns ([`ReturnTurn`](super::returns::ReturnTurn)).
     pub(crate) returns: [AtomicU64; TURNS],
 }
 
@@ -171,10 +171,10 @@ const _: () = assert!(VERSIONS_AT + VERSIONS * size_of::<Record>() == COUNTERS_A
 const _: () = assert!(COUNTERS_AT + SHARDS * size_of::<Shard>() == EXEMPT_AT);
 const _: () = assert!(EXEMPT_AT + EXEMPT * 8 == DECISIONS_AT);
 const _: () = assert!(DECISIONS_AT + PARTS * size_of::<Decisions>() == LINES_AT);
-const _: () = assert!(LINES_AT + LINES * size_of::<Line>() == RECEIPTS_AT);
+const _: () = assert!(LINES_AT + LINES * size_of::<OwnerLine>() == RECEIPTS_AT);
 const _: () = assert!(RECEIPTS_AT + size_of::<Receipts>() == REFUSALS_AT);
 const _: () = assert!(REFUSALS_AT + size_of::<Refusals>() <= BUCKETS_AT && BUCKETS_AT % 64 == 0);
-const _: () = assert!(size_of::<Line>() == 64 && LINES.is_power_of_two());
+const _: () = assert!(size_of::<OwnerLine>() == 64 && LINES.is_power_of_two());
 
 impl Header {
     /// Checks that `bytes`, the first of a file or of memory, begin a table of this version, and

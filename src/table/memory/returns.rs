@@ -17,9 +17,9 @@ use crate::sync::{AtomicU64, Ordering};
 pub(crate) const TURNS: usize = 64;
 
 /// The turn of a return. Dropping it ends the turn.
-pub(crate) struct Turn<'a>(&'a AtomicU64);
+pub(crate) struct ReturnTurn<'a>(&'a AtomicU64);
 
-impl<'a> Turn<'a> {
+impl<'a> ReturnTurn<'a> {
     /// Waits for the turn, for the process `me`, which is not 0. `None`: another return sleeps, or
     /// the memory is damaged.
     pub(crate) fn take(
@@ -27,13 +27,13 @@ impl<'a> Turn<'a> {
         me: u64,
         has_ended: impl Fn(u64) -> bool,
         rest: impl Fn(),
-    ) -> Option<Turn<'a>> {
+    ) -> Option<ReturnTurn<'a>> {
         for _ in 0..ROUNDS {
             for _ in 0..SPINS {
                 // Acquire: this return reads what the former one has written. Relaxed on failure:
                 // the next try reads again.
                 if turn.compare_exchange(0, me, Ordering::Acquire, Ordering::Relaxed).is_ok() {
-                    return Some(Turn(turn));
+                    return Some(ReturnTurn(turn));
                 }
                 core::hint::spin_loop();
             }
@@ -44,7 +44,7 @@ impl<'a> Turn<'a> {
                 && has_ended(holder)
                 && turn.compare_exchange(holder, me, Ordering::Acquire, Ordering::Relaxed).is_ok()
             {
-                return Some(Turn(turn));
+                return Some(ReturnTurn(turn));
             }
             rest();
         }
@@ -52,7 +52,7 @@ impl<'a> Turn<'a> {
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for ReturnTurn<'_> {
     fn drop(&mut self) {
         // Release: the next return reads what this one has written.
         self.0.store(0, Ordering::Release);

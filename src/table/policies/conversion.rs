@@ -9,7 +9,7 @@ use crate::algorithm::gcra::TAT_MOST;
 use crate::algorithm::Algorithm;
 use crate::sync::Ordering;
 use crate::table::memory::counters::shards::ShardCounter;
-use crate::table::memory::returns::Turn;
+use crate::table::memory::returns::ReturnTurn;
 use crate::table::memory::slot::{Slot, SlotPair, TAG, TAG_BITS};
 use crate::table::slots::candidates::{hash_of_tag, Candidates};
 use crate::table::slots::states::{Event, Relation, States};
@@ -262,7 +262,7 @@ impl States for UnderVersion<'_> {
         stamp == self.version.stamp.load(Ordering::Relaxed)
     }
 
-    fn turn(&self, tag: u64) -> Option<Turn<'_>> {
+    fn turn(&self, tag: u64) -> Option<ReturnTurn<'_>> {
         self.policies.memory.turn(tag)
     }
 

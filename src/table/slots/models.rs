@@ -21,7 +21,7 @@ use crate::algorithm::Step;
 use crate::decision::Verdict;
 use crate::sync::{deep, explore};
 use crate::table::memory::receipts::Receipts;
-use crate::table::memory::returns::Turn;
+use crate::table::memory::returns::ReturnTurn;
 use crate::table::memory::slot::{Bucket, Change, Journal, Slot, SlotPair, TAG, TAG_BITS};
 use alloc::format;
 use alloc::vec::Vec;
@@ -144,8 +144,8 @@ impl States for World {
         self.version(key & TAG, named(key).0) == key >> TAG_BITS
     }
 
-    fn turn(&self, _tag: u64) -> Option<Turn<'_>> {
-        Turn::take(&self.turn, 1, |_| false, || ())
+    fn turn(&self, _tag: u64) -> Option<ReturnTurn<'_>> {
+        ReturnTurn::take(&self.turn, 1, |_| false, || ())
     }
 
     fn hold(&self, pair: SlotPair, until: u64, now: u64, _exact: bool) -> Option<u64> {

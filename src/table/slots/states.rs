@@ -2,7 +2,7 @@
 //! a request.
 
 use crate::decision::Verdict;
-use crate::table::memory::returns::Turn;
+use crate::table::memory::returns::ReturnTurn;
 use crate::table::memory::slot::SlotPair;
 
 /// What a new key gets when no candidate of the key has expired.
@@ -74,7 +74,7 @@ pub(crate) trait States {
 
     /// Takes the lock under which a call gives permits back to the key with this tag. `None`:
     /// another call keeps the lock, so the caller gives nothing back.
-    fn turn(&self, tag: u64) -> Option<Turn<'_>>;
+    fn turn(&self, tag: u64) -> Option<ReturnTurn<'_>>;
 
     /// The protocol calls this function after it has removed a key from its slot. The table counts
     /// the removals.

@@ -15,7 +15,7 @@
 //! set takes one miss in sixteen, so most keys that the thread checks once displace no other.
 
 use crate::sync::AtomicU64;
-use crate::table::memory::counters::lines::Line;
+use crate::table::memory::counters::lines::OwnerLine;
 use crate::table::memory::layout::POLICIES_MOST;
 use core::marker::PhantomData;
 use core::mem::size_of;
@@ -60,10 +60,10 @@ pub(crate) struct Head {
 }
 
 /// The thread's line under each policy, or null if the thread has taken no credit under it.
-type Lines = [*const Line; POLICIES_MOST];
+type PolicyLines = [*const OwnerLine; POLICIES_MOST];
 
 const LINES_AT: usize = size_of::<Head>();
-const SETS_AT: usize = LINES_AT + size_of::<Lines>();
+const SETS_AT: usize = LINES_AT + size_of::<PolicyLines>();
 
 /// The length in bytes of a block of `sets` sets, which must be a power of two and at least 16.
 pub(crate) const fn bytes_of(sets: usize) -> usize {
@@ -309,16 +309,16 @@ impl ThreadCredit<'_> {
     /// # Safety
     /// `policy` is less than [`POLICIES_MOST`].
     #[inline(always)]
-    pub(crate) unsafe fn line(&self, policy: u32) -> *const Line {
+    pub(crate) unsafe fn line(&self, policy: u32) -> *const OwnerLine {
         // SAFETY: behind the head are POLICIES_MOST lines, and the caller promises that `policy` is
         // less.
-        unsafe { *self.base.as_ptr().add(LINES_AT).cast::<*const Line>().add(policy as usize) }
+        unsafe { *self.base.as_ptr().add(LINES_AT).cast::<*const OwnerLine>().add(policy as usize) }
     }
 
     /// Stores the thread's line under `policy`.
-    pub(crate) fn set_line(&mut self, policy: u32, line: &Line) {
+    pub(crate) fn set_line(&mut self, policy: u32, line: &OwnerLine) {
         // SAFETY: as `line`; only this thread uses the lines, through `self`.
-        let lines = unsafe { &mut *self.base.as_ptr().add(LINES_AT).cast::<Lines>() };
+        let lines = unsafe { &mut *self.base.as_ptr().add(LINES_AT).cast::<PolicyLines>() };
         if let Some(place) = lines.get_mut(policy as usize) {
             *place = line;
         }

@@ -4,7 +4,7 @@
 //! own line ([`super::lines`]). A thread without a line counts by a locked addition on a counter
 //! that threads share. Peeks and errors are not counted.
 
-use super::lines::{self, Line, LineCounter};
+use super::lines::{self, LineCounter, OwnerLine};
 use super::shards::{self, ShardCounter, GRAIN};
 use crate::decision::{Counts, Reason, Verdict};
 use crate::sync::Ordering;
@@ -40,14 +40,14 @@ impl Memory {
 
     /// The calling thread's line under `policy`, if the first probe finds it.
     #[inline(always)]
-    pub(crate) fn line(&self, policy: u32) -> Option<&Line> {
+    pub(crate) fn line(&self, policy: u32) -> Option<&OwnerLine> {
         self.thread_lines.first_probe(policy)
     }
 
     /// The calling thread's line under `policy`; the thread claims one if it has none. `None`: no
     /// line is free.
     #[inline(always)]
-    pub(crate) fn line_or_claim(&self, policy: u32) -> Option<&Line> {
+    pub(crate) fn line_or_claim(&self, policy: u32) -> Option<&OwnerLine> {
         match self.line(policy) {
             Some(line) => Some(line),
             None => self.thread_lines.find_or_claim(policy, self.lines()),
@@ -161,7 +161,7 @@ impl Memory {
     /// Compares a caller's time with the newest one of the thread's own `line`: counts a step back,
     /// or keeps `now` as the newest.
     #[inline(always)]
-    pub(crate) fn note_time_on(&self, line: &Line, now: u64) {
+    pub(crate) fn note_time_on(&self, line: &OwnerLine, now: u64) {
         let newest = line.get(LineCounter::Newest);
         // One comparison finds both earlier times and times more than a grain later, because the
         // difference wraps.
@@ -172,7 +172,7 @@ impl Memory {
 
     // This is inlined, because a call would make every request save its registers.
     #[inline(always)]
-    fn clock_moved(&self, line: &Line, now: u64, newest: u64) {
+    fn clock_moved(&self, line: &OwnerLine, now: u64, newest: u64) {
         if now > newest {
             line.set(LineCounter::Newest, now);
         } else if newest - now > GRAIN {

@@ -42,7 +42,7 @@ use crate::decision::Verdict;
 use crate::sync::{AtomicU64, Ordering};
 use crate::table::memory::slot::{Slot, SlotPair};
 
-/// The counters of a line. The number is the counter's index in [`Line::words`].
+/// The counters of a line. The number is the counter's index in [`OwnerLine::words`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub(crate) enum LineCounter {
@@ -78,16 +78,16 @@ const CLAIMS: u32 = POLICY + ASKER;
 /// Counters of one owner.
 #[repr(C, align(64))]
 #[derive(Debug)]
-pub(crate) struct Line {
+pub(crate) struct OwnerLine {
     pub(crate) owner: Slot,
     pub(crate) words: [AtomicU64; WORDS],
 }
 
 #[cfg(not(loom))]
-const _: () = assert!(core::mem::offset_of!(Line, words) == 16);
+const _: () = assert!(core::mem::offset_of!(OwnerLine, words) == 16);
 
 // Relaxed throughout: no other data is published by a count.
-impl Line {
+impl OwnerLine {
     /// Counts a decision. Only the owner may call it.
     #[inline(always)]
     pub(crate) fn count(&self, verdict: Verdict) {
@@ -216,15 +216,15 @@ fn put(word: &AtomicU64, value: u64) {
 /// is no such line, or if the claimant does not fit into an owner's state. It reads each line at
 /// most twice. The number of lines must be a power of two.
 pub(crate) fn take(
-    lines: &[Line],
+    lines: &[OwnerLine],
     process: u64,
     claimant: Claimant,
     mut is_dead: impl FnMut(u64) -> bool,
-) -> Option<&Line> {
+) -> Option<&OwnerLine> {
     if !claimant.fits() {
         return None;
     }
-    let swap = |line: &Line, seen: SlotPair| {
+    let swap = |line: &OwnerLine, seen: SlotPair| {
         // SeqCst, like all swaps of a slot.
         line.owner.swap(seen, SlotPair { key: process, state: claimant.after(seen.state) }).is_ok()
     };
@@ -267,6 +267,6 @@ pub(crate) fn take(
 const EMPTY: SlotPair = SlotPair { key: 0, state: 0 };
 
 /// The sum of one counter over `lines`.
-pub(crate) fn sum<'a>(lines: impl Iterator<Item = &'a Line>, of: LineCounter) -> u64 {
+pub(crate) fn sum<'a>(lines: impl Iterator<Item = &'a OwnerLine>, of: LineCounter) -> u64 {
     lines.map(|line| line.get(of)).fold(0, u64::wrapping_add)
 }

@@ -3,7 +3,7 @@
 //! Each model has up to three processes. One may die, and another may get its number. A process
 //! counts by a load and a store, so two that own a line at one time would lose a count.
 
-use super::lines::{sum, take, Claimant, Line, LineCounter, WORDS};
+use super::lines::{sum, take, Claimant, LineCounter, OwnerLine, WORDS};
 use crate::decision::Verdict;
 use crate::sync::explore;
 use crate::table::memory::slot::{Journal, Slot, SlotPair};
@@ -23,7 +23,7 @@ const ME: Claimant = Claimant { pointer: 8, policy: 1 };
 const OTHER: Claimant = Claimant { pointer: 16, policy: 1 };
 
 struct World {
-    lines: Vec<Line>,
+    lines: Vec<OwnerLine>,
     /// A bit for each process that lives.
     alive: AtomicU64,
     /// The decisions of processes that found no line.
@@ -33,7 +33,7 @@ struct World {
 impl World {
     fn new(lines: usize, alive: &[u64]) -> Arc<World> {
         let journal = std::sync::Arc::new(Journal::new(false));
-        let line = |number| Line {
+        let line = |number| OwnerLine {
             owner: Slot::new(number, SlotPair { key: 0, state: 0 }, &journal),
             words: core::array::from_fn::<_, WORDS, _>(|_| crate::sync::AtomicU64::new(0)),
         };

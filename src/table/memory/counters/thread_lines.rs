@@ -8,7 +8,7 @@
 //! of its parent's and must not use their lines. On a system that does not wipe memory (Linux
 //! before 4.14, other systems) no thread owns a line, and all threads add to shared counters.
 
-use super::lines::{take, Claimant, Line};
+use super::lines::{take, Claimant, OwnerLine};
 use crate::limiter::thread::pointer;
 use crate::sync::{AtomicU64, Ordering};
 use crate::table::memory::error::TableError;
@@ -33,13 +33,13 @@ const INQUIRIES: u32 = 32;
 struct ThreadEntry {
     /// 0: free.
     id: AtomicU64,
-    line: AtomicPtr<Line>,
+    line: AtomicPtr<OwnerLine>,
 }
 
 impl ThreadEntry {
     /// The line of an entry that has the calling thread's id.
     #[inline(always)]
-    fn line(&self) -> &Line {
+    fn line(&self) -> &OwnerLine {
         // SAFETY: this thread, or an earlier one with the same thread pointer, stored the line
         // before the id. Lines are in the table's memory, which outlives the map.
         unsafe { NonNull::new_unchecked(self.line.load(Ordering::Relaxed)).as_ref() }
@@ -77,7 +77,7 @@ impl ThreadLines {
 
     /// The calling thread's line under `policy`, if the first probe finds it.
     #[inline(always)]
-    pub(crate) fn first_probe(&self, policy: u32) -> Option<&Line> {
+    pub(crate) fn first_probe(&self, policy: u32) -> Option<&OwnerLine> {
         let pointer = pointer();
         let id = id(pointer, policy);
         let entry = self.entry(place(pointer, policy));
@@ -90,7 +90,11 @@ impl ThreadLines {
     /// The calling thread's line under `policy`, one of `lines`. The thread claims one if it has
     /// none. `None`: no line is free.
     #[inline(never)]
-    pub(crate) fn find_or_claim(&self, policy: u32, lines: &[Line; LINES]) -> Option<&Line> {
+    pub(crate) fn find_or_claim(
+        &self,
+        policy: u32,
+        lines: &[OwnerLine; LINES],
+    ) -> Option<&OwnerLine> {
         let (id, place) = (id(pointer(), policy), place(pointer(), policy));
         for n in 0..PROBES {
             let entry = self.entry(place.wrapping_add(n * size_of::<ThreadEntry>()));
@@ -112,7 +116,7 @@ impl ThreadLines {
     }
 
     #[cold]
-    fn claim(&self, id: u64, policy: u32, lines: &[Line; LINES]) -> Option<&Line> {
+    fn claim(&self, id: u64, policy: u32, lines: &[OwnerLine; LINES]) -> Option<&OwnerLine> {
         let place = place(pointer(), policy);
         if !self.is_wiped {
             return None;
@@ -140,8 +144,8 @@ impl ThreadLines {
     pub(crate) fn take<'a>(
         &self,
         claimant: Claimant,
-        lines: &'a [Line; LINES],
-    ) -> Option<&'a Line> {
+        lines: &'a [OwnerLine; LINES],
+    ) -> Option<&'a OwnerLine> {
         let (mut last, mut inquiries) = (0, 0);
         let me = self.process();
         take(lines, me, claimant, |other| {
