@@ -46,7 +46,7 @@ const WINDOWS: u64 = 100_000;
 const SECOND: u64 = 1_000_000_000;
 
 /// The window in which a request is decided, and the permits used in it.
-struct Here {
+struct CalendarUsage {
     window: u64,
     used: u64,
 }
@@ -131,15 +131,15 @@ impl Calendar {
     }
 
     /// The window in which a request at `now` is decided; `None` after the last time.
-    fn here(&self, state: u64, now: u64) -> Option<Here> {
+    fn usage(&self, state: u64, now: u64) -> Option<CalendarUsage> {
         if now > LAST {
             return None;
         }
         let window = self.window_at(now);
         let (stored, used) = self.radix.div_rem(state);
         match stored < window {
-            true => Some(Here { window, used: 0 }),
-            false => Some(Here { window: stored, used }),
+            true => Some(CalendarUsage { window, used: 0 }),
+            false => Some(CalendarUsage { window: stored, used }),
         }
     }
 
@@ -182,32 +182,32 @@ impl Algorithm for Calendar {
         if cost > self.limit {
             return Step::never();
         }
-        match self.here(state, now) {
-            Some(here) if cost <= self.limit.saturating_sub(here.used) => {
-                Step::allow(self.word(here.window, here.used + cost))
+        match self.usage(state, now) {
+            Some(usage) if cost <= self.limit.saturating_sub(usage.used) => {
+                Step::allow(self.word(usage.window, usage.used + cost))
             }
             _ => Step::deny(),
         }
     }
 
     fn available(&self, state: u64, now: u64) -> u64 {
-        self.here(state, now).map_or(0, |here| self.limit.saturating_sub(here.used))
+        self.usage(state, now).map_or(0, |usage| self.limit.saturating_sub(usage.used))
     }
 
     fn admits_at(&self, state: u64, now: u64, cost: u64) -> u64 {
-        match self.here(state, now) {
+        match self.usage(state, now) {
             _ if cost == 0 => now,
             Some(_) if cost > self.limit => NEVER,
-            Some(here) if cost <= self.limit.saturating_sub(here.used) => now,
-            Some(here) => self.over(here.window),
+            Some(usage) if cost <= self.limit.saturating_sub(usage.used) => now,
+            Some(usage) => self.over(usage.window),
             None => NEVER,
         }
     }
 
     fn fresh_at(&self, state: u64, now: u64) -> u64 {
-        match self.here(state, now) {
-            Some(here) if here.used == 0 => now,
-            Some(here) => self.over(here.window),
+        match self.usage(state, now) {
+            Some(usage) if usage.used == 0 => now,
+            Some(usage) => self.over(usage.window),
             None => NEVER,
         }
     }
@@ -226,11 +226,11 @@ impl Algorithm for Calendar {
     }
 
     fn charge(&self, state: u64, now: u64, cost: u64) -> Charged {
-        let Some(here) = self.here(state, now) else { return Charged::none(cost) };
-        match cost.min(self.limit.saturating_sub(here.used)) {
+        let Some(usage) = self.usage(state, now) else { return Charged::none(cost) };
+        match cost.min(self.limit.saturating_sub(usage.used)) {
             0 => Charged::none(cost),
             permits => Charged {
-                next: Some(self.word(here.window, here.used + permits)),
+                next: Some(self.word(usage.window, usage.used + permits)),
                 rest: cost - permits,
             },
         }

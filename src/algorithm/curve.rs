@@ -105,10 +105,10 @@ impl Curve {
 
     /// The number of the slice at `now` and the permits used in it by this state, or the later
     /// slice of the state. `None` after the last time.
-    fn here(&self, state: u64, now: u64) -> Option<Here> {
+    fn usage(&self, state: u64, now: u64) -> Option<SliceUsage> {
         let (slice, used) = self.window.used_at(state, now)?;
         let (number, offset) = self.window.slice_of(now);
-        Some(Here { slice, used, offset, is_later: slice > number })
+        Some(SliceUsage { slice, used, offset, is_later: slice > number })
     }
 
     /// The fixed window that counts the permits used in each slice.
@@ -119,7 +119,7 @@ impl Curve {
 }
 
 /// The slice in which a request is decided.
-struct Here {
+struct SliceUsage {
     slice: u64,
     used: u64,
     /// The nanoseconds since the slice of `now` began.
@@ -164,11 +164,12 @@ impl Algorithm for Curve {
         if cost > self.limit {
             return Step::never();
         }
-        match self.here(state, now) {
-            Some(here)
-                if !here.is_later && cost <= self.come(here.offset).saturating_sub(here.used) =>
+        match self.usage(state, now) {
+            Some(usage)
+                if !usage.is_later
+                    && cost <= self.come(usage.offset).saturating_sub(usage.used) =>
             {
-                Step::allow(self.window.word(here.slice, here.used + cost))
+                Step::allow(self.window.word(usage.slice, usage.used + cost))
             }
             _ => Step::deny(),
         }
@@ -176,8 +177,8 @@ impl Algorithm for Curve {
 
     #[inline(never)]
     fn available(&self, state: u64, now: u64) -> u64 {
-        match self.here(state, now) {
-            Some(here) if !here.is_later => self.come(here.offset).saturating_sub(here.used),
+        match self.usage(state, now) {
+            Some(usage) if !usage.is_later => self.come(usage.offset).saturating_sub(usage.used),
             _ => 0,
         }
     }
@@ -192,10 +193,10 @@ impl Algorithm for Curve {
         if cost > self.limit {
             return NEVER;
         }
-        let Some(here) = self.here(state, now) else { return NEVER };
-        let (slice, permits) = match here.used.saturating_add(cost) {
-            permits if permits <= self.limit => (here.slice, permits),
-            _ => (here.slice.saturating_add(1), cost),
+        let Some(usage) = self.usage(state, now) else { return NEVER };
+        let (slice, permits) = match usage.used.saturating_add(cost) {
+            permits if permits <= self.limit => (usage.slice, permits),
+            _ => (usage.slice.saturating_add(1), cost),
         };
         let at = self.window.from(slice).saturating_add(self.offset_of(permits));
         until(self.last_time(), at.max(now))
@@ -245,10 +246,10 @@ impl Facts for Curve {
 
     /// The permits charged beyond those that have come.
     fn debt(&self, state: u64, now: u64) -> u64 {
-        match self.here(state, now) {
+        match self.usage(state, now) {
             None => 0,
-            Some(here) if here.is_later => here.used,
-            Some(here) => here.used.saturating_sub(self.come(here.offset)),
+            Some(usage) if usage.is_later => usage.used,
+            Some(usage) => usage.used.saturating_sub(self.come(usage.offset)),
         }
     }
 

@@ -43,7 +43,7 @@ pub struct FixedWindow {
 }
 
 /// The window in which a request is decided, and the permits used in it.
-struct Here {
+struct WindowUsage {
     start: u64,
     used: u64,
 }
@@ -121,7 +121,7 @@ impl FixedWindow {
 
     /// The window in which a request at `now` is decided; `None` after `last`.
     #[inline]
-    fn here(&self, state: u64, now: u64) -> Option<Here> {
+    fn usage(&self, state: u64, now: u64) -> Option<WindowUsage> {
         if now > self.last {
             return None;
         }
@@ -129,27 +129,27 @@ impl FixedWindow {
         if !self.anchored {
             let from = grain.wrapping_mul(self.radix.get());
             let Some(used) = state.checked_sub(from) else {
-                return Some(Here { start: grain, used: 0 });
+                return Some(WindowUsage { start: grain, used: 0 });
             };
             if used <= self.limit {
-                return Some(Here { start: grain, used });
+                return Some(WindowUsage { start: grain, used });
             }
             let (start, used) = self.radix.div_rem(state);
-            return Some(Here { start, used });
+            return Some(WindowUsage { start, used });
         }
         let (start, used) = self.radix.div_rem(state);
         if state != 0 && now < self.end(start) {
-            return Some(Here { start, used });
+            return Some(WindowUsage { start, used });
         }
         // `now` is at most `last`, so this is at most `starts`.
         let start = grain + u64::from(rest != 0) + 1;
-        Some(Here { start, used: 0 })
+        Some(WindowUsage { start, used: 0 })
     }
 
     /// The number of the window in which a request at `now` is decided, aligned to time 0, and the
     /// permits used in it. `None` after the last time.
     pub(super) fn used_at(&self, state: u64, now: u64) -> Option<(u64, u64)> {
-        self.here(state, now).map(|here| (here.start, here.used))
+        self.usage(state, now).map(|usage| (usage.start, usage.used))
     }
 
     /// The number of the window at `now`, aligned to time 0, and the nanoseconds since it began.
@@ -215,12 +215,12 @@ impl Algorithm for FixedWindow {
         if cost > self.limit {
             return Step::never();
         }
-        let Some(here) = self.here(state, now) else { return Step::deny() };
-        let left = self.limit.saturating_sub(here.used);
+        let Some(usage) = self.usage(state, now) else { return Step::deny() };
+        let left = self.limit.saturating_sub(usage.used);
         if cost <= left {
-            return Step::allow(self.word(here.start, here.used + cost));
+            return Step::allow(self.word(usage.start, usage.used + cost));
         }
-        let full = self.word(here.start, self.limit);
+        let full = self.word(usage.start, self.limit);
         if self.count_rejected && full != state {
             return Step::deny_and(full);
         }
@@ -228,7 +228,7 @@ impl Algorithm for FixedWindow {
     }
 
     fn available(&self, state: u64, now: u64) -> u64 {
-        self.here(state, now).map_or(0, |here| self.limit.saturating_sub(here.used))
+        self.usage(state, now).map_or(0, |usage| self.limit.saturating_sub(usage.used))
     }
 
     fn admits_at(&self, state: u64, now: u64, cost: u64) -> u64 {
@@ -238,17 +238,17 @@ impl Algorithm for FixedWindow {
         if cost > self.limit {
             return NEVER;
         }
-        let Some(here) = self.here(state, now) else { return NEVER };
-        if cost <= self.limit.saturating_sub(here.used) {
+        let Some(usage) = self.usage(state, now) else { return NEVER };
+        if cost <= self.limit.saturating_sub(usage.used) {
             return now;
         }
-        self.over(here.start)
+        self.over(usage.start)
     }
 
     fn fresh_at(&self, state: u64, now: u64) -> u64 {
-        match self.here(state, now) {
-            Some(here) if here.used == 0 => now,
-            Some(here) => self.over(here.start),
+        match self.usage(state, now) {
+            Some(usage) if usage.used == 0 => now,
+            Some(usage) => self.over(usage.start),
             None => NEVER,
         }
     }
@@ -275,11 +275,11 @@ impl Algorithm for FixedWindow {
     }
 
     fn charge(&self, state: u64, now: u64, cost: u64) -> Charged {
-        let Some(here) = self.here(state, now) else { return Charged::none(cost) };
-        match cost.min(self.limit.saturating_sub(here.used)) {
+        let Some(usage) = self.usage(state, now) else { return Charged::none(cost) };
+        match cost.min(self.limit.saturating_sub(usage.used)) {
             0 => Charged::none(cost),
             permits => Charged {
-                next: Some(self.word(here.start, here.used + permits)),
+                next: Some(self.word(usage.start, usage.used + permits)),
                 rest: cost - permits,
             },
         }

@@ -18,10 +18,10 @@ use core::num::NonZeroU64;
 
 /// A compiled interval refill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Interval(Shape);
+pub struct Interval(IntervalForm);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Shape {
+enum IntervalForm {
     Stepped(Stepped),
     Anchored(FixedWindow),
 }
@@ -54,7 +54,10 @@ impl Interval {
             if policy.burst > policy.limit {
                 return Err(PolicyError::BurstTooLarge);
             }
-            return Ok(Interval(Shape::Anchored(FixedWindow::anchored(policy.burst, period)?)));
+            return Ok(Interval(IntervalForm::Anchored(FixedWindow::anchored(
+                policy.burst,
+                period,
+            )?)));
         }
         let intervals = (u64::MAX / 2) / limit;
         if intervals < HORIZON / period / 8 {
@@ -65,7 +68,7 @@ impl Interval {
         }
         let last =
             intervals.saturating_add(1).saturating_mul(period.get()).saturating_sub(1).min(LAST);
-        Ok(Interval(Shape::Stepped(Stepped {
+        Ok(Interval(IntervalForm::Stepped(Stepped {
             period: Divisor::new(period),
             limit,
             burst: policy.burst,
@@ -168,94 +171,94 @@ impl Stepped {
 impl Algorithm for Interval {
     fn last_time(&self) -> u64 {
         match &self.0 {
-            Shape::Stepped(s) => s.last,
-            Shape::Anchored(w) => w.last_time(),
+            IntervalForm::Stepped(s) => s.last,
+            IntervalForm::Anchored(w) => w.last_time(),
         }
     }
 
     fn books_ahead(&self) -> bool {
-        matches!(self.0, Shape::Stepped(_))
+        matches!(self.0, IntervalForm::Stepped(_))
     }
 
     #[inline]
     fn step(&self, state: u64, now: u64, cost: u64) -> Step {
         match &self.0 {
-            Shape::Stepped(s) => s.step(state, now, cost),
-            Shape::Anchored(w) => w.step(state, now, cost),
+            IntervalForm::Stepped(s) => s.step(state, now, cost),
+            IntervalForm::Anchored(w) => w.step(state, now, cost),
         }
     }
 
     fn available(&self, state: u64, now: u64) -> u64 {
         match &self.0 {
-            Shape::Stepped(s) => s.available(state, now),
-            Shape::Anchored(w) => w.available(state, now),
+            IntervalForm::Stepped(s) => s.available(state, now),
+            IntervalForm::Anchored(w) => w.available(state, now),
         }
     }
 
     fn admits_at(&self, state: u64, now: u64, cost: u64) -> u64 {
         match &self.0 {
-            Shape::Stepped(_) if cost == 0 => now,
-            Shape::Stepped(s) => s.reserve(state, now, cost).map_or(NEVER, |r| r.at),
-            Shape::Anchored(w) => w.admits_at(state, now, cost),
+            IntervalForm::Stepped(_) if cost == 0 => now,
+            IntervalForm::Stepped(s) => s.reserve(state, now, cost).map_or(NEVER, |r| r.at),
+            IntervalForm::Anchored(w) => w.admits_at(state, now, cost),
         }
     }
 
     fn fresh_at(&self, state: u64, now: u64) -> u64 {
         match &self.0 {
-            Shape::Stepped(s) => match s.nanos(state) {
+            IntervalForm::Stepped(s) => match s.nanos(state) {
                 NEVER => NEVER,
                 at => until(s.last, at.max(now)),
             },
-            Shape::Anchored(w) => w.fresh_at(state, now),
+            IntervalForm::Anchored(w) => w.fresh_at(state, now),
         }
     }
 
     fn expires_at(&self, state: u64) -> u64 {
         match &self.0 {
-            Shape::Stepped(s) => s.nanos(state),
-            Shape::Anchored(w) => w.expires_at(state),
+            IntervalForm::Stepped(s) => s.nanos(state),
+            IntervalForm::Anchored(w) => w.expires_at(state),
         }
     }
 
     fn owing(&self, until: u64) -> u64 {
         match &self.0 {
-            Shape::Stepped(s) => s.owing(until),
-            Shape::Anchored(w) => w.owing(until),
+            IntervalForm::Stepped(s) => s.owing(until),
+            IntervalForm::Anchored(w) => w.owing(until),
         }
     }
 
     fn reserve(&self, state: u64, now: u64, cost: u64) -> Option<Reservation> {
         match &self.0 {
-            Shape::Stepped(s) => s.reserve(state, now, cost),
-            Shape::Anchored(_) => None,
+            IntervalForm::Stepped(s) => s.reserve(state, now, cost),
+            IntervalForm::Anchored(_) => None,
         }
     }
 
     fn charge(&self, state: u64, now: u64, cost: u64) -> Charged {
         match &self.0 {
-            Shape::Stepped(s) => s.charge(state, now, cost),
-            Shape::Anchored(w) => w.charge(state, now, cost),
+            IntervalForm::Stepped(s) => s.charge(state, now, cost),
+            IntervalForm::Anchored(w) => w.charge(state, now, cost),
         }
     }
 
     fn refill(&self) -> Option<u64> {
         match &self.0 {
-            Shape::Stepped(_) => None,
-            Shape::Anchored(w) => w.refill(),
+            IntervalForm::Stepped(_) => None,
+            IntervalForm::Anchored(w) => w.refill(),
         }
     }
 
     fn last_booking(&self, state: u64, charge: Charge) -> Option<Reservation> {
         match &self.0 {
-            Shape::Stepped(s) => s.last_booking(state, charge),
-            Shape::Anchored(_) => None,
+            IntervalForm::Stepped(s) => s.last_booking(state, charge),
+            IntervalForm::Anchored(_) => None,
         }
     }
 
     fn give_back(&self, state: u64, now: u64, back: &GiveBack) -> Option<Returned> {
         match &self.0 {
-            Shape::Stepped(_) => None,
-            Shape::Anchored(w) => w.give_back(state, now, back),
+            IntervalForm::Stepped(_) => None,
+            IntervalForm::Anchored(w) => w.give_back(state, now, back),
         }
     }
 }
@@ -272,8 +275,8 @@ impl Facts for Interval {
     /// The permits that must be refilled before the first one can be taken.
     fn debt(&self, state: u64, now: u64) -> u64 {
         match &self.0 {
-            Shape::Stepped(s) => state.saturating_sub(s.clock(now).saturating_add(s.burst)),
-            Shape::Anchored(_) => 0,
+            IntervalForm::Stepped(s) => state.saturating_sub(s.clock(now).saturating_add(s.burst)),
+            IntervalForm::Anchored(_) => 0,
         }
     }
 
@@ -285,10 +288,10 @@ impl Facts for Interval {
     /// permits at the same times, or have windows of the same length from the first request on.
     fn adopt(&self, old: &Interval, state: u64) -> Option<u64> {
         match (&self.0, &old.0) {
-            (Shape::Stepped(new), Shape::Stepped(old)) => {
+            (IntervalForm::Stepped(new), IntervalForm::Stepped(old)) => {
                 (new.period == old.period && new.limit == old.limit).then_some(state)
             }
-            (Shape::Anchored(new), Shape::Anchored(old)) => new.adopt(old, state),
+            (IntervalForm::Anchored(new), IntervalForm::Anchored(old)) => new.adopt(old, state),
             _ => None,
         }
     }

@@ -41,7 +41,7 @@ pub struct WeightedWindow {
 }
 
 /// The window in which a request is decided, the nanoseconds since it began, and both counts.
-struct Here {
+struct WindowCounts {
     window: u64,
     elapsed: u64,
     previous: u64,
@@ -93,7 +93,7 @@ impl WeightedWindow {
 
     /// The estimate at `now` times the period; `u128::MAX` after the last time.
     pub fn estimate(&self, state: u64, now: u64) -> u128 {
-        self.here(state, now).map_or(u128::MAX, |here| self.weight(&here))
+        self.counts(state, now).map_or(u128::MAX, |counts| self.weight(&counts))
     }
 
     fn unpack(&self, state: u64) -> (u64, u64, u64) {
@@ -110,27 +110,27 @@ impl WeightedWindow {
         self.unpack(word)
     }
 
-    fn pack(&self, here: &Here) -> u64 {
-        let previous = round_up(here.previous, self.coarse) >> self.coarse;
-        let high = here.window.checked_shl(self.current_bits + self.previous_bits).unwrap_or(0);
-        high | (previous << self.current_bits) | here.current
+    fn pack(&self, counts: &WindowCounts) -> u64 {
+        let previous = round_up(counts.previous, self.coarse) >> self.coarse;
+        let high = counts.window.checked_shl(self.current_bits + self.previous_bits).unwrap_or(0);
+        high | (previous << self.current_bits) | counts.current
     }
 
     /// The counts at `now`; `None` after `last`.
-    fn here(&self, state: u64, now: u64) -> Option<Here> {
+    fn counts(&self, state: u64, now: u64) -> Option<WindowCounts> {
         if now > self.last {
             return None;
         }
         let (window, elapsed) = self.period.div_rem(now);
         let (stored, previous, current) = self.unpack(state);
         Some(if stored > window {
-            Here { window: stored, elapsed: 0, previous, current }
+            WindowCounts { window: stored, elapsed: 0, previous, current }
         } else if stored == window {
-            Here { window, elapsed, previous, current }
+            WindowCounts { window, elapsed, previous, current }
         } else if stored + 1 == window {
-            Here { window, elapsed, previous: current, current: 0 }
+            WindowCounts { window, elapsed, previous: current, current: 0 }
         } else {
-            Here { window, elapsed, previous: 0, current: 0 }
+            WindowCounts { window, elapsed, previous: 0, current: 0 }
         })
     }
 
@@ -140,22 +140,22 @@ impl WeightedWindow {
         until(self.last, window.saturating_add(more).saturating_mul(self.period.get()))
     }
 
-    fn weight(&self, here: &Here) -> u128 {
+    fn weight(&self, counts: &WindowCounts) -> u128 {
         let period = self.period.get();
-        u128::from(here.previous) * u128::from(period - here.elapsed)
-            + u128::from(here.current) * u128::from(period)
+        u128::from(counts.previous) * u128::from(period - counts.elapsed)
+            + u128::from(counts.current) * u128::from(period)
     }
 
     fn line(&self) -> u128 {
         u128::from(self.limit) * u128::from(self.period.get())
     }
 
-    /// The first instant from `here` on, within its window, at which `taken` permits fit beside the
-    /// weight of `previous`. `None` if there is none.
-    fn fits_in(&self, here: &Here, taken: u64) -> Option<u64> {
+    /// The first instant from that of `counts` on, within its window, at which `taken` permits fit
+    /// beside the weight of `previous`. `None` if there is none.
+    fn fits_in(&self, counts: &WindowCounts, taken: u64) -> Option<u64> {
         let room = self.limit.checked_sub(taken)?;
         let period = self.period.get();
-        let elapsed = match NonZeroU128::new(u128::from(here.previous)) {
+        let elapsed = match NonZeroU128::new(u128::from(counts.previous)) {
             None => 0,
             // previous · (period − elapsed) <= room · period
             Some(previous) => {
@@ -163,11 +163,11 @@ impl WeightedWindow {
                 u128::from(period).saturating_sub(remaining) as u64
             }
         };
-        let elapsed = elapsed.max(here.elapsed);
+        let elapsed = elapsed.max(counts.elapsed);
         if elapsed >= period {
             return None;
         }
-        here.window.checked_mul(period)?.checked_add(elapsed)
+        counts.window.checked_mul(period)?.checked_add(elapsed)
     }
 
     /// Whether these are the counts of [`Algorithm::owing`], whose word expires at the end of its
@@ -177,10 +177,15 @@ impl WeightedWindow {
         current == 0 && previous >= self.limit
     }
 
-    fn next(&self, here: &Here) -> Option<Here> {
-        let window = here.window + 1;
-        let previous = here.current;
-        (window <= self.windows).then_some(Here { window, elapsed: 0, previous, current: 0 })
+    fn next(&self, counts: &WindowCounts) -> Option<WindowCounts> {
+        let window = counts.window + 1;
+        let previous = counts.current;
+        (window <= self.windows).then_some(WindowCounts {
+            window,
+            elapsed: 0,
+            previous,
+            current: 0,
+        })
     }
 }
 
@@ -201,18 +206,18 @@ impl Algorithm for WeightedWindow {
         if cost > self.limit {
             return Step::never();
         }
-        let Some(mut here) = self.here(state, now) else { return Step::deny() };
+        let Some(mut counts) = self.counts(state, now) else { return Step::deny() };
         let charge = u128::from(cost) * u128::from(self.period.get());
-        if self.weight(&here) + charge > self.line() {
+        if self.weight(&counts) + charge > self.line() {
             return Step::deny();
         }
-        here.current += cost;
-        Step::allow(self.pack(&here))
+        counts.current += cost;
+        Step::allow(self.pack(&counts))
     }
 
     fn available(&self, state: u64, now: u64) -> u64 {
-        let Some(here) = self.here(state, now) else { return 0 };
-        let room = self.line().saturating_sub(self.weight(&here));
+        let Some(counts) = self.counts(state, now) else { return 0 };
+        let room = self.line().saturating_sub(self.weight(&counts));
         match NonZeroU128::new(u128::from(self.period.get())) {
             Some(period) => (room / period) as u64,
             None => 0,
@@ -226,26 +231,26 @@ impl Algorithm for WeightedWindow {
         if cost > self.limit {
             return NEVER;
         }
-        let mut here = self.here(state, now);
+        let mut counts = self.counts(state, now);
         // Three windows are enough: in the third, no permit of the first counts any more.
         for _ in 0..3 {
-            let Some(h) = here else { break };
+            let Some(h) = counts else { break };
             if let Some(at) = self.fits_in(&h, h.current.saturating_add(cost)) {
                 return until(self.last, at.max(now));
             }
-            here = self.next(&h);
+            counts = self.next(&h);
         }
         NEVER
     }
 
     fn fresh_at(&self, state: u64, now: u64) -> u64 {
-        let Some(here) = self.here(state, now) else { return NEVER };
-        let windows = match (here.previous, here.current) {
+        let Some(counts) = self.counts(state, now) else { return NEVER };
+        let windows = match (counts.previous, counts.current) {
             (0, 0) => return now,
             (_, 0) => 1,
             _ => 2,
         };
-        self.start(here.window, windows)
+        self.start(counts.window, windows)
     }
 
     fn expires_at(&self, state: u64) -> u64 {
@@ -261,27 +266,27 @@ impl Algorithm for WeightedWindow {
     /// `windows + 1`, which expires at [`NEVER`].
     fn owing(&self, until: u64) -> u64 {
         let (window, _) = self.period.div_rem(until.saturating_sub(1));
-        let here = match self.start(window, 1) {
+        let counts = match self.start(window, 1) {
             // With both counts at the limit it never admits a request.
-            NEVER => Here {
+            NEVER => WindowCounts {
                 window: self.windows + 1,
                 elapsed: 0,
                 previous: self.limit,
                 current: self.limit,
             },
-            _ => Here { window, elapsed: 0, previous: self.limit, current: 0 },
+            _ => WindowCounts { window, elapsed: 0, previous: self.limit, current: 0 },
         };
-        self.pack(&here)
+        self.pack(&counts)
     }
 
     /// The current count goes up to the limit, even if the previous count leaves less than that.
     fn charge(&self, state: u64, now: u64, cost: u64) -> Charged {
-        let Some(mut here) = self.here(state, now) else { return Charged::none(cost) };
-        match cost.min(self.limit.saturating_sub(here.current)) {
+        let Some(mut counts) = self.counts(state, now) else { return Charged::none(cost) };
+        match cost.min(self.limit.saturating_sub(counts.current)) {
             0 => Charged::none(cost),
             permits => {
-                here.current += permits;
-                Charged { next: Some(self.pack(&here)), rest: cost - permits }
+                counts.current += permits;
+                Charged { next: Some(self.pack(&counts)), rest: cost - permits }
             }
         }
     }
@@ -309,9 +314,9 @@ impl Algorithm for WeightedWindow {
         } else if charged.saturating_add(1) == window {
             previous = previous.saturating_sub(permits);
         }
-        let next = self.pack(&Here { window, elapsed: 0, previous, current });
+        let next = self.pack(&WindowCounts { window, elapsed: 0, previous, current });
         // Permits of the previous window have faded in part.
-        let weight = |word| self.here(word, now).map_or(0, |here| self.weight(&here));
+        let weight = |word| self.counts(word, now).map_or(0, |counts| self.weight(&counts));
         let freed = weight(state).saturating_sub(weight(next));
         let permits = NonZeroU128::new(u128::from(self.period.get()))
             .map_or(0, |period| (freed / period) as u64);
@@ -347,7 +352,7 @@ impl Facts for WeightedWindow {
         let (previous, current) = (previous.min(self.limit), current.min(self.limit));
         // A permit keeps the time of expiry.
         let current = current.max(u64::from(lasting && self.is_owing(previous, current)));
-        Some(self.pack(&Here { window, elapsed: 0, previous, current }))
+        Some(self.pack(&WindowCounts { window, elapsed: 0, previous, current }))
     }
 }
 

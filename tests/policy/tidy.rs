@@ -117,18 +117,16 @@ const BY_MODULE: [(&str, usize); 9] = [
 ];
 /// Names of the core that still stand for more than one thing.
 /// (Callers know two types `Words`.)
-const LEFT: [(&str, usize); 17] = [
+const LEFT: [(&str, usize); 15] = [
     ("Bucket", 2),
     ("Clock", 2),
     ("Entry", 3),
     ("Held", 3),
-    ("Here", 4),
     ("Line", 6),
     ("List", 2),
     ("Place", 2),
     ("Reader", 2),
     ("Seen", 2),
-    ("Shape", 2),
     ("Slot", 2),
     ("Taken", 2),
     ("Turn", 2),

@@ -93,15 +93,15 @@ struct Line {
 
 /// The number of stripes, and the most credit in each.
 #[derive(Clone, Copy)]
-struct Shape {
+struct StripePlan {
     stripes: u64,
     each: u64,
     /// Slices are 2^this nanoseconds.
     shift: u32,
 }
 
-impl Shape {
-    fn of(policy: &Policy) -> Shape {
+impl StripePlan {
+    fn of(policy: &Policy) -> StripePlan {
         let room = policy.burst / PART_OF_BURST;
         let mut stripes = 1;
         // About as many stripes as permits in each, in powers of two.
@@ -109,11 +109,11 @@ impl Shape {
             stripes *= 2;
         }
         if stripes == 1 {
-            return Shape { stripes: 0, each: 0, shift: Stripes::MOST_SLICE };
+            return StripePlan { stripes: 0, each: 0, shift: Stripes::MOST_SLICE };
         }
         // A thread keeps at most this of a full bucket, so more room would stay unused.
         let each = (room / stripes).min(policy.burst / 20).min(Stripes::MOST_CREDIT);
-        Shape { stripes, each, shift: slice(policy) }
+        StripePlan { stripes, each, shift: slice(policy) }
     }
 
     const fn credit(&self) -> u64 {
@@ -133,10 +133,10 @@ fn slice(policy: &Policy) -> u32 {
 
 /// Compiles the word's bucket. Its burst is smaller than the policy's, and its last time is the
 /// policy's.
-fn compiled(policy: &Policy, shape: &Shape) -> Result<Gcra, PolicyError> {
+fn compiled(policy: &Policy, plan: &StripePlan) -> Result<Gcra, PolicyError> {
     policy.validate()?;
     let last = Gcra::new(policy)?.last_time();
-    let burst = policy.burst.saturating_sub(shape.credit());
+    let burst = policy.burst.saturating_sub(plan.credit());
     Ok(Gcra::new(&Policy { burst, init: policy.init.min(burst), ..*policy })?.ending_at(last))
 }
 
@@ -147,14 +147,14 @@ impl Striped {
     /// As [`Gcra::new`]; [`PolicyError::OptionMismatch`] for another algorithm, `borrow`, or a
     /// limit of 0; and [`PolicyError::NoMemory`].
     pub(super) fn new(policy: &Policy) -> Result<Striped, PolicyError> {
-        Striped::shaped(policy, Shape::of(policy))
+        Striped::with_plan(policy, StripePlan::of(policy))
     }
 
-    fn shaped(policy: &Policy, shape: Shape) -> Result<Striped, PolicyError> {
-        let gcra = compiled(policy, &shape)?;
-        let places = usize::try_from(shape.stripes).map_err(|_| PolicyError::NoMemory)?;
-        let stripes = Stripes::new(places, shape.each, shape.shift).ok_or(PolicyError::NoMemory)?;
-        let burst = policy.burst.saturating_sub(shape.credit());
+    fn with_plan(policy: &Policy, plan: StripePlan) -> Result<Striped, PolicyError> {
+        let gcra = compiled(policy, &plan)?;
+        let places = usize::try_from(plan.stripes).map_err(|_| PolicyError::NoMemory)?;
+        let stripes = Stripes::new(places, plan.each, plan.shift).ok_or(PolicyError::NoMemory)?;
+        let burst = policy.burst.saturating_sub(plan.credit());
         Ok(Striped { line: CachePadded::default(), stripes, gcra, burst })
     }
 

@@ -8,7 +8,7 @@
 
 use super::counted::Counted;
 use super::stripe::Stripes;
-use super::{Shape, Striped};
+use super::{StripePlan, Striped};
 use crate::decision::Verdict;
 use crate::limiter::Shared;
 use crate::policy::Policy;
@@ -35,8 +35,8 @@ fn explore(name: &str, preemptions: usize, f: impl Fn() + Sync + Send + 'static)
 /// A limiter that has `left` of its 20 permits, and no credit.
 fn limiter(stripes: u64, left: u64) -> Limiter {
     let policy = Policy::new(BURST, DAY).with_burst(BURST + stripes * EACH);
-    let shape = Shape { stripes, each: EACH, shift: SHIFT };
-    let limiter = Counted::new(Striped::shaped(&policy, shape).unwrap());
+    let plan = StripePlan { stripes, each: EACH, shift: SHIFT };
+    let limiter = Counted::new(Striped::with_plan(&policy, plan).unwrap());
     // Thread 0 keeps no credit. A cost of 0 is allowed too.
     assert_eq!(limiter.admit_as(0, BURST - left, || EARLY), Verdict::Allowed);
     Arc::new(limiter)

@@ -7,7 +7,7 @@ mod bound;
 pub(in crate::limiter) mod random;
 
 use super::counted::Counted;
-use super::{Shape, Striped};
+use super::{StripePlan, Striped};
 use crate::algorithm::gcra::Gcra;
 use crate::decision::Verdict;
 use crate::limiter::{Cell, Shared};
@@ -181,7 +181,7 @@ fn credit_is_at_most_an_eighth_of_the_burst() {
         // Nearly the most credit that is possible, so that a fault would show.
         assert!(burst < 32 || all * 2 >= (burst / 8).min(65_536), "{burst}: {all}");
     }
-    assert_eq!(Shape::of(&Policy::new(1000, SEC).with_burst(1000)).stripes, 8);
+    assert_eq!(StripePlan::of(&Policy::new(1000, SEC).with_burst(1000)).stripes, 8);
 }
 
 /// At one instant all threads together get the shared bucket's burst, to the permit, less the
