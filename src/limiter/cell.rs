@@ -12,7 +12,7 @@ mod returns;
 
 pub use super::fast::Quick;
 
-use super::fast::{Fast, Line, Tried};
+use super::fast::{Fast, CellLine, Tried};
 use super::gaps::Gaps;
 use super::waiting::{after_first, last_by_steps};
 use super::{Shared, Watch};
@@ -184,7 +184,7 @@ pub(crate) fn charge<A: Algorithm>(word: &impl Word, algorithm: &A, now: u64, co
 /// once.
 #[derive(Debug)]
 pub struct Cell<A> {
-    line: CachePadded<Line>,
+    line: CachePadded<CellLine>,
     algorithm: A,
     /// The classes of a limiter's policy.
     classes: Classes,
@@ -195,7 +195,7 @@ impl<A: Algorithm> Cell<A> {
     /// A fresh state.
     pub fn new(algorithm: A) -> Cell<A> {
         Cell {
-            line: CachePadded::new(Line::default()),
+            line: CachePadded::new(CellLine::default()),
             algorithm,
             classes: Classes::NONE,
             gaps: Gaps::default(),
@@ -263,7 +263,7 @@ impl Cell<Rule> {
     /// [`Fast::admit_pair_at`].
     #[inline(always)]
     pub(super) fn admit_pair_at(&self, pair: &Pair, now: u64) -> Tried {
-        let Line { words, watch, quick_end, .. } = &*self.line;
+        let CellLine { words, watch, quick_end, .. } = &*self.line;
         let word = words.first();
         // Relaxed: as in `Quick::admit_at`.
         if watch.is_newer_than(now) || now >= quick_end.load(Ordering::Relaxed) {

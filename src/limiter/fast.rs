@@ -81,7 +81,7 @@ pub trait Fast: Sync {
 
 /// The words of a cell, on one cache line.
 #[derive(Debug, Default)]
-pub(super) struct Line {
+pub(super) struct CellLine {
     /// The state word, and the number of times that it was lowered (`cell/returns.rs`).
     pub(super) words: TwoWords,
     pub(super) watch: Watch,
@@ -98,7 +98,7 @@ pub(super) struct Line {
 /// A token bucket that decides the usual request in a few instructions.
 #[derive(Debug)]
 pub struct Quick<'a> {
-    pub(super) line: &'a Line,
+    pub(super) line: &'a CellLine,
     pub(super) plain: &'a Plain,
 }
 
@@ -107,7 +107,7 @@ impl Quick<'_> {
     /// `None`: nothing has been decided, and the caller calls that.
     #[inline(always)]
     pub(super) fn admit_at(&self, now: u64, cost: u64) -> Option<Verdict> {
-        let Line { words, watch, quick_end, .. } = self.line;
+        let CellLine { words, watch, quick_end, .. } = self.line;
         let word = words.first();
         if watch.is_newer_than(now) {
             rarely();

@@ -81,13 +81,13 @@ use alloc::boxed::Box;
 /// A sliding log that any number of threads share.
 #[derive(Debug)]
 pub struct Log {
-    line: CachePadded<Line>,
+    line: CachePadded<LogLine>,
     entries: Box<[AtomicU64]>,
     log: SlidingLog,
 }
 
 #[derive(Debug, Default)]
-struct Line {
+struct LogLine {
     head: AtomicU64,
     time: AtomicU64,
     watch: Watch,
@@ -113,7 +113,7 @@ impl Log {
         let log = SlidingLog::new(policy)?;
         let places = usize::try_from(log.limit()).map_err(|_| PolicyError::NoMemory)?;
         Ok(Log {
-            line: CachePadded::new(Line::default()),
+            line: CachePadded::new(LogLine::default()),
             entries: zeroed(places).ok_or(PolicyError::NoMemory)?,
             log,
         })

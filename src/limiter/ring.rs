@@ -47,14 +47,14 @@ use alloc::boxed::Box;
 /// A sliding window that any number of threads share.
 #[derive(Debug)]
 pub struct Ring {
-    line: CachePadded<Line>,
+    line: CachePadded<RingLine>,
     starts: Box<[AtomicU64]>,
     window: SlidingWindow,
     anchor: Anchor,
 }
 
 #[derive(Debug, Default)]
-struct Line {
+struct RingLine {
     word: AtomicU64,
     /// `anchor first`: the first admission's time, plus 1. 0: none yet.
     origin: AtomicU64,
@@ -68,7 +68,7 @@ pub(crate) struct RingView<'a, H> {
     head: &'a H,
     /// [`SlidingWindow::places`] of them.
     starts: &'a [AtomicU64],
-    /// [`Line::origin`]; `None` for windows aligned to time 0.
+    /// [`RingLine::origin`]; `None` for windows aligned to time 0.
     origin: Option<&'a AtomicU64>,
     window: &'a SlidingWindow,
 }
@@ -98,7 +98,7 @@ impl Ring {
         let window = SlidingWindow::new(policy)?;
         let places = usize::try_from(window.places()).map_err(|_| PolicyError::NoMemory)?;
         Ok(Ring {
-            line: CachePadded::new(Line::default()),
+            line: CachePadded::new(RingLine::default()),
             starts: zeroed(places).ok_or(PolicyError::NoMemory)?,
             window,
             anchor: policy.anchor,

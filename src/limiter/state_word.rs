@@ -88,7 +88,7 @@ impl StateWord for AtomicU64 {
 }
 
 /// A key word and a state word that change together.
-pub(crate) trait Slot {
+pub(crate) trait SlotWords {
     /// The key word.
     fn key(&self, order: Ordering) -> u64;
 
@@ -116,7 +116,7 @@ pub(crate) struct Owner<'a, S> {
     labelled: Cell<bool>,
 }
 
-impl<'a, S: Slot> Owner<'a, S> {
+impl<'a, S: SlotWords> Owner<'a, S> {
     /// A slot with `key` in it.
     #[inline(always)]
     pub(crate) fn new(slot: &'a S, key: u64) -> Self {
@@ -147,7 +147,7 @@ impl<'a, S: Slot> Owner<'a, S> {
     }
 }
 
-impl<S: Slot> StateWord for Owner<'_, S> {
+impl<S: SlotWords> StateWord for Owner<'_, S> {
     /// Reads the key after the word. If the key is the caller's, the word is the caller's, too. The
     /// exception is a slot that has gone to another key and come back in between. Then the word has
     /// moved on, and the swap fails.

@@ -45,19 +45,19 @@ const NOBODY: u64 = 1;
 
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
-struct Line {
+struct TallyLine {
     words: [AtomicU64; WORDS],
 }
 
 /// The line of the thread that found it. It is no `Send`, because only that thread may add to it.
-pub(super) struct OwnLine<'a>(&'a Line, PhantomData<*const ()>);
+pub(super) struct OwnLine<'a>(&'a TallyLine, PhantomData<*const ()>);
 
 /// Decisions by verdict.
 #[derive(Debug)]
 pub(super) struct Tally {
     owners: CachePadded<[AtomicU64; LINES]>,
-    lines: [Line; LINES],
-    others: [Line; SHARED],
+    lines: [TallyLine; LINES],
+    others: [TallyLine; SHARED],
     /// Counts of decisions by [`Reason::counter`]. All threads share them, because these reasons
     /// are rare.
     reasons: [AtomicU64; Reasons::FIELDS],
@@ -69,8 +69,8 @@ impl Default for Tally {
         // separately.
         Tally {
             owners: CachePadded::new(core::array::from_fn(|_| AtomicU64::new(FREE))),
-            lines: core::array::from_fn(|_| Line::default()),
-            others: core::array::from_fn(|_| Line::default()),
+            lines: core::array::from_fn(|_| TallyLine::default()),
+            others: core::array::from_fn(|_| TallyLine::default()),
             reasons: core::array::from_fn(|_| AtomicU64::new(0)),
         }
     }
@@ -78,7 +78,7 @@ impl Default for Tally {
 
 #[cfg(not(loom))]
 const _: () =
-    assert!(LINES.is_power_of_two() && SHARED.is_power_of_two() && size_of::<Line>() == 64);
+    assert!(LINES.is_power_of_two() && SHARED.is_power_of_two() && size_of::<TallyLine>() == 64);
 
 // Relaxed throughout: a count publishes no other data.
 impl Tally {
@@ -200,7 +200,7 @@ impl Tally {
 
     /// The line of this number, modulo their number.
     #[inline(always)]
-    fn line(&self, number: usize) -> &Line {
+    fn line(&self, number: usize) -> &TallyLine {
         // SAFETY: below their number, which is a power of two.
         unsafe { self.lines.get_unchecked(number & (LINES - 1)) }
     }
@@ -220,7 +220,7 @@ impl OwnLine<'_> {
     }
 }
 
-impl Line {
+impl TallyLine {
     /// Adds one. Only the owner may.
     #[inline(always)]
     fn add(&self, verdict: Verdict) {

@@ -117,17 +117,15 @@ const BY_MODULE: [(&str, usize); 9] = [
 ];
 /// Names of the core that still stand for more than one thing.
 /// (Callers know two types `Words`.)
-const LEFT: [(&str, usize); 15] = [
+const LEFT: [(&str, usize); 13] = [
     ("Bucket", 2),
     ("Clock", 2),
     ("Entry", 3),
-    ("Held", 3),
-    ("Line", 6),
+    ("Held", 2),
     ("List", 2),
     ("Place", 2),
     ("Reader", 2),
     ("Seen", 2),
-    ("Slot", 2),
     ("Taken", 2),
     ("Turn", 2),
     ("Usual", 2),

@@ -1,6 +1,6 @@
 //! A table of one slot, for the tests beside this file.
 
-use super::{Owner, Slot, StateWord};
+use super::{Owner, SlotWords, StateWord};
 use crate::algorithm::sliding_log::KeyedLog;
 use crate::algorithm::sliding_window::SlidingWindow;
 use crate::decision::{Decision, Verdict};
@@ -15,10 +15,10 @@ use alloc::boxed::Box;
 /// compare-and-swap: the upper 8 bits are the key, the others the state, which fits them at small
 /// times.
 #[cfg(loom)]
-pub(super) struct Pair(AtomicU64);
+pub(super) struct FakeSlot(AtomicU64);
 
 #[cfg(loom)]
-impl Pair {
+impl FakeSlot {
     fn split(word: u64) -> (u64, u64) {
         (word >> 56, word & (u64::MAX >> 8))
     }
@@ -28,42 +28,42 @@ impl Pair {
         key << 56 | state
     }
 
-    pub(super) fn new(key: u64) -> Pair {
-        Pair(AtomicU64::new(Pair::join((key, 0))))
+    pub(super) fn new(key: u64) -> FakeSlot {
+        FakeSlot(AtomicU64::new(FakeSlot::join((key, 0))))
     }
 
     pub(super) fn both(&self) -> (u64, u64) {
-        Pair::split(self.0.load(Ordering::Acquire))
+        FakeSlot::split(self.0.load(Ordering::Acquire))
     }
 }
 
 #[cfg(loom)]
-impl Slot for Pair {
+impl SlotWords for FakeSlot {
     fn key(&self, order: Ordering) -> u64 {
-        Pair::split(self.0.load(order)).0
+        FakeSlot::split(self.0.load(order)).0
     }
 
     fn state(&self, order: Ordering) -> u64 {
-        Pair::split(self.0.load(order)).1
+        FakeSlot::split(self.0.load(order)).1
     }
 
     fn swap(&self, from: (u64, u64), to: (u64, u64)) -> Result<(), (u64, u64)> {
-        let (from, to) = (Pair::join(from), Pair::join(to));
+        let (from, to) = (FakeSlot::join(from), FakeSlot::join(to));
         self.0
             .compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed)
             .map(drop)
-            .map_err(Pair::split)
+            .map_err(FakeSlot::split)
     }
 }
 
 /// The 16 bytes.
 #[cfg(not(loom))]
-pub(super) struct Pair(std::sync::Mutex<(u64, u64)>);
+pub(super) struct FakeSlot(std::sync::Mutex<(u64, u64)>);
 
 #[cfg(not(loom))]
-impl Pair {
-    pub(super) fn new(key: u64) -> Pair {
-        Pair(std::sync::Mutex::new((key, 0)))
+impl FakeSlot {
+    pub(super) fn new(key: u64) -> FakeSlot {
+        FakeSlot(std::sync::Mutex::new((key, 0)))
     }
 
     pub(super) fn both(&self) -> (u64, u64) {
@@ -72,7 +72,7 @@ impl Pair {
 }
 
 #[cfg(not(loom))]
-impl Slot for Pair {
+impl SlotWords for FakeSlot {
     fn key(&self, _: Ordering) -> u64 {
         self.both().0
     }
@@ -116,7 +116,7 @@ impl Rule {
 
 /// A slot with its side words.
 pub(super) struct Place {
-    pub(super) pair: Pair,
+    pub(super) slot: FakeSlot,
     pub(super) side: Box<[AtomicU64]>,
     pub(super) rule: Rule,
 }
@@ -130,17 +130,17 @@ impl Place {
             Rule::Window(window) => window.side_words(),
             Rule::Log(log) => log.side_words(),
         };
-        Place { pair: Pair::new(key), side: zeroed(words as usize).unwrap(), rule }
+        Place { slot: FakeSlot::new(key), side: zeroed(words as usize).unwrap(), rule }
     }
 
-    pub(super) fn owner(&self, key: u64) -> Owner<'_, Pair> {
-        Owner::new(&self.pair, key)
+    pub(super) fn owner(&self, key: u64) -> Owner<'_, FakeSlot> {
+        Owner::new(&self.slot, key)
     }
 
     /// The slot for a new key; `None` if the slot has not expired.
-    pub(super) fn new_owner(&self, key: u64, now: u64) -> Option<Owner<'_, Pair>> {
-        let found = self.pair.both();
-        (self.rule.expires_at(found.1) <= now).then_some(Owner::of_new_key(&self.pair, found, key))
+    pub(super) fn new_owner(&self, key: u64, now: u64) -> Option<Owner<'_, FakeSlot>> {
+        let found = self.slot.both();
+        (self.rule.expires_at(found.1) <= now).then_some(Owner::of_new_key(&self.slot, found, key))
     }
 
     pub(super) fn admit(&self, head: &impl StateWord, now: u64, cost: u64) -> Option<Verdict> {

@@ -3,8 +3,8 @@
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test --profile models --target-dir target/loom --lib state_word::models`
 
-use super::fake::{Pair, Place};
-use super::{Owner, Slot, StateWord};
+use super::fake::{FakeSlot, Place};
+use super::{Owner, SlotWords, StateWord};
 use crate::decision::Verdict;
 use crate::sync::Ordering;
 use loom::sync::Arc;
@@ -28,7 +28,7 @@ const LATER: u64 = 65;
 
 /// An owner that reads the key before the word and not again after it: the weakest order that a
 /// table may use.
-struct Torn<'a>(Owner<'a, Pair>);
+struct Torn<'a>(Owner<'a, FakeSlot>);
 
 impl StateWord for Torn<'_> {
     fn load(&self) -> Option<u64> {
@@ -95,7 +95,7 @@ fn move_in(place: &Place, key: u64) -> Option<()> {
     let verdict = place.admit(&new_key, LATER, 1)?;
     // The old key's permits do not count for a new key.
     assert_eq!(verdict, Verdict::Allowed);
-    assert_eq!(place.pair.both().0, key);
+    assert_eq!(place.slot.both().0, key);
     Some(())
 }
 

@@ -1,7 +1,7 @@
 //! A slot that changes hands: the answers to each key are compared with a state that only that key
 //! uses.
 
-use super::fake::{Pair, Place, Rule};
+use super::fake::{FakeSlot, Place, Rule};
 use super::{Owner, StateWord};
 use crate::decision::Verdict;
 use crate::limiter::{Shared, State};
@@ -60,7 +60,7 @@ fn both(place: &Place, head: &impl StateWord, own: &State, rng: &mut Rng, now: u
 /// Asserts that the state is as good as fresh at the slot's time of expiry, and is not an instant
 /// before (for a log, a grain before).
 fn expiry(place: &Place, policy: &str) {
-    let (key, word) = place.pair.both();
+    let (key, word) = place.slot.both();
     let expires = place.rule.expires_at(word);
     if word == 0 {
         assert_eq!(expires, 0);
@@ -96,16 +96,16 @@ fn answers_are_those_of_a_state_of_its_own() {
                     _ => now,
                 };
                 let (key, cost) = (rng.below(3), rng.below(7));
-                if place.pair.both().0 == key {
+                if place.slot.both().0 == key {
                     both(&place, &place.owner(key), &own, &mut rng, now, cost);
                 } else if let Some(new_key) = place.new_owner(key, now) {
                     let state = fresh(policy);
                     both(&place, &new_key, &state, &mut rng, now, cost);
-                    if place.pair.both().0 == key {
+                    if place.slot.both().0 == key {
                         (own, moves) = (state, moves + 1);
                     }
                 }
-                let expires = place.rule.expires_at(place.pair.both().1);
+                let expires = place.rule.expires_at(place.slot.both().1);
                 assert!(expires >= before, "{policy}, {seed}: {expires} after {before}");
                 assert!(expires != NEVER);
                 before = expires;
@@ -119,13 +119,13 @@ fn answers_are_those_of_a_state_of_its_own() {
 /// An owner that is stopped before or after its `n`th read or swap of the slot, while another call
 /// runs.
 struct Stopped<'a> {
-    owner: Owner<'a, Pair>,
+    owner: Owner<'a, FakeSlot>,
     steps: Cell<u32>,
     meanwhile: RefCell<Option<Box<dyn FnOnce() + 'a>>>,
 }
 
 impl<'a> Stopped<'a> {
-    fn new(owner: Owner<'a, Pair>, n: u32, meanwhile: impl FnOnce() + 'a) -> Stopped<'a> {
+    fn new(owner: Owner<'a, FakeSlot>, n: u32, meanwhile: impl FnOnce() + 'a) -> Stopped<'a> {
         Stopped { owner, steps: Cell::new(n), meanwhile: RefCell::new(Some(Box::new(meanwhile))) }
     }
 
@@ -138,7 +138,7 @@ impl<'a> Stopped<'a> {
         }
     }
 
-    fn beside<T>(&self, f: impl FnOnce(&Owner<'a, Pair>) -> T) -> T {
+    fn beside<T>(&self, f: impl FnOnce(&Owner<'a, FakeSlot>) -> T) -> T {
         self.step();
         let seen = f(&self.owner);
         self.step();
@@ -178,10 +178,10 @@ fn stragglers_of_an_old_key_are_harmless() {
             assert_eq!(place.admit(&place.owner(OLD), 3 * period, limit), Some(Verdict::Allowed));
             let (late, mut now) = (7 * period + 3, 10 * period);
             let (before, stopped, charged) =
-                (place.pair.both(), Cell::new(false), Cell::new(false));
+                (place.slot.both(), Cell::new(false), Cell::new(false));
             let old = Stopped::new(place.owner(OLD), steps, || {
                 stopped.set(true);
-                charged.set(place.pair.both() != before);
+                charged.set(place.slot.both() != before);
                 for lap in 0..laps {
                     let cost = if lap == 0 { 1 } else { limit };
                     let at = 10 * period + 2 * period * lap;
@@ -207,7 +207,7 @@ fn stragglers_of_an_old_key_are_harmless() {
                 let expected = if charged.get() { Some(Verdict::Allowed) } else { None };
                 assert_eq!(given.unwrap().map(|decision| decision.verdict), expected, "{text}");
             }
-            assert_eq!(place.pair.both().0, NEW);
+            assert_eq!(place.slot.both().0, NEW);
             now += 2 * period * (laps - 1);
             // Compares all answers of the two states for three periods.
             for quarter in 0..12 {
@@ -254,7 +254,7 @@ fn a_turn_of_the_head_is_noticed() {
             let _ = catch_unwind(AssertUnwindSafe(|| place.admit(&second, 400, 1)));
         });
         let _ = place.admit(&first, 7, 1);
-        if place.rule.expires_at(place.pair.both().1) >= 410 {
+        if place.rule.expires_at(place.slot.both().1) >= 410 {
             seen += 1;
             let decision = place.peek(&place.owner(OLD), 409, 1).map(|decision| decision.verdict);
             assert_eq!(decision, Some(Verdict::Denied), "{asleep}, {killed}");
@@ -274,7 +274,7 @@ fn what_a_killed_admission_took_is_taken() {
             let at = 3 * period + at * period / 9;
             let killed = Stopped::new(place.owner(OLD), steps, || resume_unwind(Box::new(())));
             let _ = catch_unwind(AssertUnwindSafe(|| place.admit(&killed, at, limit)));
-            let (_, word) = place.pair.both();
+            let (_, word) = place.slot.both();
             let head = place.owner(OLD);
             let verdict = |now| place.peek(&head, now, 1).unwrap().verdict;
             if word == 0 {
@@ -324,6 +324,6 @@ fn a_turn_at_the_clocks_zero_has_not_expired() {
     let place = Place::new("1/10ns algo sliding-log count rejected", OLD);
     for n in 0..40 {
         assert_eq!(place.admit(&place.owner(OLD), 0, 1) == Some(Verdict::Allowed), n == 0);
-        assert!(place.rule.expires_at(place.pair.both().1) >= 10, "{n}");
+        assert!(place.rule.expires_at(place.slot.both().1) >= 10, "{n}");
     }
 }

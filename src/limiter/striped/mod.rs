@@ -77,7 +77,7 @@ const MOST_STRIPES: u64 = 64;
 /// Policies of kind [`crate::Kind::Gcra`] without `borrow` and with a limit above 0.
 #[derive(Debug)]
 pub struct Striped {
-    line: CachePadded<Line>,
+    line: CachePadded<StripedLine>,
     // From here on threads only read, except that `slice` in the stripes rarely changes. So all
     // processors keep these lines in their caches.
     stripes: Stripes,
@@ -86,7 +86,7 @@ pub struct Striped {
 }
 
 #[derive(Debug, Default)]
-struct Line {
+struct StripedLine {
     word: AtomicU64,
     watch: Watch,
 }
@@ -259,15 +259,15 @@ impl Striped {
             let keep = self.keeps(state, now, cost);
             if verdict == Verdict::Allowed && keep != 0 {
                 stripe = stripe.or_else(|| self.stripes.take(who, now));
-                if let Some(held) = stripe {
+                if let Some(own) = stripe {
                     // All of `cost` is charged to the word. Credit that is less than `cost` stays
                     // in the stripe.
-                    let more = keep.saturating_sub(held.credit());
+                    let more = keep.saturating_sub(own.credit());
                     if let Step { verdict: Verdict::Allowed, next: Some(both) } =
                         self.gcra.step(state, now, cost.saturating_add(more))
                     {
                         next = both;
-                        filled = Some((held, held.credit().saturating_add(more)));
+                        filled = Some((own, own.credit().saturating_add(more)));
                     }
                 }
             }
@@ -278,8 +278,8 @@ impl Striped {
                 Ordering::Relaxed,
             ) {
                 Ok(_) => {
-                    if let Some((held, credit)) = filled {
-                        held.fill(credit);
+                    if let Some((own, credit)) = filled {
+                        own.fill(credit);
                     }
                     if verdict == Verdict::Allowed {
                         self.line.watch.admitted(now);

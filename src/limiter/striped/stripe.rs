@@ -57,7 +57,7 @@ const FIRST_SLICE: u64 = 1;
 #[derive(Debug, Default)]
 #[repr(C)]
 struct Stripe {
-    owner: Line,
+    owner: PaddedWord,
     credit: AtomicU64,
     counter: AtomicU64,
     paid: AtomicU64,
@@ -69,7 +69,7 @@ struct Stripe {
 /// wait for the owner.
 #[derive(Debug, Default)]
 #[repr(align(64))]
-struct Line(AtomicU64);
+struct PaddedWord(AtomicU64);
 
 #[cfg(not(loom))]
 const _: () = assert!(
@@ -131,7 +131,7 @@ pub(super) enum Spent {
 
 /// A stripe in the slice in which it is the thread's own.
 #[derive(Clone, Copy)]
-pub(super) struct Held<'a> {
+pub(super) struct OwnStripe<'a> {
     stripe: &'a Stripe,
     slice: u64,
 }
@@ -256,7 +256,7 @@ impl Stripes {
 
     /// Takes a stripe for the thread in the slice of `now`. All credit of older slices expires with
     /// this, so a caller must have seen permits at `now`. `None`: other threads have both stripes.
-    pub(super) fn take(&self, who: u64, now: u64) -> Option<Held<'_>> {
+    pub(super) fn take(&self, who: u64, now: u64) -> Option<OwnStripe<'_>> {
         if who == 0 {
             return None;
         }
@@ -277,13 +277,13 @@ impl Stripes {
             .find_map(|stripe| self.own(stripe, who, slice))
     }
 
-    fn own<'a>(&self, stripe: &'a Stripe, who: u64, slice: u64) -> Option<Held<'a>> {
+    fn own<'a>(&self, stripe: &'a Stripe, who: u64, slice: u64) -> Option<OwnStripe<'a>> {
         let mine = owner(who, slice);
         // Acquire: if this names a newer slice than ours, the next load sees that slice or a later
         // one.
         let found = stripe.owner.0.load(Ordering::Acquire);
         if found == mine {
-            return Some(Held { stripe, slice });
+            return Some(OwnStripe { stripe, slice });
         }
         // 0: no thread has had the stripe.
         if found != 0 && found & owner(0, u64::MAX) == owner(0, slice) {
@@ -298,11 +298,11 @@ impl Stripes {
         // Relaxed: a count publishes no other data. If it fails, an earlier owner counts here.
         let _ =
             stripe.counter.compare_exchange(0, counter(who), Ordering::Relaxed, Ordering::Relaxed);
-        Some(Held { stripe, slice })
+        Some(OwnStripe { stripe, slice })
     }
 }
 
-impl Held<'_> {
+impl OwnStripe<'_> {
     /// The permits in the stripe.
     pub(super) fn credit(&self) -> u64 {
         credit(self.stripe.credit.load(Ordering::Relaxed), self.slice)

@@ -30,7 +30,7 @@ fn counts_of_many_threads_add_up() {
         let all = round * THREADS * EACH;
         assert_eq!(tally.counts(), Counts { allowed: all / 4, denied: all / 2, never: all / 4 });
     }
-    let shared = |line: &Line| line.words.iter().any(|word| word.load(Ordering::Relaxed) != 0);
+    let shared = |line: &TallyLine| line.words.iter().any(|word| word.load(Ordering::Relaxed) != 0);
     assert!(tally.others.iter().any(shared), "{THREADS} threads on {LINES} lines");
 }
 

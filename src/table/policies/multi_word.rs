@@ -156,7 +156,7 @@ impl MultiWord {
     }
 }
 
-impl state_word::Slot for Slot {
+impl state_word::SlotWords for Slot {
     #[inline(always)]
     fn key(&self, _: Ordering) -> u64 {
         self.key()
