@@ -360,7 +360,7 @@ pub fn describe_leaving(
 
 /// Whether a booking is the last charge of a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum BookingPlace {
     /// It is, and this is the state before it.
     Last(u64),
     /// Other charges came after it.
@@ -371,17 +371,22 @@ pub(crate) enum Place {
 
 /// The place of the booking `back.charge` in `state`, which is in no slot. A booking whose
 /// departure has come, or of which a part goes back, has none.
-pub(crate) fn place(algorithm: &impl Algorithm, state: u64, now: u64, back: &GiveBack) -> Place {
+pub(crate) fn place(
+    algorithm: &impl Algorithm,
+    state: u64,
+    now: u64,
+    back: &GiveBack,
+) -> BookingPlace {
     let Charge { at, cost } = back.charge;
     if !back.booked || at <= now || cost == 0 || back.permits < cost {
-        return Place::Unknown;
+        return BookingPlace::Unknown;
     }
     match algorithm.last_booking(state, back.charge) {
         // A state below the highest one was lowered since, perhaps to that of this booking,
         // although other charges came after it.
-        Some(last) if last.at == at && state >= back.highest => Place::Last(last.next),
-        Some(last) if last.at > at => Place::Before,
-        _ => Place::Unknown,
+        Some(last) if last.at == at && state >= back.highest => BookingPlace::Last(last.next),
+        Some(last) if last.at > at => BookingPlace::Before,
+        _ => BookingPlace::Unknown,
     }
 }
 

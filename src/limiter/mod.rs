@@ -43,7 +43,7 @@ use crate::sync::rarely;
 use change::Changes;
 use fast::Tried;
 use tally::Tally;
-use waiting::{Lines, WAITERS};
+use waiting::{WaiterQueues, WAITERS};
 
 #[cfg(unix)]
 type Usual = crate::clock::Utc<crate::clock::Tsc>;
@@ -69,7 +69,7 @@ type Usual = crate::clock::Utc<crate::clock::Tsc>;
 pub struct Limiter<S = State, C = Usual> {
     shared: S,
     clock: C,
-    waiting: Lines<1>,
+    waiting: WaiterQueues<1>,
     tally: Tally,
     /// The states that replaced `shared`.
     changes: Changes<S>,
@@ -140,7 +140,7 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
         Limiter {
             shared,
             clock,
-            waiting: Lines::new(Self::WAITERS),
+            waiting: WaiterQueues::new(Self::WAITERS),
             tally: Tally::default(),
             changes: Changes::default(),
         }

@@ -117,19 +117,13 @@ const BY_MODULE: [(&str, usize); 9] = [
 ];
 /// Names of the core that still stand for more than one thing.
 /// (Callers know two types `Words`.)
-const LEFT: [(&str, usize); 13] = [
+const LEFT: [(&str, usize); 7] = [
     ("Bucket", 2),
     ("Clock", 2),
     ("Entry", 3),
-    ("Held", 2),
-    ("List", 2),
-    ("Place", 2),
     ("Reader", 2),
     ("Seen", 2),
-    ("Taken", 2),
-    ("Turn", 2),
     ("Usual", 2),
-    ("Word", 2),
     ("Words", 3),
 ];
 

@@ -1,7 +1,7 @@
 //! What lowers a cell's word: permits that go back, and another state in its place.
 
 use super::Cell;
-use crate::algorithm::{place, Algorithm, Charge, GiveBack, Place};
+use crate::algorithm::{place, Algorithm, BookingPlace, Charge, GiveBack};
 use crate::sync::{fence, Ordering, TwoWords, Word};
 use core::cell::Cell as Local;
 
@@ -113,11 +113,11 @@ impl<A: Algorithm> Cell<A> {
             };
             let now = now();
             let place = place(&self.algorithm, state, now, &back);
-            followed.set(spares && place == Place::Before);
+            followed.set(spares && place == BookingPlace::Before);
             match place {
-                Place::Last(next) => return Some((next, Lowered::Undone)),
-                Place::Before if spares => return None,
-                Place::Before | Place::Unknown => {}
+                BookingPlace::Last(next) => return Some((next, Lowered::Undone)),
+                BookingPlace::Before if spares => return None,
+                BookingPlace::Before | BookingPlace::Unknown => {}
             }
             let returned = self.algorithm.give_back(state, now, &back)?;
             highest.fetch_max(state, Ordering::Relaxed);
@@ -150,7 +150,7 @@ impl<A: Algorithm> Cell<A> {
                 highest: 0,
                 keeps_slot: false,
             };
-            if place(&self.algorithm, self.word(), now(), &back) == Place::Before {
+            if place(&self.algorithm, self.word(), now(), &back) == BookingPlace::Before {
                 return;
             }
         }

@@ -16,8 +16,8 @@
 //! A forked child has a copy of its parent's queues, whose threads it does not have. It forgets
 //! them with its first call ([`Lock`]).
 
-use super::lock::{Held, Lock};
-use super::permits::{Permits, Taken};
+use super::lock::{Lock, LockGuard};
+use super::permits::{Permits, TakeAttempt};
 use crate::algorithm::Charge;
 use crate::clock::Bell;
 use crate::sync::{AtomicPtr, AtomicU64, Ordering};
@@ -27,7 +27,7 @@ use core::ptr;
 
 /// Callers in the order of their arrival, of one or several queues, each of which has a number.
 #[derive(Debug, Default)]
-pub(super) struct List {
+pub(super) struct WaiterList {
     lock: Lock,
     first: AtomicPtr<Waiter>,
 }
@@ -44,14 +44,14 @@ pub(crate) struct Waiter {
     bell: Bell,
     next: AtomicPtr<Waiter>,
     /// [`WAITS`], [`ADMITTED`] or [`REFUSED`].
-    state: Word,
+    state: LockedWord,
     /// The end of its sleep.
-    wakes: Word,
+    wakes: LockedWord,
     /// When the first caller of a queue without a booking asks again.
-    asks: Word,
+    asks: LockedWord,
     /// When the queue's booking may be used, if this is the first caller and the queue has one;
     /// else [`NONE`].
-    departs: Word,
+    departs: LockedWord,
 }
 
 const WAITS: u64 = 0;
@@ -63,9 +63,9 @@ const NONE: u64 = NEVER;
 
 /// A word that only the holder of the list's lock uses. Relaxed: the lock orders it.
 #[derive(Debug, Default)]
-struct Word(AtomicU64);
+struct LockedWord(AtomicU64);
 
-impl Word {
+impl LockedWord {
     fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
@@ -76,7 +76,7 @@ impl Word {
 
 /// What a waiting caller does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Turn {
+pub(crate) enum WaiterAction {
     /// It has its permits.
     Admitted,
     /// It leaves without permits, which would have come at that time or later.
@@ -93,10 +93,10 @@ impl Waiter {
             deadline,
             bell: Bell::default(),
             next: AtomicPtr::new(ptr::null_mut()),
-            state: Word::default(),
-            wakes: Word::default(),
-            asks: Word::default(),
-            departs: Word(AtomicU64::new(NONE)),
+            state: LockedWord::default(),
+            wakes: LockedWord::default(),
+            asks: LockedWord::default(),
+            departs: LockedWord(AtomicU64::new(NONE)),
         }
     }
 
@@ -125,10 +125,10 @@ impl Waiter {
     }
 }
 
-impl List {
+impl WaiterList {
     fn lock(&self) -> Locked<'_> {
-        let held = self.lock.take(|| self.first.store(ptr::null_mut(), Ordering::Relaxed));
-        Locked { list: self, _held: held }
+        let guard = self.lock.take(|| self.first.store(ptr::null_mut(), Ordering::Relaxed));
+        Locked { list: self, _guard: guard }
     }
 
     /// Whether a caller waits in that queue.
@@ -151,8 +151,8 @@ impl List {
 
 /// A list whose lock this thread holds.
 struct Locked<'a> {
-    list: &'a List,
-    _held: Held<'a>,
+    list: &'a WaiterList,
+    _guard: LockGuard<'a>,
 }
 
 impl Locked<'_> {
@@ -220,14 +220,14 @@ impl Locked<'_> {
                     break;
                 }
                 match permits.take(now, first.cost, first.deadline) {
-                    Ok(Taken::At(at)) => first.departs.set(at),
-                    Ok(Taken::Again(at)) => {
+                    Ok(TakeAttempt::At(at)) => first.departs.set(at),
+                    Ok(TakeAttempt::Again(at)) => {
                         // Later than now, so that the caller sleeps.
                         first.asks.set(at.max(now.saturating_add(1)));
                         first.wake(first.asks.get());
                         break;
                     }
-                    Ok(Taken::Late) => {
+                    Ok(TakeAttempt::Late) => {
                         self.end(first, REFUSED, now);
                         continue;
                     }
@@ -279,33 +279,33 @@ impl Locked<'_> {
 
 /// A caller's place in a queue, from [`Seat::new`] until it is dropped.
 pub(crate) struct Seat<'a, P: Permits> {
-    list: &'a List,
+    list: &'a WaiterList,
     waiter: &'a Waiter,
     permits: &'a P,
 }
 
 impl<'a, P: Permits> Seat<'a, P> {
-    pub(super) fn new(list: &'a List, waiter: &'a Waiter, permits: &'a P) -> Seat<'a, P> {
+    pub(super) fn new(list: &'a WaiterList, waiter: &'a Waiter, permits: &'a P) -> Seat<'a, P> {
         Seat { list, waiter, permits }
     }
 
     /// Joins the end of the queue, unless the caller's permits would come after its deadline.
-    pub(crate) fn join(&self, now: u64) -> Result<Turn, P::Error> {
+    pub(crate) fn join(&self, now: u64) -> Result<WaiterAction, P::Error> {
         let Waiter { queue, cost, deadline, .. } = *self.waiter;
         let locked = self.list.lock();
         locked.serve(queue, now, self.permits)?;
         if locked.first(queue).is_some() {
             let at = locked.expected(queue, None, cost, now, deadline, self.permits)?;
             if at > deadline {
-                return Ok(Turn::Refused(at));
+                return Ok(WaiterAction::Refused(at));
             }
         }
         locked.push(self.waiter);
-        self.turn_locked(&locked, now)
+        self.action_locked(&locked, now)
     }
 
     /// What the caller does at `now`, after its sleep.
-    pub(crate) fn turn(&self, now: u64) -> Result<Turn, P::Error> {
+    pub(crate) fn action(&self, now: u64) -> Result<WaiterAction, P::Error> {
         let locked = self.list.lock();
         let waiter = self.waiter;
         if waiter.state.get() == WAITS && !locked.has(waiter) {
@@ -314,28 +314,28 @@ impl<'a, P: Permits> Seat<'a, P> {
             waiter.departs.set(NONE);
             locked.push(waiter);
         }
-        self.turn_locked(&locked, now)
+        self.action_locked(&locked, now)
     }
 
-    fn turn_locked(&self, locked: &Locked<'_>, now: u64) -> Result<Turn, P::Error> {
+    fn action_locked(&self, locked: &Locked<'_>, now: u64) -> Result<WaiterAction, P::Error> {
         let Waiter { queue, cost, deadline, .. } = *self.waiter;
         let waiter = self.waiter;
         if waiter.state.get() == WAITS {
             locked.serve(queue, now, self.permits)?;
         }
         match waiter.state.get() {
-            ADMITTED => return Ok(Turn::Admitted),
-            REFUSED => return Ok(Turn::Refused(deadline.saturating_add(1))),
+            ADMITTED => return Ok(WaiterAction::Admitted),
+            REFUSED => return Ok(WaiterAction::Refused(deadline.saturating_add(1))),
             _ => {}
         }
         if now >= deadline {
-            return Ok(Turn::Refused(deadline.saturating_add(1)));
+            return Ok(WaiterAction::Refused(deadline.saturating_add(1)));
         }
         waiter.bell.silence();
         // The first caller's time is exact.
         let at = locked.expected(queue, Some(waiter), cost, now, deadline, self.permits)?;
         waiter.wakes.set(at.min(deadline));
-        Ok(Turn::Until(at.min(deadline)))
+        Ok(WaiterAction::Until(at.min(deadline)))
     }
 }
 

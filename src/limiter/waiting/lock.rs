@@ -12,7 +12,7 @@ use crate::sync::{AtomicU64, Ordering};
 pub(super) struct Lock(AtomicU64);
 
 /// The lock is free again when this is dropped.
-pub(super) struct Held<'a> {
+pub(super) struct LockGuard<'a> {
     lock: &'a Lock,
     process: u64,
 }
@@ -32,7 +32,7 @@ pub(super) fn process() -> u64 {
 impl Lock {
     /// Takes the lock. Before that it calls `forget` if the lock was another process's, whose
     /// threads this process does not have.
-    pub(super) fn take(&self, forget: impl FnOnce()) -> Held<'_> {
+    pub(super) fn take(&self, forget: impl FnOnce()) -> LockGuard<'_> {
         let process = process();
         let mut tries = 0;
         loop {
@@ -48,7 +48,7 @@ impl Lock {
                 if of_another {
                     forget();
                 }
-                return Held { lock: self, process };
+                return LockGuard { lock: self, process };
             }
             pause(tries);
             tries += 1;
@@ -62,7 +62,7 @@ impl Lock {
     }
 }
 
-impl Drop for Held<'_> {
+impl Drop for LockGuard<'_> {
     fn drop(&mut self) {
         self.lock.0.store(self.process, Ordering::Release);
     }

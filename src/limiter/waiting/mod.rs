@@ -15,7 +15,7 @@ use crate::clock::Clock;
 use crate::decision::{Decision, Reason, Verdict};
 use crate::sync::{AtomicU64, CachePadded, Ordering};
 use crate::units::NEVER;
-use line::{List, Seat, Turn, Waiter};
+use line::{Seat, Waiter, WaiterAction, WaiterList};
 use lock::process;
 use permits::in_time;
 
@@ -33,7 +33,7 @@ pub(crate) struct Waiters {
 }
 
 /// A caller's place among the sleepers. Dropping it gives the place back.
-pub(crate) struct Place<'a>(&'a Waiters);
+pub(crate) struct SleeperPlace<'a>(&'a Waiters);
 
 impl Waiters {
     pub(crate) fn new(most: u32) -> Waiters {
@@ -47,7 +47,7 @@ impl Waiters {
     /// Takes a place. `None` if all are taken. A compare-and-swap never counts a refused caller,
     /// which an addition that is undone would do for a moment. Relaxed: the number publishes no
     /// other data.
-    pub(crate) fn enter(&self) -> Option<Place<'_>> {
+    pub(crate) fn enter(&self) -> Option<SleeperPlace<'_>> {
         let process = process();
         let mut seen = self.asleep.load(Ordering::Relaxed);
         loop {
@@ -61,7 +61,7 @@ impl Waiters {
                 Ordering::Relaxed,
                 Ordering::Relaxed,
             ) {
-                Ok(_) => return Some(Place(self)),
+                Ok(_) => return Some(SleeperPlace(self)),
                 Err(other) => seen = other,
             }
         }
@@ -76,7 +76,7 @@ fn in_process(word: u64, process: u64) -> u64 {
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for SleeperPlace<'_> {
     fn drop(&mut self) {
         self.0.asleep.fetch_sub(1, Ordering::Relaxed);
     }
@@ -84,14 +84,17 @@ impl Drop for Place<'_> {
 
 /// The queues of a limiter, or of the keys of a table: each queue is in one of `N` lists.
 #[derive(Debug)]
-pub(crate) struct Lines<const N: usize> {
+pub(crate) struct WaiterQueues<const N: usize> {
     waiters: Waiters,
-    lists: [List; N],
+    lists: [WaiterList; N],
 }
 
-impl<const N: usize> Lines<N> {
-    pub(crate) fn new(most: u32) -> Lines<N> {
-        Lines { waiters: Waiters::new(most), lists: core::array::from_fn(|_| List::default()) }
+impl<const N: usize> WaiterQueues<N> {
+    pub(crate) fn new(most: u32) -> WaiterQueues<N> {
+        WaiterQueues {
+            waiters: Waiters::new(most),
+            lists: core::array::from_fn(|_| WaiterList::default()),
+        }
     }
 
     /// Sets the most callers that may sleep. Only before the first one does.
@@ -103,7 +106,7 @@ impl<const N: usize> Lines<N> {
         self.waiters.asleep()
     }
 
-    fn list(&self, queue: u64) -> &List {
+    fn list(&self, queue: u64) -> &WaiterList {
         &self.lists[queue as usize % N]
     }
 }
@@ -113,34 +116,34 @@ impl<const N: usize> Lines<N> {
 pub(crate) fn wait<P: Permits, C: Clock, const N: usize>(
     permits: &P,
     clock: &C,
-    lines: &Lines<N>,
+    queues: &WaiterQueues<N>,
     queue: u64,
     cost: u64,
     deadline: u64,
 ) -> Result<Decision, P::Error> {
     let now = clock.now();
-    if let Some(decision) = decide(permits, lines, queue, now, cost, deadline)? {
+    if let Some(decision) = decide(permits, queues, queue, now, cost, deadline)? {
         return Ok(decision);
     }
     // The request could pass in time. The caller takes a place before it joins the queue, so that
     // nothing is booked for a caller that is refused.
-    let Some(_place) = lines.waiters.enter() else {
+    let Some(_place) = queues.waiters.enter() else {
         let decision = permits.ask(now, cost, deadline)?;
         return Ok(refused(decision, decision.retry_after).because(Reason::QueueFull));
     };
     let waiter = Waiter::new(queue, cost, deadline);
-    let seat = Seat::new(lines.list(queue), &waiter, permits);
-    let mut turn = seat.join(now)?;
-    if let Turn::Refused(at) = turn {
+    let seat = Seat::new(queues.list(queue), &waiter, permits);
+    let mut action = seat.join(now)?;
+    if let WaiterAction::Refused(at) = action {
         return late(permits, now, cost, at);
     }
     loop {
-        turn = match turn {
-            Turn::Admitted => break,
-            Turn::Refused(at) => return late(permits, clock.now(), cost, at),
-            Turn::Until(at) => {
+        action = match action {
+            WaiterAction::Admitted => break,
+            WaiterAction::Refused(at) => return late(permits, clock.now(), cost, at),
+            WaiterAction::Until(at) => {
                 clock.sleep_until_rung(at, waiter.bell());
-                seat.turn(clock.now())?
+                seat.action(clock.now())?
             }
         };
     }
@@ -152,13 +155,13 @@ pub(crate) fn wait<P: Permits, C: Clock, const N: usize>(
 /// come by its deadline if it joins the queue.
 fn decide<P: Permits, const N: usize>(
     permits: &P,
-    lines: &Lines<N>,
+    queues: &WaiterQueues<N>,
     queue: u64,
     now: u64,
     cost: u64,
     deadline: u64,
 ) -> Result<Option<Decision>, P::Error> {
-    if cost == 0 || lines.asleep() == 0 || !lines.list(queue).anybody(queue) {
+    if cost == 0 || queues.asleep() == 0 || !queues.list(queue).anybody(queue) {
         let decision = permits.try_until(now, cost, deadline)?;
         return Ok(Some(decision).filter(|decision| !in_time(decision, now, deadline)));
     }

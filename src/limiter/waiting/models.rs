@@ -3,8 +3,8 @@
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test --profile models --target-dir target/loom --lib waiting::models`
 
-use super::line::{Seat, Turn, Waiter};
-use super::Lines;
+use super::line::{Seat, Waiter, WaiterAction};
+use super::WaiterQueues;
 use crate::clock::{Bell, Clock};
 use crate::sync::{AtomicU64, Ordering};
 use crate::{Limiter, Policy, State, Verdict, NEVER};
@@ -36,7 +36,7 @@ impl Clock for Ends {
 
 struct Model {
     limiter: Limiter<State, Ends>,
-    lines: Lines<1>,
+    queues: WaiterQueues<1>,
 }
 
 impl Model {
@@ -47,26 +47,27 @@ impl Model {
         let limiter =
             Limiter::with(State::new(&policy).unwrap(), Ends { now: AtomicU64::new(5), end });
         assert_eq!(limiter.check(1).verdict, Verdict::Allowed);
-        Arc::new(Model { limiter, lines: Lines::new(9) })
+        Arc::new(Model { limiter, queues: WaiterQueues::new(9) })
     }
 
     /// Waits, and returns the time after it.
     fn wait(&self) -> u64 {
         let decision =
-            super::wait(&self.limiter, self.limiter.clock(), &self.lines, 0, 1, NEVER - 1).unwrap();
+            super::wait(&self.limiter, self.limiter.clock(), &self.queues, 0, 1, NEVER - 1)
+                .unwrap();
         assert!(decision.is_allowed());
         self.limiter.now()
     }
 
     /// Joins the queue and leaves it without waiting. Returns what the caller would have done.
-    fn join_and_leave(&self) -> Turn {
+    fn join_and_leave(&self) -> WaiterAction {
         let waiter = Waiter::new(0, 1, NEVER - 1);
-        let seat = Seat::new(self.lines.list(0), &waiter, &self.limiter);
-        let place = self.lines.waiters.enter();
-        let turn = seat.join(self.limiter.now()).unwrap();
+        let seat = Seat::new(self.queues.list(0), &waiter, &self.limiter);
+        let place = self.queues.waiters.enter();
+        let action = seat.join(self.limiter.now()).unwrap();
         drop(seat);
         drop(place);
-        turn
+        action
     }
 }
 
@@ -91,7 +92,7 @@ fn the_first_caller_leaves() {
             };
             leaves.join().unwrap();
             assert_eq!(stays.join().unwrap(), 15);
-            assert_eq!(model.lines.asleep(), 0);
+            assert_eq!(model.queues.asleep(), 0);
             // Nothing of the caller that left is charged.
             assert_eq!(model.limiter.peek(1).retry_after, 10);
         });
@@ -109,16 +110,16 @@ fn the_last_caller_leaves() {
             thread::spawn(move || model.join_and_leave())
         };
         let at = model.wait();
-        let turn = leaves.join().unwrap();
+        let action = leaves.join().unwrap();
         assert!(at == 15 || at == 25, "{at}");
         // When the next permit comes. A caller that the other one found to be served before it left
         // has used its permit.
         let next = model.limiter.peek(1).retry_after + model.limiter.now();
-        match (at, turn) {
-            (15, Turn::Admitted) => assert_eq!(next, 35),
+        match (at, action) {
+            (15, WaiterAction::Admitted) => assert_eq!(next, 35),
             (15, _) => assert_eq!(next, 25),
-            (25, Turn::Admitted) => assert_eq!(next, 35),
-            _ => assert!(at == 25 && (next == 25 || next == 35), "{at}, {next}, {turn:?}"),
+            (25, WaiterAction::Admitted) => assert_eq!(next, 35),
+            _ => assert!(at == 25 && (next == 25 || next == 35), "{at}, {next}, {action:?}"),
         }
     });
 }
@@ -137,6 +138,6 @@ fn both_callers_are_served() {
         // A caller may read the clock after the other one has moved it.
         assert!(at[0] >= 15 && at[1] == 25, "{at:?}");
         assert_eq!(model.limiter.peek(1).retry_after, 10);
-        assert_eq!(model.lines.asleep(), 0);
+        assert_eq!(model.queues.asleep(), 0);
     });
 }

@@ -65,23 +65,23 @@ pub(crate) trait Permits {
     }
 
     /// Takes or books the permits for a caller that is the first of its queue.
-    fn take(&self, now: u64, cost: u64, deadline: u64) -> Result<Taken, Self::Error> {
+    fn take(&self, now: u64, cost: u64, deadline: u64) -> Result<TakeAttempt, Self::Error> {
         if self.books_ahead()? {
-            return Ok(self.book(now, cost, deadline)?.map_or(Taken::Late, Taken::At));
+            return Ok(self.book(now, cost, deadline)?.map_or(TakeAttempt::Late, TakeAttempt::At));
         }
         let decision = self.try_until(now, cost, deadline)?;
         Ok(match decision.is_allowed() {
-            true => Taken::At(now),
+            true => TakeAttempt::At(now),
             false if in_time(&decision, now, deadline) => {
-                Taken::Again(now.saturating_add(decision.retry_after))
+                TakeAttempt::Again(now.saturating_add(decision.retry_after))
             }
-            false => Taken::Late,
+            false => TakeAttempt::Late,
         })
     }
 }
 
 /// What a first caller gets.
-pub(crate) enum Taken {
+pub(crate) enum TakeAttempt {
     /// The permits, which may be used at that time.
     At(u64),
     /// Nothing. The algorithm cannot book ahead, and the permits may be there at that time.

@@ -1,7 +1,7 @@
 //! Making and opening tables.
 
 use crate::clock::{machine, Clock, Source, Utc, Wall};
-use crate::limiter::waiting::{Lines, WAITERS};
+use crate::limiter::waiting::{WaiterQueues, WAITERS};
 use crate::policy::Policy;
 use crate::sync::{boxed, Ordering};
 use crate::table::decide::hot_keys::HotKeys;
@@ -243,7 +243,7 @@ impl Table {
             clock: clock(fixed.clock).ok_or(TableError::Corrupt)?,
             offset,
             secrets: RapidSecrets::seed(fixed.seed),
-            waiting: boxed(Lines::new(WAITERS)).ok_or(TableError::NoMemory)?,
+            waiting: boxed(WaiterQueues::new(WAITERS)).ok_or(TableError::NoMemory)?,
             hot: None,
         })
     }

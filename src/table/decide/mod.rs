@@ -34,7 +34,7 @@ use super::slots::Slots;
 use crate::algorithm::{Rule, Step};
 use crate::clock::Source;
 use crate::decision::{Decision, Reason};
-use crate::limiter::waiting::Lines;
+use crate::limiter::waiting::WaiterQueues;
 use alloc::boxed::Box;
 use answer::{closed, describe, full, uncharged, Answer};
 use hot_keys::HotKeys;
@@ -54,7 +54,7 @@ pub struct Table {
     pub(super) secrets: RapidSecrets,
     /// The callers of this object that are asleep in [`Table::wait_until`]. On the heap, because a
     /// table is moved while it is made.
-    pub(super) waiting: Box<Lines<LISTS>>,
+    pub(super) waiting: Box<WaiterQueues<LISTS>>,
     /// The credit of this process's threads, if the table has hot keys.
     pub(super) hot: Option<HotKeys>,
 }

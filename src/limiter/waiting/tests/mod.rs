@@ -8,8 +8,8 @@ mod world;
 pub(crate) use leaving::{stay_charged, twenty, within_the_bound};
 pub(crate) use world::{caller, Caller, End, World};
 
-use super::line::{Seat, Turn, Waiter};
-use super::{wait, Lines};
+use super::line::{Seat, Waiter, WaiterAction};
+use super::{wait, WaiterQueues};
 use crate::clock::{Bell, Clock, Manual};
 pub(crate) use crate::limiter::striped::tests::random::Rng;
 use crate::{Limiter, Policy, Reason, State, Verdict, NEVER};
@@ -224,14 +224,14 @@ fn a2_a_panic_in_the_sleep_leaves_the_queue() {
 fn a2_a_child_forgets_its_parents_queue() {
     let clock = Manual::default();
     let limiter = taken("10/s burst 1", &clock);
-    let lines: Lines<1> = Lines::new(1);
+    let queues: WaiterQueues<1> = WaiterQueues::new(1);
     let parents = [Waiter::new(0, 1, NEVER - 1), Waiter::new(0, 1, NEVER - 1)];
-    let seats = parents.each_ref().map(|waiter| Seat::new(lines.list(0), waiter, &limiter));
-    assert_eq!(seats[0].join(START), Ok(Turn::Until(START + 100 * MS)));
-    assert_eq!(seats[1].join(START), Ok(Turn::Until(START + 200 * MS)));
-    lines.list(0).hold_by_another_process();
-    assert!(!lines.list(0).anybody(0));
-    let decision = wait(&limiter, limiter.clock(), &lines, 0, 1, NEVER - 1).unwrap();
+    let seats = parents.each_ref().map(|waiter| Seat::new(queues.list(0), waiter, &limiter));
+    assert_eq!(seats[0].join(START), Ok(WaiterAction::Until(START + 100 * MS)));
+    assert_eq!(seats[1].join(START), Ok(WaiterAction::Until(START + 200 * MS)));
+    queues.list(0).hold_by_another_process();
+    assert!(!queues.list(0).anybody(0));
+    let decision = wait(&limiter, limiter.clock(), &queues, 0, 1, NEVER - 1).unwrap();
     assert_eq!(
         (decision.verdict, clock.now()),
         (Verdict::Allowed, START + 200 * MS),
@@ -239,10 +239,10 @@ fn a2_a_child_forgets_its_parents_queue() {
     );
     // A caller that was in its sleep when its own signal handler forked joins again, without its
     // parent's booking.
-    assert_eq!(seats[1].turn(clock.now()), Ok(Turn::Until(START + 300 * MS)));
-    assert_eq!(seats[1].turn(START + 300 * MS), Ok(Turn::Admitted));
+    assert_eq!(seats[1].action(clock.now()), Ok(WaiterAction::Until(START + 300 * MS)));
+    assert_eq!(seats[1].action(START + 300 * MS), Ok(WaiterAction::Admitted));
     drop(seats);
-    assert!(!lines.list(0).anybody(0));
+    assert!(!queues.list(0).anybody(0));
 }
 
 /// A4: the default bound of callers, its refusal, and that a caller of another queue needs no place
@@ -251,17 +251,17 @@ fn a2_a_child_forgets_its_parents_queue() {
 fn a4_the_queue_has_a_bound() {
     let clock = Manual::default();
     let limiter = taken("10/s burst 1", &clock);
-    let lines: Lines<1> = Lines::new(super::WAITERS);
-    let places: Vec<_> = (0..1024).map_while(|_| lines.waiters.enter()).collect();
-    assert_eq!((places.len(), lines.asleep()), (1024, 1024));
-    let refused = wait(&limiter, limiter.clock(), &lines, 0, 1, NEVER - 1).unwrap();
+    let queues: WaiterQueues<1> = WaiterQueues::new(super::WAITERS);
+    let places: Vec<_> = (0..1024).map_while(|_| queues.waiters.enter()).collect();
+    assert_eq!((places.len(), queues.asleep()), (1024, 1024));
+    let refused = wait(&limiter, limiter.clock(), &queues, 0, 1, NEVER - 1).unwrap();
     assert_eq!(
         (refused.verdict, refused.reason, refused.retry_after),
         (Verdict::Denied, Reason::QueueFull, 100 * MS)
     );
     clock.advance(100 * MS);
     assert!(
-        wait(&limiter, limiter.clock(), &lines, 0, 1, NEVER - 1).unwrap().is_allowed(),
+        wait(&limiter, limiter.clock(), &queues, 0, 1, NEVER - 1).unwrap().is_allowed(),
         "it need not wait"
     );
 }

@@ -75,11 +75,12 @@ fn a2_a_killed_process_leaves_one_booking() {
         let expected = departures(text, 2);
         let limiter = taken(text, &clock);
         // The memory of the dead process: nothing in it is ever freed or used again.
-        let lines: &Lines<1> = std::boxed::Box::leak(std::boxed::Box::new(Lines::new(1024)));
+        let queues: &WaiterQueues<1> =
+            std::boxed::Box::leak(std::boxed::Box::new(WaiterQueues::new(1024)));
         for _ in 0..20 {
             let waiter = std::boxed::Box::leak(std::boxed::Box::new(Waiter::new(0, 1, NEVER - 1)));
-            let seat = Seat::new(lines.list(0), waiter, &limiter);
-            assert!(matches!(seat.join(START), Ok(Turn::Until(_))));
+            let seat = Seat::new(queues.list(0), waiter, &limiter);
+            assert!(matches!(seat.join(START), Ok(WaiterAction::Until(_))));
             core::mem::forget(seat);
         }
         let (ends, _) = World::new(&clock).run(&limiter, &[caller(START)], &mut |_| 0);
@@ -124,14 +125,14 @@ fn e2_a_child_with_its_parents_number_is_another_process() {
     let limiter = taken("10/s burst 1", &clock);
     let code = in_a_child(|| {
         first_of_a_namespace(|| {
-            let lines: Lines<1> = Lines::new(1);
-            core::mem::forget(lines.waiters.enter());
-            lines.list(0).hold();
-            let mine = lines.asleep();
+            let queues: WaiterQueues<1> = WaiterQueues::new(1);
+            core::mem::forget(queues.waiters.enter());
+            queues.list(0).hold();
+            let mine = queues.asleep();
             first_of_a_namespace(|| {
-                let decision = wait(&limiter, limiter.clock(), &lines, 0, 1, NEVER - 1);
+                let decision = wait(&limiter, limiter.clock(), &queues, 0, 1, NEVER - 1);
                 let passes = decision.is_ok_and(|decision| decision.is_allowed());
-                i32::from(!(mine == 1 && passes && lines.asleep() == 0)) * 2
+                i32::from(!(mine == 1 && passes && queues.asleep() == 0)) * 2
             })
         })
     });

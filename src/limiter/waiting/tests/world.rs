@@ -1,7 +1,7 @@
 //! A simulation: callers of one key at virtual times, in one or several processes.
 
-use super::super::line::{Seat, Turn, Waiter};
-use super::super::{decide, Lines, Permits};
+use super::super::line::{Seat, Waiter, WaiterAction};
+use super::super::{decide, Permits, WaiterQueues};
 use crate::clock::{Clock, Manual};
 use crate::NEVER;
 use std::vec::Vec;
@@ -70,7 +70,7 @@ impl<'a> World<'a> {
         callers: &[Caller],
         choose: &mut dyn FnMut(usize) -> usize,
     ) -> (Vec<End>, u64) {
-        let lines: Vec<Lines<1>> = (0..self.processes).map(|_| Lines::new(u32::MAX)).collect();
+        let queues: Vec<_> = (0..self.processes).map(|_| WaiterQueues::<1>::new(u32::MAX)).collect();
         let waiters = Vec::from_iter(callers.iter().map(|c| Waiter::new(0, c.cost, c.deadline)));
         let mut ends: Vec<Option<End>> = callers.iter().map(|_| None).collect();
         // A caller's seat, its place among the sleepers, and the end of its sleep.
@@ -104,44 +104,44 @@ impl<'a> World<'a> {
             let now = next.max(permits.now());
             self.clock.set(now);
             let Caller { cost, deadline, gives_up, process, .. } = callers[n];
-            let turn = match &seats[n] {
-                None => match decide(permits, &lines[process], 0, now, cost, deadline) {
+            let action = match &seats[n] {
+                None => match decide(permits, &queues[process], 0, now, cost, deadline) {
                     Ok(Some(decision)) => match decision.is_allowed() {
-                        true => Turn::Admitted,
-                        false => Turn::Refused(0),
+                        true => WaiterAction::Admitted,
+                        false => WaiterAction::Refused(0),
                     },
                     Ok(None) => {
-                        let place = lines[process].waiters.enter();
-                        let seat = Seat::new(lines[process].list(0), &waiters[n], permits);
-                        let turn = seat.join(now).unwrap_or(Turn::Refused(0));
+                        let place = queues[process].waiters.enter();
+                        let seat = Seat::new(queues[process].list(0), &waiters[n], permits);
+                        let action = seat.join(now).unwrap_or(WaiterAction::Refused(0));
                         seats[n] = Some((seat, place, 0));
-                        turn
+                        action
                     }
-                    Err(_) => Turn::Refused(0),
+                    Err(_) => WaiterAction::Refused(0),
                 },
                 Some((_, _, wakes)) if gives_up <= now && (*wakes > now || choose(2) == 0) => {
                     seats[n] = None;
                     ends[n] = Some(End::GaveUp(now));
                     continue;
                 }
-                Some((seat, _, _)) => seat.turn(now).unwrap_or(Turn::Refused(0)),
+                Some((seat, _, _)) => seat.action(now).unwrap_or(WaiterAction::Refused(0)),
             };
-            match turn {
-                Turn::Until(at) => {
+            match action {
+                WaiterAction::Until(at) => {
                     assert!(at > now, "a sleep until {at} at {now}");
                     if let Some((_, _, wakes)) = &mut seats[n] {
                         *wakes = at.saturating_add(self.late);
                     }
                 }
-                Turn::Admitted => ends[n] = Some(End::Admitted(now)),
-                Turn::Refused(_) => ends[n] = Some(End::Refused(now)),
+                WaiterAction::Admitted => ends[n] = Some(End::Admitted(now)),
+                WaiterAction::Refused(_) => ends[n] = Some(End::Refused(now)),
             }
             if ends[n].is_some() {
                 seats[n] = None;
             }
         }
-        let waits = |lines: &Lines<1>| lines.asleep() != 0 || lines.list(0).anybody(0);
-        assert!(!lines.iter().any(waits), "a caller is still in the queue");
+        let waits = |queues: &WaiterQueues<1>| queues.asleep() != 0 || queues.list(0).anybody(0);
+        assert!(!queues.iter().any(waits), "a caller is still in the queue");
         (ends.into_iter().flatten().collect(), polled)
     }
 }
