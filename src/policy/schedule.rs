@@ -66,7 +66,7 @@ const EDGES_MOST: u32 = 512;
 pub struct Schedule {
     pub(super) usual: Policy,
     /// [`ENTRIES_MOST`] places, on the heap because they are 10 KiB.
-    entries: Box<[Option<Entry>]>,
+    entries: Box<[Option<ScheduleEntry>]>,
     zone: Zone,
 }
 
@@ -82,7 +82,7 @@ pub struct InForce {
 
 /// A policy at some times of the week.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct ScheduleEntry {
     /// The days on which it begins, from Monday (bit 0).
     pub(super) days: u8,
     /// The minute of the day at which it begins, below [`MINUTES`].
@@ -124,12 +124,12 @@ impl Schedule {
     }
 
     /// Adds an entry. `false`: there are [`ENTRIES_MOST`] already.
-    pub(super) fn add(&mut self, entry: Entry) -> bool {
+    pub(super) fn add(&mut self, entry: ScheduleEntry) -> bool {
         let place = self.entries.iter_mut().find(|place| place.is_none());
         place.map(|place| *place = Some(entry)).is_some()
     }
 
-    pub(super) fn entries(&self) -> impl Iterator<Item = &Entry> {
+    pub(super) fn entries(&self) -> impl Iterator<Item = &ScheduleEntry> {
         self.entries.iter().flatten()
     }
 
@@ -160,7 +160,7 @@ impl Schedule {
     }
 }
 
-impl Entry {
+impl ScheduleEntry {
     /// Whether it is in force on that day of the week, from Monday (0), at that minute.
     fn holds(&self, day: i64, minute: u32) -> bool {
         let on = |day: i64| self.days >> day.rem_euclid(7) & 1 != 0;
@@ -171,10 +171,11 @@ impl Entry {
     }
 
     /// Whether both are in force at one time of the week.
-    pub(super) fn overlaps(&self, other: &Entry) -> bool {
+    pub(super) fn overlaps(&self, other: &ScheduleEntry) -> bool {
         // Then one of them begins while the other is in force.
-        let begins_in =
-            |a: &Entry, b: &Entry| (0..7).any(|day| a.days >> day & 1 != 0 && b.holds(day, a.from));
+        let begins_in = |a: &ScheduleEntry, b: &ScheduleEntry| {
+            (0..7).any(|day| a.days >> day & 1 != 0 && b.holds(day, a.from))
+        };
         begins_in(self, other) || begins_in(other, self)
     }
 

@@ -129,7 +129,7 @@ const SPAN: &CStr = c"a time such as `2s`, `100ms` or `1min`";
 /// The column at which the text names each option, and at which it first gives a number with a
 /// size. Columns count from 1. 0: not given.
 #[derive(Default)]
-struct Seen {
+struct OptionColumns {
     options: [usize; Opt::ALL.len()],
     /// The column of each class's reserve.
     reserves: [usize; CLASSES_MOST],
@@ -138,7 +138,7 @@ struct Seen {
     start: usize,
 }
 
-impl Seen {
+impl OptionColumns {
     fn column(&self, option: Opt) -> usize {
         self.options.get(option as usize).copied().unwrap_or(0)
     }
@@ -200,8 +200,8 @@ impl<'a> Reader<'a> {
         check: &dyn Fn(&Policy) -> Result<(), PolicyError>,
     ) -> Result<Policy, SyntaxError> {
         self.blanks();
-        let mut seen = Seen { start: self.at + 1, ..Seen::default() };
-        let limit = self.amount(c"a limit: a whole number", &mut seen)?;
+        let mut columns = OptionColumns { start: self.at + 1, ..OptionColumns::default() };
+        let limit = self.amount(c"a limit: a whole number", &mut columns)?;
         self.blanks();
         if self.peek() == Some(b'/') {
             self.at += 1;
@@ -233,28 +233,30 @@ impl<'a> Reader<'a> {
                 self.at = column - 1;
                 return Err(self.wrong(ANY_OPTION));
             };
-            if let Some(seen) = seen.options.get_mut(*option as usize) {
-                if *seen != 0 {
+            if let Some(given) = columns.options.get_mut(*option as usize) {
+                if *given != 0 {
                     return Err(SyntaxError {
                         column,
                         expected: c"each option once",
                         fault: Fault::Duplicate,
                     });
                 }
-                *seen = column;
+                *given = column;
             }
             self.blanks();
             match option {
-                Opt::Burst => policy.burst = self.amount(c"a burst: a whole number", &mut seen)?,
+                Opt::Burst => {
+                    policy.burst = self.amount(c"a burst: a whole number", &mut columns)?
+                }
                 Opt::Algo => policy.kind = self.kind()?,
-                Opt::Init => init = Some(self.amount(c"a whole number", &mut seen)?),
+                Opt::Init => init = Some(self.amount(c"a whole number", &mut columns)?),
                 Opt::Borrow => policy.borrow = true,
                 Opt::Anchor => policy.anchor = self.choice(c"`first` or `epoch`", &ANCHORS)?,
                 Opt::Segments => segments = Some(self.small(c"a number of segments")?),
                 Opt::Mode => {
                     policy.mode = self.choice(c"`n`, `strict` or `interpolated`", &MODES)?
                 }
-                Opt::Slack => policy.slack = self.amount(c"a whole number", &mut seen)?,
+                Opt::Slack => policy.slack = self.amount(c"a whole number", &mut columns)?,
                 Opt::Warm => policy.warm_up = self.time(SPAN, false)?,
                 Opt::Cold => cold = Some(self.small(c"a cold factor")?),
                 Opt::Ban => policy.ban = self.time(SPAN, false)?,
@@ -265,18 +267,18 @@ impl<'a> Reader<'a> {
                     policy.count_rejected =
                         self.choice(c"`rejected`", &[(name("rejected"), true)])?
                 }
-                Opt::Reserve => policy.classes = self.classes(&mut seen)?,
+                Opt::Reserve => policy.classes = self.classes(&mut columns)?,
                 Opt::From => policy.from = self.first_day(policy.period)?,
                 Opt::Zone => policy.zone = self.zone()?,
                 Opt::Unit => policy.unit = self.choice(c"`bytes` or `permits`", &UNITS)?,
             }
         }
-        let dated = calendar || seen.column(Opt::Zone) != 0 || seen.column(Opt::From) != 0;
-        if seen.column(Opt::Algo) == 0 {
-            policy.kind = match seen {
+        let dated = calendar || columns.column(Opt::Zone) != 0 || columns.column(Opt::From) != 0;
+        if columns.column(Opt::Algo) == 0 {
+            policy.kind = match columns {
                 _ if period.is_none() => Kind::Quota,
-                _ if seen.column(Opt::Curve) != 0 => Kind::Curve,
-                _ if seen.column(Opt::Refill) != 0 => Kind::LevelRefill,
+                _ if columns.column(Opt::Curve) != 0 => Kind::Curve,
+                _ if columns.column(Opt::Refill) != 0 => Kind::LevelRefill,
                 _ if dated => Kind::Calendar,
                 _ => policy.kind,
             };
@@ -285,19 +287,19 @@ impl<'a> Reader<'a> {
         let implied = |option, value| if policy.kind.takes(option) { value } else { 0 };
         policy.segments = segments.unwrap_or(implied(Opt::Segments, SEGMENTS_DEFAULT));
         policy.cold = cold.unwrap_or(implied(Opt::Cold, COLD_DEFAULT));
-        policy.ban_after = after.unwrap_or(u32::from(seen.column(Opt::Ban) != 0));
-        if seen.size != 0 && policy.unit != Unit::Bytes {
+        policy.ban_after = after.unwrap_or(u32::from(columns.column(Opt::Ban) != 0));
+        if columns.size != 0 && policy.unit != Unit::Bytes {
             return Err(SyntaxError {
-                column: seen.size,
+                column: columns.size,
                 expected: c"a plain number, or `unit bytes` too",
                 fault: Fault::Syntax,
             });
         }
         // An option of another algorithm is refused even with that algorithm's default. A burst
         // that equals the limit is accepted.
-        let stranger = seen
+        let stranger = columns
             .stranger(policy.kind)
-            .filter(|column| *column != seen.column(Opt::Burst) || policy.burst != policy.limit);
+            .filter(|column| *column != columns.column(Opt::Burst) || policy.burst != policy.limit);
         let checked = match stranger {
             _ if period.is_none() && !policy.kind.is_forever() => Err(PolicyError::Quota),
             _ if calendar && policy.kind != Kind::Calendar => Err(PolicyError::Calendar),
@@ -305,7 +307,7 @@ impl<'a> Reader<'a> {
             None => check(&policy),
         };
         checked.map(|()| policy).map_err(|why| {
-            let column = seen.blame(&policy, why, period_column);
+            let column = columns.blame(&policy, why, period_column);
             SyntaxError { column, expected: c"", fault: Fault::Policy(why) }
         })
     }
@@ -362,7 +364,11 @@ impl<'a> Reader<'a> {
     }
 
     /// A number that may carry a size.
-    fn amount(&mut self, expected: &'static CStr, seen: &mut Seen) -> Result<u64, SyntaxError> {
+    fn amount(
+        &mut self,
+        expected: &'static CStr,
+        columns: &mut OptionColumns,
+    ) -> Result<u64, SyntaxError> {
         let start = self.at;
         let number = self.digits(expected)?;
         let suffix = self.at;
@@ -374,8 +380,8 @@ impl<'a> Reader<'a> {
             self.at = suffix;
             return Err(self.wrong(expected));
         };
-        if seen.size == 0 {
-            seen.size = suffix + 1;
+        if columns.size == 0 {
+            columns.size = suffix + 1;
         }
         number.checked_mul(size).ok_or(SyntaxError {
             column: start + 1,
@@ -385,7 +391,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The classes of a policy: names and reserves, up to the next option.
-    fn classes(&mut self, seen: &mut Seen) -> Result<Classes, SyntaxError> {
+    fn classes(&mut self, columns: &mut OptionColumns) -> Result<Classes, SyntaxError> {
         let mut classes = Classes::NONE;
         for n in 0.. {
             self.blanks();
@@ -409,11 +415,11 @@ impl<'a> Reader<'a> {
                 return Err(self.wrong(most));
             }
             self.blanks();
-            if let Some(reserve) = seen.reserves.get_mut(n) {
+            if let Some(reserve) = columns.reserves.get_mut(n) {
                 *reserve = self.at + 1;
             }
             let reserve =
-                self.amount(c"the permits that the class leaves: a whole number", seen)?;
+                self.amount(c"the permits that the class leaves: a whole number", columns)?;
             let with = classes.and_bytes(name, reserve);
             classes = with.map_err(|why| SyntaxError {
                 column,

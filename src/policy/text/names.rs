@@ -110,8 +110,8 @@ pub(super) const ANY_OPTION: &CStr =
 pub(super) const ANY_ALGORITHM: &CStr =
     expected(&const { ALGORITHMS_LIST.exact::<{ ALGORITHMS_LIST.len + 1 }>() });
 
-const OPTIONS_LIST: List = {
-    let mut list = List::new();
+const OPTIONS_LIST: NameList = {
+    let mut list = NameList::new();
     let mut i = 0;
     while i < OPTIONS.len() {
         list = list.and(&OPTIONS[i], OPTIONS.len() - i);
@@ -119,8 +119,8 @@ const OPTIONS_LIST: List = {
     }
     list
 };
-const ALGORITHMS_LIST: List = {
-    let mut list = List::new();
+const ALGORITHMS_LIST: NameList = {
+    let mut list = NameList::new();
     let mut i = 0;
     while i < ALGORITHMS.len() {
         list = list.and(&ALGORITHMS[i].0, ALGORITHMS.len() - i);
@@ -164,18 +164,18 @@ pub(super) fn same(name: &Name, word: &[u8]) -> bool {
 }
 
 /// "`a`, `b` or `c`", put together by the compiler.
-struct List {
+struct NameList {
     text: [u8; 512],
     len: usize,
 }
 
-impl List {
-    const fn new() -> List {
-        List { text: [0; 512], len: 0 }
+impl NameList {
+    const fn new() -> NameList {
+        NameList { text: [0; 512], len: 0 }
     }
 
     /// The list with one more name. `left` counts the names still to be added, this one included.
-    const fn and(mut self, name: &Name, left: usize) -> List {
+    const fn and(mut self, name: &Name, left: usize) -> NameList {
         if self.len != 0 {
             self = self.text(if left == 1 { b" or " } else { b", " });
         }
@@ -186,7 +186,7 @@ impl List {
         self.text(b"`").text(name.split_at(len).0).text(b"`")
     }
 
-    const fn text(mut self, text: &[u8]) -> List {
+    const fn text(mut self, text: &[u8]) -> NameList {
         let mut i = 0;
         while i < text.len() {
             self.text[self.len] = text[i];

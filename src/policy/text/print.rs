@@ -12,7 +12,7 @@ use crate::writer::Writer;
 /// `out`; no valid policy needs more than [`TEXT_MOST`](super::TEXT_MOST) bytes.
 pub fn print(policy: &Policy, out: &mut [u8]) -> usize {
     let most = out.len();
-    let mut w = Words(Writer::new(out));
+    let mut w = PolicyWriter(Writer::new(out));
     let forever = policy.kind.is_forever();
     if forever {
         w.number(policy.limit);
@@ -96,9 +96,9 @@ pub fn print(policy: &Policy, out: &mut [u8]) -> usize {
 }
 
 /// [`Writer`] with the words of policies.
-struct Words<'a>(Writer<'a>);
+struct PolicyWriter<'a>(Writer<'a>);
 
-impl Words<'_> {
+impl PolicyWriter<'_> {
     fn text(&mut self, text: &str) {
         self.0.text(text);
     }

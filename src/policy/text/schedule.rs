@@ -2,7 +2,7 @@
 
 use super::names::{find, name, same, Name, WEEKDAYS};
 use super::{print, Reader, TEXT_MOST};
-use crate::policy::schedule::{Entry, Schedule, ENTRIES_MOST, SCHEDULE_TEXT_MOST};
+use crate::policy::schedule::{ScheduleEntry, Schedule, ENTRIES_MOST, SCHEDULE_TEXT_MOST};
 use crate::policy::zone;
 use crate::policy::{Fault, Policy, PolicyError, SyntaxError};
 use crate::writer::Writer;
@@ -108,7 +108,7 @@ fn print_policy(policy: &Policy, out: &mut Writer<'_>) {
 }
 
 /// Writes the days and the time of an entry, with a blank after each.
-fn print_time(entry: &Entry, out: &mut Writer<'_>) {
+fn print_time(entry: &ScheduleEntry, out: &mut Writer<'_>) {
     let whole = entry.is_whole();
     if entry.days != ALL_DAYS || whole {
         print_days(entry.days, out);
@@ -166,7 +166,7 @@ impl Reader<'_> {
     fn entry(
         &mut self,
         check: &dyn Fn(&Policy) -> Result<(), PolicyError>,
-    ) -> Result<Entry, SyntaxError> {
+    ) -> Result<ScheduleEntry, SyntaxError> {
         let start = self.at;
         let mut days = 0;
         loop {
@@ -208,7 +208,7 @@ impl Reader<'_> {
         }
         self.blanks();
         let policy = self.list(check)?;
-        Ok(Entry { days: if days == 0 { ALL_DAYS } else { days }, from, to, policy })
+        Ok(ScheduleEntry { days: if days == 0 { ALL_DAYS } else { days }, from, to, policy })
     }
 
     /// A time of day, in minutes.

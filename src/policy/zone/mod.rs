@@ -3,8 +3,8 @@
 //! A [`Zone`] is five words, so it fits a policy, a record of shared memory and a C struct, and
 //! means the same in every process. It is the rule that POSIX writes as
 //! `CET-1CEST,M3.5.0,M10.5.0/3`: an offset, and for zones with daylight time a second offset and
-//! the two turns of each year. A second rule may take over at one instant: for a change of law that
-//! has been announced, or a zone that moves across the date line.
+//! the two transitions of each year. A second rule may take over at one instant: for a change of
+//! law that has been announced, or a zone that moves across the date line.
 //!
 //! The core has no zone data. A name such as `Europe/Berlin` becomes a rule when a policy's text is
 //! read, from the system's data ([`tzif`]). A zone whose future has no such rule is refused then.
@@ -19,8 +19,8 @@ use civil::{date, day, length, weekday};
 
 /// Seconds of a day.
 pub(crate) const DAY: i64 = 86_400;
-/// The greatest offset and the greatest time of a turn, in seconds: those that a rule can have as
-/// text (RFC 8536).
+/// The greatest offset and the greatest time of a transition, in seconds: those that a rule can
+/// have as text (RFC 8536).
 const OFFSET_MOST: i64 = 25 * 3600 - 1;
 const TIME_MOST: i64 = 168 * 3600 - 1;
 
@@ -40,15 +40,15 @@ pub struct Zone {
 pub(crate) struct Law {
     /// Seconds by which local time is ahead of UTC.
     pub(crate) standard: i32,
-    /// The same in daylight time, and the turns at which that begins and ends.
-    pub(crate) daylight: Option<(i32, Turn, Turn)>,
+    /// The same in daylight time, and the transitions at which that begins and ends.
+    pub(crate) daylight: Option<(i32, Transition, Transition)>,
 }
 
 /// A day and a time of every year.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Turn {
+pub(crate) struct Transition {
     pub(crate) on: On,
-    /// Seconds since local midnight of that day, by the offset before the turn.
+    /// Seconds since local midnight of that day, by the offset before the transition.
     pub(crate) time: i32,
 }
 
@@ -183,16 +183,16 @@ impl Law {
         [offsets, u64::from(begins.pack()) | u64::from(ends.pack()) << 32]
     }
 
-    fn unpack([offsets, turns]: [u64; 2]) -> Option<Law> {
+    fn unpack([offsets, transitions]: [u64; 2]) -> Option<Law> {
         let offset = |bits: u64| {
             Some(bits as u32 as i32).filter(|offset| i64::from(*offset).abs() <= OFFSET_MOST)
         };
-        let daylight = match turns {
+        let daylight = match transitions {
             0 => None,
             _ => Some((
                 offset(offsets >> 32)?,
-                Turn::unpack(turns as u32)?,
-                Turn::unpack((turns >> 32) as u32)?,
+                Transition::unpack(transitions as u32)?,
+                Transition::unpack((transitions >> 32) as u32)?,
             )),
         };
         Some(Law { standard: offset(offsets)?, daylight })
@@ -215,7 +215,7 @@ impl Law {
         at.find(|at| self.offset_at(*at) != self.offset_at(*at - 1))
     }
 
-    /// The offsets from the turns of the year before to those of the year after.
+    /// The offsets from the transitions of the year before to those of the year after.
     fn spans(&self, year: i64) -> Spans {
         let mut spans = Spans { spans: [(i64::MIN, self.standard); 7], count: 1 };
         let Some((daylight, begins, ends)) = self.daylight else { return spans };
@@ -228,9 +228,9 @@ impl Law {
                     before.1 = second.1;
                 }
             }
-            for turn in [first, second] {
+            for transition in [first, second] {
                 if let Some(place) = spans.spans.get_mut(spans.count) {
-                    *place = turn;
+                    *place = transition;
                     spans.count += 1;
                 }
             }
@@ -245,8 +245,8 @@ impl Spans {
     }
 }
 
-impl Turn {
-    /// The instant of the turn in that year; `offset` is the offset before it.
+impl Transition {
+    /// The instant of the transition in that year; `offset` is the offset before it.
     fn at(&self, year: i64, offset: i32) -> i64 {
         let days = match self.on {
             On::Month(month, week, weekday_of) => {
@@ -282,7 +282,7 @@ impl Turn {
         (i64::from(self.time) + TIME_MOST + 1) as u32 | on << 21
     }
 
-    fn unpack(bits: u32) -> Option<Turn> {
+    fn unpack(bits: u32) -> Option<Transition> {
         let (time, on) = (i64::from(bits & 0x1f_ffff) - TIME_MOST - 1, bits >> 21);
         let n = (on & 0x1ff) as u16;
         let on = match on >> 9 {
@@ -290,8 +290,8 @@ impl Turn {
             2 => On::Day(n),
             _ => On::Month((on >> 6) as u8, (on >> 3 & 7) as u8, (on & 7) as u8),
         };
-        let turn = Turn { on, time: time as i32 };
-        turn.is_valid().then_some(turn)
+        let transition = Transition { on, time: time as i32 };
+        transition.is_valid().then_some(transition)
     }
 
     pub(crate) fn is_valid(&self) -> bool {

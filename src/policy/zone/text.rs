@@ -1,14 +1,14 @@
 //! Rules of zones in POSIX's text, as in the variable TZ: `CET-1CEST,M3.5.0,M10.5.0/3`.
 
-use super::{Law, On, Turn, Zone, OFFSET_MOST};
+use super::{Law, On, Transition, Zone, OFFSET_MOST};
 use crate::writer::Writer;
 
-/// A turn without a time is at two.
+/// A transition without a time is at two.
 const TWO: i32 = 7200;
 
 /// The law of a whole text; `None` if it is no rule.
 pub(crate) fn law(text: &[u8]) -> Option<Law> {
-    let mut reader = Reader(text);
+    let mut reader = ZoneReader(text);
     reader.abbreviation()?;
     let standard = reader.offset()?;
     if reader.0.is_empty() {
@@ -19,14 +19,14 @@ pub(crate) fn law(text: &[u8]) -> Option<Law> {
         b',' => standard + 3600,
         _ => reader.offset()?,
     };
-    let (begins, ends) = (reader.turn()?, reader.turn()?);
+    let (begins, ends) = (reader.transition()?, reader.transition()?);
     (reader.0.is_empty() && i64::from(daylight) <= OFFSET_MOST)
         .then_some(Law { standard, daylight: Some((daylight, begins, ends)) })
 }
 
-struct Reader<'a>(&'a [u8]);
+struct ZoneReader<'a>(&'a [u8]);
 
-impl Reader<'_> {
+impl ZoneReader<'_> {
     fn skip(&mut self, byte: u8) -> bool {
         let Some(rest) = self.0.strip_prefix(&[byte]) else { return false };
         self.0 = rest;
@@ -76,7 +76,7 @@ impl Reader<'_> {
         self.time(24).map(|west| -west)
     }
 
-    fn turn(&mut self) -> Option<Turn> {
+    fn transition(&mut self) -> Option<Transition> {
         if !self.skip(b',') {
             return None;
         }
@@ -94,7 +94,7 @@ impl Reader<'_> {
             true => self.time(167)?,
             false => TWO,
         };
-        Some(Turn { on, time }).filter(Turn::is_valid)
+        Some(Transition { on, time }).filter(Transition::is_valid)
     }
 }
 
@@ -121,9 +121,9 @@ fn print_law(law: &Law, out: &mut Writer<'_>) {
     if daylight != law.standard + 3600 {
         time(-daylight, out);
     }
-    for turn in [begins, ends] {
+    for transition in [begins, ends] {
         out.text(",");
-        let (mark, parts) = match turn.on {
+        let (mark, parts) = match transition.on {
             On::Month(month, week, weekday) => {
                 ("M", [Some(u16::from(month)), Some(week.into()), Some(weekday.into())])
             }
@@ -135,9 +135,9 @@ fn print_law(law: &Law, out: &mut Writer<'_>) {
             out.text(if n == 0 { "" } else { "." });
             out.number(part.into());
         }
-        if turn.time != TWO {
+        if transition.time != TWO {
             out.text("/");
-            time(turn.time, out);
+            time(transition.time, out);
         }
     }
 }
