@@ -29,7 +29,7 @@ mod one;
 mod start;
 mod steps;
 
-pub(crate) use one::Usual;
+pub(crate) use one::OneStep;
 pub use start::Pair;
 
 use super::facts::{Charging, Facts};
@@ -37,9 +37,9 @@ use super::{until, Algorithm, Charge, Charged, GiveBack, Reservation, Returned, 
 use crate::decision::{Decision, Reason, Verdict};
 use crate::policy::{Kind, Policy, PolicyError, Rate};
 use crate::units::{LAST, NEVER};
-use bucket::Bucket;
-use start::{Held, Tats};
-use steps::Clock;
+use bucket::TokenBucket;
+use start::{Tats, WordAt};
+use steps::StepReading;
 
 impl Pair {
     /// Compiles a policy with a second rate ([`Policy::second`]).
@@ -66,14 +66,14 @@ impl Pair {
     /// [`Algorithm::step`] of one permit at a clock reading below [`Pair::one_end`], if both
     /// buckets owe.
     #[inline(always)]
-    pub(crate) fn step_one(&self, state: u64, now: u64) -> Usual {
+    pub(crate) fn step_one(&self, state: u64, now: u64) -> OneStep {
         self.one.step(state, now)
     }
 
     /// [`Algorithm::step`] of one permit at such a clock reading, where [`Pair::step_one`] does not
     /// decide.
     #[inline(always)]
-    pub(crate) fn start_one(&self, state: u64, now: u64) -> Usual {
+    pub(crate) fn start_one(&self, state: u64, now: u64) -> OneStep {
         self.one.start(state, now)
     }
 
@@ -89,8 +89,8 @@ impl Pair {
             return Step::deny();
         }
         let clock = self.steps.clock(now);
-        let held = self.held(state, clock);
-        let tats = self.seen(held, clock);
+        let word = self.word_at(state, clock);
+        let tats = self.seen(word, clock);
         // TATs and the clock are below 2^63, and tolerances below 2^61: no sum wraps.
         if tats.fast.wrapping_add(self.fast.charge(cost))
             > clock.down.wrapping_add(self.fast.tolerance)
@@ -99,13 +99,13 @@ impl Pair {
         {
             return Step::deny();
         }
-        let (tats, count) = self.charge_both(held, clock, cost, cost);
+        let (tats, count) = self.charge_both(word, clock, cost, cost);
         Step::allow(self.pack_counted(tats, count))
     }
 
     /// The TATs that a request at this clock reading sees.
-    fn seen_at(&self, state: u64, clock: Clock) -> Tats {
-        self.seen(self.held(state, clock), clock)
+    fn seen_at(&self, state: u64, clock: StepReading) -> Tats {
+        self.seen(self.word_at(state, clock), clock)
     }
 
     /// Nanoseconds of a step, as a fraction in lowest terms.
@@ -129,7 +129,7 @@ impl Pair {
         old: &Pair,
         state: u64,
         times: (u64, u64),
-        lacks: fn(&Bucket, &Bucket, u64) -> u64,
+        lacks: fn(&TokenBucket, &TokenBucket, u64) -> u64,
     ) -> u64 {
         let (there, here) = times;
         if here > LAST || there > LAST {
@@ -137,11 +137,12 @@ impl Pair {
         }
         let (clock, start) = (old.steps.clock(there), self.steps.clock(here));
         let tats = old.seen_at(state, clock);
-        let lacking = |new: &Bucket, old: &Bucket, tat: u64| match old.lacking(tat, clock) {
+        let lacking = |new: &TokenBucket, old: &TokenBucket, tat: u64| match old.lacking(tat, clock)
+        {
             0 => 0,
             permits => lacks(new, old, permits),
         };
-        let lacks = |new: &Bucket, old: &Bucket, tat: u64| {
+        let lacks = |new: &TokenBucket, old: &TokenBucket, tat: u64| {
             lacking(new, old, tat).min(new.burst.saturating_mul(2))
         };
         let (fast, slow) =
@@ -149,7 +150,7 @@ impl Pair {
         if state == 0 || (fast, slow) == (0, 0) {
             return 0;
         }
-        let fresh = Held { tats: Tats { fast: 0, slow: 0 }, here: None };
+        let fresh = WordAt { tats: Tats { fast: 0, slow: 0 }, here: None };
         let (mut tats, count) = self.charge_both(fresh, start, fast, slow);
         if fast == 0 {
             tats.fast = start.down;
@@ -195,11 +196,11 @@ impl Algorithm for Pair {
     fn step(&self, state: u64, now: u64, cost: u64) -> Step {
         if cost == 1 && now < self.one.end {
             match self.one.step(state, now) {
-                Usual::Admitted(next) => return Step::allow(next),
-                Usual::Refused => return Step::deny(),
-                Usual::Other => {}
+                OneStep::Admitted(next) => return Step::allow(next),
+                OneStep::Refused => return Step::deny(),
+                OneStep::Other => {}
             }
-            if let Usual::Admitted(next) = self.one.start(state, now) {
+            if let OneStep::Admitted(next) = self.one.start(state, now) {
                 return Step::allow(next);
             }
         }
@@ -269,7 +270,7 @@ impl Algorithm for Pair {
             return None;
         }
         let clock = self.steps.clock(at);
-        let (next, count) = self.charge_both(self.held(state, clock), clock, cost, cost);
+        let (next, count) = self.charge_both(self.word_at(state, clock), clock, cost, cost);
         let fits = next.slow <= self.most && next.slow.wrapping_sub(next.fast) >> self.low == 0;
         // A word has a mark for "both buckets were full when the running step began". The word of a
         // booking must not have it: a booking writes the step of its departure into the word, and
@@ -306,13 +307,13 @@ impl Algorithm for Pair {
             return Charged::none(cost);
         }
         let clock = self.steps.clock(now);
-        let held = self.held(state, clock);
-        let fast = cost.min(self.fast.chargeable(held.tats.fast, clock));
-        let slow = cost.min(self.slow.chargeable(held.tats.slow, clock));
+        let word = self.word_at(state, clock);
+        let fast = cost.min(self.fast.chargeable(word.tats.fast, clock));
+        let slow = cost.min(self.slow.chargeable(word.tats.slow, clock));
         if fast == 0 && slow == 0 {
             return Charged::none(cost);
         }
-        let (tats, count) = self.charge_both(held, clock, fast, slow);
+        let (tats, count) = self.charge_both(word, clock, fast, slow);
         // If the slow bucket has no room for the cost, the word may have none for all that the fast
         // one could take.
         let tats = Tats { fast: tats.fast.min(tats.slow), ..tats };

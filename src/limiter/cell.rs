@@ -12,12 +12,12 @@ mod returns;
 
 pub use super::fast::Quick;
 
-use super::fast::{Fast, CellLine, Tried};
+use super::fast::{CellLine, Fast, Tried};
 use super::gaps::Gaps;
 use super::waiting::{after_first, last_by_steps};
 use super::{Shared, Watch};
 use crate::algorithm::gcra::Plain;
-use crate::algorithm::pair::{Pair, Usual};
+use crate::algorithm::pair::{OneStep, Pair};
 use crate::algorithm::{
     begun, describe_leaving, describe_small, step_leaving, Algorithm, Charge, Charged, Rule, Step,
 };
@@ -271,11 +271,11 @@ impl Cell<Rule> {
         }
         let state = word.load(Ordering::Relaxed);
         match pair.step_one(state, now) {
-            Usual::Admitted(next) => {
+            OneStep::Admitted(next) => {
                 self.commit_pair(state, next, now).map_or(Tried::Other, Tried::Decided)
             }
-            Usual::Refused => Tried::Decided(Verdict::Denied),
-            Usual::Other => Tried::Full,
+            OneStep::Refused => Tried::Decided(Verdict::Denied),
+            OneStep::Other => Tried::Full,
         }
     }
 
@@ -285,8 +285,8 @@ impl Cell<Rule> {
         // Relaxed: as in `Quick::admit_at`.
         let state = self.line.words.first().load(Ordering::Relaxed);
         match pair.start_one(state, now) {
-            Usual::Admitted(next) => self.commit_pair(state, next, now),
-            Usual::Refused | Usual::Other => None,
+            OneStep::Admitted(next) => self.commit_pair(state, next, now),
+            OneStep::Refused | OneStep::Other => None,
         }
     }
 

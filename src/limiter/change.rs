@@ -29,23 +29,23 @@ pub(super) const MOST: u32 = if cfg!(loom) { 2 } else { 4096 };
 #[derive(Debug)]
 pub(super) struct Changes<S> {
     /// The current state. Null: the limiter's first.
-    current: AtomicPtr<Changed<S>>,
+    current: AtomicPtr<StateNode<S>>,
     /// All states, in a list that only grows.
-    made: AtomicPtr<Changed<S>>,
+    made: AtomicPtr<StateNode<S>>,
     /// The number of places in the list that are taken.
     count: AtomicU32,
 }
 
 #[derive(Debug)]
-struct Changed<S> {
+struct StateNode<S> {
     state: S,
     policy: Policy,
     /// 1 while the state is the current one, or is that before a limit of 0, or a change prepares
     /// it.
     taken: AtomicU32,
     /// Of a limit of 0: the state before it. Null: the limiter's first.
-    before: AtomicPtr<Changed<S>>,
-    next: *mut Changed<S>,
+    before: AtomicPtr<StateNode<S>>,
+    next: *mut StateNode<S>,
 }
 
 impl<S> Default for Changes<S> {
@@ -73,13 +73,13 @@ impl<S> Changes<S> {
     }
 
     #[inline]
-    fn node(&self) -> Option<&Changed<S>> {
+    fn node(&self) -> Option<&StateNode<S>> {
         // Acquire: the state was made and charged before it was published.
         // SAFETY: null, or a node of the list, none of which is freed before `self` is dropped.
         unsafe { self.current.load(Ordering::Acquire).as_ref() }
     }
 
-    fn nodes(&self) -> impl Iterator<Item = &Changed<S>> {
+    fn nodes(&self) -> impl Iterator<Item = &StateNode<S>> {
         let mut at = self.made.load(Ordering::Acquire);
         core::iter::from_fn(move || {
             // SAFETY: null, or a node of the list, none of which is freed before `self` is dropped.
@@ -143,7 +143,7 @@ impl Changes<State> {
     }
 
     /// Returns a state of `policy` that no other change uses, and makes one if there is none.
-    fn claim(&self, policy: &Policy) -> Result<*mut Changed<State>, PolicyError> {
+    fn claim(&self, policy: &Policy) -> Result<*mut StateNode<State>, PolicyError> {
         for node in self.nodes().filter(|node| node.policy == *policy) {
             if node.taken.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_ok() {
                 return Ok(ptr::from_ref(node).cast_mut());
@@ -156,7 +156,7 @@ impl Changes<State> {
         }
         let made = State::new(policy).and_then(|state| {
             let none = || AtomicPtr::new(ptr::null_mut());
-            let node = Changed {
+            let node = StateNode {
                 state,
                 policy: *policy,
                 taken: AtomicU32::new(1),

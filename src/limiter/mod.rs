@@ -36,7 +36,7 @@ pub use watch::Watch;
 use crate::algorithm::Charge;
 use crate::clock::Clock;
 #[cfg(not(unix))]
-use crate::clock::Manual as Usual;
+use crate::clock::Manual as DefaultClock;
 use crate::decision::{Counts, Decision, Reason, Reasons, Verdict};
 use crate::policy::{Kind, Policy, PolicyError};
 use crate::sync::rarely;
@@ -46,7 +46,7 @@ use tally::Tally;
 use waiting::{WaiterQueues, WAITERS};
 
 #[cfg(unix)]
-type Usual = crate::clock::Utc<crate::clock::Tsc>;
+type DefaultClock = crate::clock::Utc<crate::clock::Tsc>;
 
 /// A shared state with a clock. The default clock is the time-stamp counter, or, on a system that
 /// is no Unix, a clock that the caller moves.
@@ -66,7 +66,7 @@ type Usual = crate::clock::Utc<crate::clock::Tsc>;
 /// Each call counts the decision that it returns ([`Limiter::counts`]), in 2.75 KiB of the limiter:
 /// 32 threads have a cache line each, and further threads share eight more.
 #[derive(Debug)]
-pub struct Limiter<S = State, C = Usual> {
+pub struct Limiter<S = State, C = DefaultClock> {
     shared: S,
     clock: C,
     waiting: WaiterQueues<1>,
@@ -101,7 +101,7 @@ impl Limiter {
     /// As [`State::new`]. [`PolicyError::WallClock`] for a calendar, which needs the wall clock
     /// ([`Limiter::with`]).
     pub fn new(policy: &Policy) -> Result<Limiter, PolicyError> {
-        let clock = Usual::default();
+        let clock = DefaultClock::default();
         clock_fits(policy, &clock)?;
         Ok(Limiter::with(State::new(policy)?, clock))
     }
@@ -119,7 +119,7 @@ impl Limiter {
     /// # Errors
     /// As [`State::with_credit`].
     pub fn with_credit(policy: &Policy) -> Result<Limiter, PolicyError> {
-        Ok(Limiter::with(State::with_credit(policy)?, Usual::default()))
+        Ok(Limiter::with(State::with_credit(policy)?, DefaultClock::default()))
     }
 }
 

@@ -117,8 +117,6 @@ const BY_MODULE: [(&str, usize); 11] = [
     ("Ticket", 3),
     ("Words", 2),
 ];
-/// Names of the core that still stand for more than one thing.
-const LEFT: [(&str, usize); 3] = [("Bucket", 2), ("Clock", 2), ("Usual", 2)];
 
 #[test]
 fn a_crate_has_one_type_of_a_name() {
@@ -145,7 +143,7 @@ fn a_crate_has_one_type_of_a_name() {
         }
         types += files.len();
         for (name, files) in files {
-            let mut shared = BY_MODULE.iter().chain(&LEFT).filter(|_| is_core);
+            let mut shared = BY_MODULE.iter().filter(|_| is_core);
             let expected =
                 shared.find(|(shared, _)| *shared == name).map_or(1, |(_, types)| *types);
             if files.len() != expected {

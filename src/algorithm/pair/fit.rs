@@ -1,6 +1,6 @@
 //! The choice of the steps: as short as the word has room for.
 
-use super::bucket::Bucket;
+use super::bucket::TokenBucket;
 use super::one::One;
 use super::start::{Pair, Start};
 use super::steps::Steps;
@@ -93,8 +93,8 @@ impl Rates {
         let per = self.per.saturating_mul(parts);
         let shared = NonZeroU128::new(gcd(self.nanos, per))?;
         let steps = Steps::new(self.nanos / shared, per / shared)?;
-        let fast = Bucket::new(self.permits.0.checked_mul(parts)?, self.fast.burst)?;
-        let slow = Bucket::new(self.permits.1.checked_mul(parts)?, self.slow.burst)?;
+        let fast = TokenBucket::new(self.permits.0.checked_mul(parts)?, self.fast.burst)?;
+        let slow = TokenBucket::new(self.permits.1.checked_mul(parts)?, self.slow.burst)?;
         let start = match start {
             Start::Counts(counts) => {
                 // The permits that the fast bucket admits until the slow one, which starts at a

@@ -16,9 +16,9 @@
 //! *In a slot of a table* the slow TAT stays, because the slot's time may not become earlier and
 //! the word has no bits for a second time. Only the fast bucket takes permits back there.
 
-use super::bucket::Bucket;
-use super::start::{Held, Pair, Start, Tats};
-use super::steps::Clock;
+use super::bucket::TokenBucket;
+use super::start::{Pair, Start, Tats, WordAt};
+use super::steps::StepReading;
 use crate::algorithm::{Charge, GiveBack, Reservation, Returned};
 use crate::units::LAST;
 
@@ -30,13 +30,13 @@ impl Pair {
             return None;
         }
         let clock = self.steps.clock(now);
-        let Held { tats, here } = self.held(state, clock);
+        let WordAt { tats, here } = self.word_at(state, clock);
         let newest = match back.booked {
             true => clock.up.max(self.latest_departure(tats, back)),
             false => clock.up,
         };
         let passed = newest.saturating_sub(self.steps.clock(back.charge.at.min(LAST)).up);
-        let lowered = |bucket: &Bucket, tat: u64| {
+        let lowered = |bucket: &TokenBucket, tat: u64| {
             let permit = bucket.permit.get();
             let kept = back.charge.cost.saturating_mul(permit).saturating_sub(passed);
             let ahead = tat.saturating_sub(clock.up);
@@ -56,7 +56,8 @@ impl Pair {
             None => self.pack_later(fast, slow, clock.up),
         };
         let after = self.unpack(next);
-        let permits = |bucket: &Bucket, from: u64, to: u64| from.saturating_sub(to) / bucket.permit;
+        let permits =
+            |bucket: &TokenBucket, from: u64, to: u64| from.saturating_sub(to) / bucket.permit;
         let returned = permits(&self.fast, tats.fast, after.fast)
             .max(permits(&self.slow, tats.slow, after.slow));
         // Less than a permit would come back. That is not worth a lower state, because a lower
@@ -88,7 +89,7 @@ impl Pair {
     /// The word of a start in the running step that has lost whole permits: from the TATs `from`
     /// with `count` permits to the TATs `to`. A bucket without a charge is full again. `None` if
     /// the buckets have not lost the same number of whole permits.
-    fn start_with_less(&self, count: u64, from: Tats, to: Tats, clock: Clock) -> Option<u64> {
+    fn start_with_less(&self, count: u64, from: Tats, to: Tats, clock: StepReading) -> Option<u64> {
         let steps = from.fast.saturating_sub(to.fast);
         let permits = steps / self.fast.permit;
         let left = count.checked_sub(permits).filter(|_| self.fast.charge(permits) == steps)?;
@@ -117,7 +118,7 @@ impl Pair {
         // If a step is a whole number of nanoseconds, bookings depart at the start of a step.
         // Otherwise their instants were rounded up to a nanosecond, which may be in the next step.
         let rounded = u64::from(self.steps.per.get() != 1);
-        let departs = |bucket: &Bucket, tat: u64| {
+        let departs = |bucket: &TokenBucket, tat: u64| {
             tat.saturating_sub(bucket.tolerance).saturating_add(rounded)
         };
         departs(&self.slow, highest).max(departs(&self.fast, fast))

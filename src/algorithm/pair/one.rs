@@ -1,7 +1,7 @@
 //! The usual request to a pair, of one permit, in fewer instructions than
 //! [`Pair::step_any`](super::Pair).
 
-use super::bucket::Bucket;
+use super::bucket::TokenBucket;
 use super::steps::Steps;
 use crate::units::LAST;
 
@@ -36,7 +36,7 @@ pub(super) struct One {
 }
 
 /// What [`One::step`] or [`One::start`] has found.
-pub(crate) enum Usual {
+pub(crate) enum OneStep {
     /// Both buckets admit the permit: the next word.
     Admitted(u64),
     /// A bucket refuses.
@@ -50,13 +50,13 @@ impl One {
     /// alone does not convert the clock exactly ([`Steps::exact_reciprocal`]).
     pub(super) fn new(
         steps: &Steps,
-        fast: &Bucket,
-        slow: &Bucket,
+        fast: &TokenBucket,
+        slow: &TokenBucket,
         low: u32,
         grid: u64,
     ) -> Option<One> {
         let reciprocal = steps.exact_reciprocal()?;
-        let room = |bucket: &Bucket| bucket.tolerance.saturating_sub(bucket.permit.get());
+        let room = |bucket: &TokenBucket| bucket.tolerance.saturating_sub(bucket.permit.get());
         let (fast_permit, slow_permit) = (fast.permit.get(), slow.permit.get());
         Some(One {
             end: LAST + 1,
@@ -86,16 +86,16 @@ impl One {
     /// `c + room - s + d >= gap`. If the fast TAT is two steps after the clock or more, both
     /// buckets owe, and the charge moves both TATs.
     #[inline(always)]
-    pub(super) fn step(&self, state: u64, now: u64) -> Usual {
+    pub(super) fn step(&self, state: u64, now: u64) -> OneStep {
         let Read { high, slow, above, fast_above, .. } = self.read(state, now);
         let least = fast_above.min(above);
         if least < 0 {
             // A bucket that refuses by one step may have started in the running step.
-            return if least < -1 { Usual::Refused } else { Usual::Other };
+            return if least < -1 { OneStep::Refused } else { OneStep::Other };
         }
         match fast_above <= self.owing && high == slow {
-            true => Usual::Admitted(state.wrapping_add(self.charge)),
-            false => Usual::Other,
+            true => OneStep::Admitted(state.wrapping_add(self.charge)),
+            false => OneStep::Other,
         }
     }
 
@@ -104,10 +104,10 @@ impl One {
     /// the other cases: the clock, rounded down, is a step before the instant at which a bucket
     /// admits the permit or is full.
     #[inline(always)]
-    pub(super) fn start(&self, state: u64, now: u64) -> Usual {
+    pub(super) fn start(&self, state: u64, now: u64) -> OneStep {
         let Read { clock, high, slow, difference, above, fast_above } = self.read(state, now);
         if above < 0 || fast_above < 0 {
-            return Usual::Other;
+            return OneStep::Other;
         }
         // The rest of the division is below `nanos`, so it is 0 if it is 0 modulo 2^64.
         let is_whole = now.wrapping_mul(self.per) == clock.wrapping_mul(self.nanos);
@@ -119,17 +119,17 @@ impl One {
                 slow.wrapping_sub(difference).wrapping_sub(count.wrapping_mul(self.permit)) == up;
             let next = if here { count.wrapping_add(1) & self.counted } else { 0 };
             let counted = (slow.wrapping_add(next) << (self.low & 63)).wrapping_add(difference);
-            return Usual::Admitted(counted.wrapping_add(self.charge));
+            return OneStep::Admitted(counted.wrapping_add(self.charge));
         }
         let slow_is_full = slow <= clock;
         if fast_above == self.owing.wrapping_add(1)
             || (!slow_is_full && slow <= clock.wrapping_add(1))
         {
-            return Usual::Other;
+            return OneStep::Other;
         }
         let start = if slow_is_full { up.wrapping_add(self.counted) & !self.counted } else { slow };
         let started = (start << (self.low & 63)).wrapping_add(start.wrapping_sub(up));
-        Usual::Admitted(started.wrapping_add(self.charge).wrapping_add(self.first))
+        OneStep::Admitted(started.wrapping_add(self.charge).wrapping_add(self.first))
     }
 
     #[inline(always)]

@@ -35,9 +35,9 @@
 //! bucket while the slow one owes. There the last permit of the fast bucket's burst waits for the
 //! end of the step, if the slow bucket has the larger burst.
 
-use super::bucket::Bucket;
+use super::bucket::TokenBucket;
 use super::one::One;
-use super::steps::{Clock, Steps};
+use super::steps::{StepReading, Steps};
 use crate::units::{UnitLength, LAST};
 
 /// Two compiled token buckets of one word.
@@ -46,8 +46,8 @@ pub struct Pair {
     /// First, because checks of one permit read nothing else.
     pub(super) one: One,
     pub(super) steps: Steps,
-    pub(super) fast: Bucket,
-    pub(super) slow: Bucket,
+    pub(super) fast: TokenBucket,
+    pub(super) slow: TokenBucket,
     /// The largest cost: the smaller burst.
     pub(super) burst: u64,
     /// How a word tells the step in which its buckets started.
@@ -81,7 +81,7 @@ pub(super) enum Start {
 
 /// A word at a clock reading.
 #[derive(Clone, Copy)]
-pub(super) struct Held {
+pub(super) struct WordAt {
     /// The TATs of the word.
     pub(super) tats: Tats,
     /// The permits charged in the running step, if the buckets started in it.
@@ -156,7 +156,7 @@ impl Pair {
         tats: Tats,
         count: u64,
         (fast, slow): (u64, u64),
-        clock: Clock,
+        clock: StepReading,
     ) -> u64 {
         let fits = tats.slow <= self.most
             && tats.fast <= tats.slow
@@ -201,7 +201,7 @@ impl Pair {
 
     /// What a word says at a clock reading.
     #[inline(always)]
-    pub(super) fn held(&self, state: u64, clock: Clock) -> Held {
+    pub(super) fn word_at(&self, state: u64, clock: StepReading) -> WordAt {
         let tats = self.unpack(state);
         let here = match self.start {
             Start::Counts(_) => match (state >> self.low) & self.counted() {
@@ -215,15 +215,15 @@ impl Pair {
                 _ => None,
             },
         };
-        Held { tats, here }
+        WordAt { tats, here }
     }
 
     /// The TATs as a request at this clock reading must see them. A bucket that started in the
     /// running step has been full at an instant of the step, and the beginning of the step is no
     /// later.
     #[inline(always)]
-    pub(super) fn seen(&self, held: Held, clock: Clock) -> Tats {
-        let early = match held.here {
+    pub(super) fn seen(&self, word: WordAt, clock: StepReading) -> Tats {
+        let early = match word.here {
             Some(_) => clock.up.wrapping_sub(clock.down),
             None => 0,
         };
@@ -232,8 +232,8 @@ impl Pair {
             Start::Spaced(_) => early,
         };
         Tats {
-            fast: held.tats.fast.wrapping_sub(early),
-            slow: held.tats.slow.wrapping_sub(slow_early),
+            fast: word.tats.fast.wrapping_sub(early),
+            slow: word.tats.slow.wrapping_sub(slow_early),
         }
     }
 
@@ -241,13 +241,13 @@ impl Pair {
     #[inline(always)]
     pub(super) fn charge_both(
         &self,
-        held: Held,
-        clock: Clock,
+        word: WordAt,
+        clock: StepReading,
         fast: u64,
         slow: u64,
     ) -> (Tats, u64) {
-        let tats = held.tats;
-        let (fast_from, count) = match (tats.fast <= clock.down, held.here) {
+        let tats = word.tats;
+        let (fast_from, count) = match (tats.fast <= clock.down, word.here) {
             (true, _) => (clock.up, fast),
             (false, Some(count)) => (tats.fast, count.saturating_add(fast)),
             (false, None) => (tats.fast, 0),

@@ -16,7 +16,7 @@ pub(super) struct Steps {
 
 /// A clock reading in steps, rounded down and up.
 #[derive(Clone, Copy)]
-pub(super) struct Clock {
+pub(super) struct StepReading {
     pub(super) down: u64,
     pub(super) up: u64,
 }
@@ -55,7 +55,7 @@ impl Steps {
     }
 
     #[inline(always)]
-    pub(super) fn clock(&self, now: u64) -> Clock {
+    pub(super) fn clock(&self, now: u64) -> StepReading {
         // The reciprocal is less than 1 too small, so the estimate is the quotient or 1 below it,
         // and the remainder is below twice the divisor. Modulo 2^64 that remainder is exact.
         let estimate = ((u128::from(now) * u128::from(self.reciprocal)) >> 64) as u64 >> self.shift;
@@ -64,7 +64,7 @@ impl Steps {
             true => (estimate.wrapping_add(1), rest.wrapping_sub(self.nanos)),
             false => (estimate, rest),
         };
-        Clock { down, up: down.wrapping_add(u64::from(rest != 0)) }
+        StepReading { down, up: down.wrapping_add(u64::from(rest != 0)) }
     }
 
     /// The first nanosecond at or after a number of steps; [`NEVER`] if 64 bits do not hold it.

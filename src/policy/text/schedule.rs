@@ -2,7 +2,7 @@
 
 use super::names::{find, name, same, Name, WEEKDAYS};
 use super::{print, Reader, TEXT_MOST};
-use crate::policy::schedule::{ScheduleEntry, Schedule, ENTRIES_MOST, SCHEDULE_TEXT_MOST};
+use crate::policy::schedule::{Schedule, ScheduleEntry, ENTRIES_MOST, SCHEDULE_TEXT_MOST};
 use crate::policy::zone;
 use crate::policy::{Fault, Policy, PolicyError, SyntaxError};
 use crate::writer::Writer;

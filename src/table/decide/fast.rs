@@ -28,7 +28,7 @@ use super::super::slots::states::Event;
 use super::answer::{of_slow_step, Answer};
 use super::prefetch::prefetch;
 use super::Table;
-use crate::algorithm::pair::Usual;
+use crate::algorithm::pair::OneStep;
 use crate::algorithm::{Algorithm, Step};
 use crate::clock::Clock;
 use crate::decision::{Reason, Verdict};
@@ -311,15 +311,15 @@ impl Table {
             return self.step_slow(version, key, slot, now, 1);
         }
         match pair.step_one(state, now) {
-            Usual::Admitted(next) if slot.commit(key, state, Some(next)) => {
+            OneStep::Admitted(next) if slot.commit(key, state, Some(next)) => {
                 line.count(Verdict::Allowed);
                 A::of_step(&version.rule, Verdict::Allowed, next, now, 1)
             }
-            Usual::Refused if slot.commit(key, state, None) => {
+            OneStep::Refused if slot.commit(key, state, None) => {
                 line.count(Verdict::Denied);
                 A::of_step(&version.rule, Verdict::Denied, state, now, 1)
             }
-            Usual::Other => self.start_pair(version, key, slot, now, line),
+            OneStep::Other => self.start_pair(version, key, slot, now, line),
             _ => self.step_slow(version, key, slot, now, 1),
         }
     }
@@ -336,7 +336,7 @@ impl Table {
     ) -> A {
         let state = slot.state();
         match version.rule.pair().map(|pair| pair.start_one(state, now)) {
-            Some(Usual::Admitted(next)) if slot.commit(key, state, Some(next)) => {
+            Some(OneStep::Admitted(next)) if slot.commit(key, state, Some(next)) => {
                 line.count(Verdict::Allowed);
                 A::of_step(&version.rule, Verdict::Allowed, next, now, 1)
             }

@@ -1,6 +1,6 @@
 //! The prepared way for a cost of 1, beside the general step.
 
-use crate::algorithm::pair::{Pair, Usual};
+use crate::algorithm::pair::{OneStep, Pair};
 use crate::algorithm::{Algorithm, Step};
 use crate::policy::Policy;
 use crate::search::rounds;
@@ -44,10 +44,10 @@ fn the_prepared_products_are_exact() {
                 let at = now.saturating_add(next() % 3).saturating_sub(1).min(LAST);
                 let want = pair.step_any(state, at, 1);
                 let usual = match pair.step_one(state, at) {
-                    Usual::Admitted(next) => Some(Step::allow(next)),
-                    Usual::Refused => Some(Step::deny()),
-                    Usual::Other => match pair.start_one(state, at) {
-                        Usual::Admitted(next) => Some(Step::allow(next)),
+                    OneStep::Admitted(next) => Some(Step::allow(next)),
+                    OneStep::Refused => Some(Step::deny()),
+                    OneStep::Other => match pair.start_one(state, at) {
+                        OneStep::Admitted(next) => Some(Step::allow(next)),
                         _ => None,
                     },
                 };

@@ -70,7 +70,8 @@ impl<'a> World<'a> {
         callers: &[Caller],
         choose: &mut dyn FnMut(usize) -> usize,
     ) -> (Vec<End>, u64) {
-        let queues: Vec<_> = (0..self.processes).map(|_| WaiterQueues::<1>::new(u32::MAX)).collect();
+        let queues: Vec<_> =
+            (0..self.processes).map(|_| WaiterQueues::<1>::new(u32::MAX)).collect();
         let waiters = Vec::from_iter(callers.iter().map(|c| Waiter::new(0, c.cost, c.deadline)));
         let mut ends: Vec<Option<End>> = callers.iter().map(|_| None).collect();
         // A caller's seat, its place among the sleepers, and the end of its sleep.
