@@ -477,6 +477,18 @@ int32_t tollbar_policy_spec_last_time(const tollbar_policy_spec *spec, uint64_t 
  * Returns 0, or the error that tollbar_policy_spec_validate would return. */
 int32_t tollbar_policy_spec_refill(const tollbar_policy_spec *spec, uint64_t *refill_ns);
 
+/* Writes to `*most` the most permits of one key that the policy admits in some half-open window of
+ * `window_ns` nanoseconds, by requests that cost 1 and come at the worst times: for "120/min" and
+ * a minute 239, which are 120 at once and one each half second after that.
+ *
+ * With `borrow` the largest request comes on top. What a class leaves to others counts, because
+ * another class may take it. A window of 0 admits 0. Returns 0, or the error that
+ * tollbar_policy_spec_validate would return. For days, weeks, months and years the call looks at
+ * all of them from 1970 on, and may take some milliseconds. */
+int32_t tollbar_policy_spec_worst_case(const tollbar_policy_spec *spec,
+                                       uint64_t window_ns,
+                                       uint64_t *most);
+
 /* Compiles a policy. The caller frees `*out` with tollbar_policy_free. A calendar is refused,
  * because a cell's clock is not the wall clock. */
 int32_t tollbar_policy_new(const tollbar_policy_spec *spec, tollbar_policy **out);

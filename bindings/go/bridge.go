@@ -181,6 +181,15 @@ func lastTime(p *Policy) (uint64, error) {
 	return last, nil
 }
 
+func worstCase(p *Policy, window uint64) (uint64, error) {
+	var most uint64
+	spec := p.spec()
+	if code := Code(cPolicyWorstCase(&spec, window, &most)); code != 0 {
+		return 0, refused(p.String(), code)
+	}
+	return most, nil
+}
+
 func printPolicy(p *Policy) (string, error) {
 	buffer := make([]byte, tollbar_policy_text_max)
 	spec := p.spec()

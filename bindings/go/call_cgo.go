@@ -106,6 +106,11 @@ func cPolicyLastTime(spec *tollbar_policy_spec, last *uint64) int32 {
 	return int32(C.tollbar_policy_spec_last_time((*C.tollbar_policy_spec)(unsafe.Pointer(spec)), (*C.uint64_t)(last)))
 }
 
+func cPolicyWorstCase(spec *tollbar_policy_spec, window uint64, most *uint64) int32 {
+	return int32(C.tollbar_policy_spec_worst_case((*C.tollbar_policy_spec)(unsafe.Pointer(spec)), C.uint64_t(window),
+		(*C.uint64_t)(most)))
+}
+
 func cPolicyPrint(spec *tollbar_policy_spec, buffer []byte) int32 {
 	return int32(C.tollbar_policy_spec_print((*C.tollbar_policy_spec)(unsafe.Pointer(spec)),
 		(*C.char)(unsafe.Pointer(first(buffer))), C.size_t(len(buffer)), nil))

@@ -71,6 +71,11 @@ func cPolicyLastTime(spec *tollbar_policy_spec, last *uint64) int32 {
 	return library.Call2(tollbar_policy_spec_last_time, uintptr(unsafe.Pointer(spec)), uintptr(unsafe.Pointer(last)))
 }
 
+func cPolicyWorstCase(spec *tollbar_policy_spec, window uint64, most *uint64) int32 {
+	return library.Call3(tollbar_policy_spec_worst_case, uintptr(unsafe.Pointer(spec)), uintptr(window),
+		uintptr(unsafe.Pointer(most)))
+}
+
 func cPolicyPrint(spec *tollbar_policy_spec, buffer []byte) int32 {
 	return library.Call3(tollbar_policy_spec_print, uintptr(unsafe.Pointer(spec)), uintptr(library.First(buffer)),
 		uintptr(len(buffer)))

@@ -222,6 +222,19 @@ func TestTheErrorSaysTheColumn(t *testing.T) {
 	}
 }
 
+// M6: the most that a policy admits in a window.
+func TestM6WorstCases(t *testing.T) {
+	policy := tollbar.Policy{Limit: 120, Period: time.Minute}
+	for window, want := range map[time.Duration]uint64{time.Minute: 239, time.Hour: 7319, 1: 120, 0: 0, -1: 0} {
+		if most, err := policy.WorstCase(window); err != nil || most != want {
+			t.Errorf("%v: %d (%v), expected %d", window, most, err, want)
+		}
+	}
+	if _, err := (tollbar.Policy{Limit: 1}).WorstCase(time.Second); err == nil {
+		t.Error("a policy without a period has a worst case")
+	}
+}
+
 func TestPoliciesAsText(t *testing.T) {
 	for _, text := range []string{
 		"100/s burst 20", "3/min algo interval burst 3 anchor first", "10/100ms burst 20 init 0", "5/s borrow",

@@ -201,6 +201,14 @@ func (p Policy) Check() error { return checkPolicy(&p) }
 // The error is a [*PolicyError].
 func (p Policy) LastTime() (uint64, error) { return lastTime(&p) }
 
+// WorstCase returns the most permits of one key that the policy admits in some half-open window of
+// that length, by requests that cost 1 and come at the worst times: 239 for "120/min" and a minute,
+// which are 120 at once and one each half second after that. A window below 0 is one of 0. The
+// error is a [*PolicyError], or says that the program has no library.
+func (p Policy) WorstCase(window time.Duration) (uint64, error) {
+	return worstCase(&p, uint64(max(window, 0)))
+}
+
 // String returns the policy's canonical text. [ParsePolicy] reads it as an equal policy, and
 // [NewLimiter] and [NewTable] take it. For an invalid policy it returns a text that they refuse.
 func (p Policy) String() string {

@@ -130,6 +130,8 @@ func lastTime(p *Policy) (uint64, error) {
 	return algorithm.LastTime(), nil
 }
 
+func worstCase(*Policy, uint64) (uint64, error) { return 0, libraryError() }
+
 func printPolicy(p *Policy) (string, error) {
 	of, _, err := p.compile()
 	if err != nil {

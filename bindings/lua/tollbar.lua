@@ -42,6 +42,7 @@ local tollbar = {
     prefix_of = core.prefix_of,
     now = core.now,
     last_time = core.last_time,
+    worst_case = core.worst_case,
 }
 
 return tollbar

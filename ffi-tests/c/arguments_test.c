@@ -34,6 +34,10 @@ static void c4_policy_arguments(void **state) {
     NULL_IS(tollbar_policy_spec_refill(&spec, NULL));
     ODD_IS(tollbar_policy_spec_refill(ODD(tollbar_policy_spec), &last));
     ODD_IS(tollbar_policy_spec_refill(&spec, ODD(uint64_t)));
+    NULL_IS(tollbar_policy_spec_worst_case(NULL, 1, &last));
+    NULL_IS(tollbar_policy_spec_worst_case(&spec, 1, NULL));
+    ODD_IS(tollbar_policy_spec_worst_case(ODD(tollbar_policy_spec), 1, &last));
+    ODD_IS(tollbar_policy_spec_worst_case(&spec, 1, ODD(uint64_t)));
     assert_int_equal(last, 7);
     NULL_IS(tollbar_policy_new(NULL, &policy));
     NULL_IS(tollbar_policy_new(&spec, NULL));

@@ -123,6 +123,34 @@ static void a_list_has_two_buckets(void **state) {
     tollbar_table_close(table);
 }
 
+/* M6: what a policy admits in the worst window of any length. */
+static void m6_the_worst_case_is_told(void **state) {
+    static const struct {
+        const char *policy;
+        uint64_t window, most;
+    } cases[] = {
+        {"120/min", 60 * SEC, 239},
+        {"120/min", 3600 * SEC, 7319},
+        {"120/min", 1, 120},
+        {"120/min", 0, 0},
+        {"120/min algo sliding-window mode strict", 60 * SEC, 120},
+        {"10/day algo calendar", 25 * 3600 * SEC, 30},
+        {"0/s", SEC, 0},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        tollbar_policy_spec spec = spec_of(cases[i].policy);
+        uint64_t most = UINT64_MAX;
+        assert_int_equal(tollbar_policy_spec_worst_case(&spec, cases[i].window, &most), 0);
+        assert_int_equal(most, cases[i].most);
+    }
+    tollbar_policy_spec wrong = spec_of("5/min");
+    uint64_t untouched = 7;
+    wrong.period_ns = 0;
+    assert_int_equal(tollbar_policy_spec_worst_case(&wrong, SEC, &untouched), TOLLBAR_E_PERIOD_ZERO);
+    assert_int_equal(untouched, 7);
+}
+
 /* At the policy's last time it admits, and a nanosecond later it denies without an end. */
 static void c3_the_last_time_is_told(void **state) {
     tollbar_policy_spec spec = spec_of("5/min");
@@ -371,6 +399,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_reason_has_its_code),
         cmocka_unit_test(a_list_has_two_buckets),
+        cmocka_unit_test(m6_the_worst_case_is_told),
         cmocka_unit_test(c3_the_last_time_is_told),
         cmocka_unit_test(a_refill_is_told),
         cmocka_unit_test(what_no_word_can_hold_is_refused),

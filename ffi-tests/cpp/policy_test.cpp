@@ -92,6 +92,12 @@ TEST(a_bad_text_names_its_column) {
     CHECK_THROWS(tollbar::policy_error, parsed->limit(), e, e.column() == 10);
 }
 
+TEST(m6_a_spec_tells_its_worst_case) {
+    CHECK(spec("120/min").worst_case(1min) == 239);
+    CHECK(*spec("120/min").try_worst_case(1h) == 7319);
+    CHECK(spec(0, 0s).try_worst_case(1s).error() == errc::period_zero);
+}
+
 TEST(c3_a_spec_tells_its_last_time) {
     const auto last = tollbar::nanoseconds((std::int64_t(1) << 61) - 2);
     CHECK(spec("5/min").last_time() == last);

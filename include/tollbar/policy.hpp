@@ -126,6 +126,18 @@ public:
         return detail::from_c(last);
     }
 
+    /// The most permits of one key that the policy admits in some half-open window of that length,
+    /// by requests that cost 1 and come at the worst times (tollbar_policy_spec_worst_case). Throws
+    /// as validate.
+    std::uint64_t worst_case(nanoseconds window) const { return try_worst_case(window).value(); }
+    result<std::uint64_t> try_worst_case(nanoseconds window) const noexcept {
+        std::uint64_t most = 0;
+        const std::int32_t code = tollbar_policy_spec_worst_case(&raw_, detail::saturated(window), &most);
+        if (code != 0)
+            return detail::failed(code);
+        return most;
+    }
+
     /// The time in which the policy refills one permit, rounded up. Empty if a table's keys get no
     /// permits back. take_many charges limits in the order of this time. Throws as validate.
     std::optional<nanoseconds> refill() const { return try_refill().value(); }

@@ -21,7 +21,7 @@
 //!
 //! Most admitted in any interval of length t: that of gcra, `burst + limit/period · t`.
 
-use super::facts::{Charging, Facts};
+use super::facts::{refilled, Charging, Facts};
 use super::{after, describe, until, Algorithm, Charged, Reservation, Step};
 use crate::algorithm::gcra::grid;
 use crate::decision::{Decision, Reason, Verdict};
@@ -353,5 +353,10 @@ impl Facts for Ban {
             Verdict::Denied if self.bans(state, now) => decision.because(Reason::Banned),
             Verdict::Allowed | Verdict::Denied | Verdict::Never => decision,
         }
+    }
+
+    /// As of a token bucket: a client that knows the policy is never refused, and so never banned.
+    fn most_in(&self, policy: &Policy, window: u64) -> u64 {
+        policy.burst.saturating_add(refilled(policy.limit, policy.period, window - 1))
     }
 }

@@ -281,4 +281,24 @@ impl Facts for Calendar {
         let (window, used) = old.radix.div_rem(state);
         (window < WINDOWS).then(|| self.word(window, used.min(self.limit)))
     }
+
+    /// The limit at the end of a window, and in each that begins in the nanosecond after or later:
+    /// as many as begin in so short a time anywhere from 1970 on.
+    fn most_in(&self, policy: &Policy, window: u64) -> u64 {
+        // The starts of windows that fit between the window's first two instants and its last.
+        let Some(time) = window.checked_sub(2) else { return policy.limit };
+        // The window of 1970's first instant may have begun before.
+        let (mut starts, mut from) = (0, FIRST as u64 + 1);
+        for to in from..WINDOWS {
+            let at = self.from(to);
+            if at >= LAST {
+                break;
+            }
+            while at - self.from(from) > time {
+                from += 1;
+            }
+            starts = starts.max(to - from + 1);
+        }
+        policy.limit.saturating_mul(starts.saturating_add(1))
+    }
 }

@@ -7,6 +7,7 @@
 
 use super::facts::{Charging, Facts};
 use super::{until, Algorithm, Charged, Step};
+use crate::policy::Policy;
 use crate::units::{LAST, NEVER};
 
 /// A limit of 0.
@@ -94,5 +95,9 @@ impl Facts for Closed {
 
     fn adopt(&self, _old: &Closed, state: u64) -> Option<u64> {
         Some(state)
+    }
+
+    fn most_in(&self, _policy: &Policy, _window: u64) -> u64 {
+        0
     }
 }

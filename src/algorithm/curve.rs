@@ -262,4 +262,12 @@ impl Facts for Curve {
     fn adopt(&self, old: &Curve, state: u64) -> Option<u64> {
         self.window.adopt(&old.window, state)
     }
+
+    /// The whole limit in the last nanosecond of a slice, and all that comes in those that follow.
+    fn most_in(&self, policy: &Policy, window: u64) -> u64 {
+        let Some(time) = window.checked_sub(2) else { return policy.limit };
+        let period = NonZeroU64::MIN.saturating_add(self.length);
+        let (slices, offset) = (time / period, time % period);
+        policy.limit.saturating_mul(slices.saturating_add(1)).saturating_add(self.come(offset))
+    }
 }

@@ -3,6 +3,7 @@
 
 use super::Algorithm;
 use crate::decision::Decision;
+use crate::policy::Policy;
 
 /// The facts of an algorithm whose state is one word.
 ///
@@ -36,6 +37,10 @@ pub(super) trait Facts: Algorithm {
     /// the same length and alignment, or refill as many permits at the same times. Otherwise
     /// `None`, and the caller keeps the time.
     fn adopt(&self, old: &Self, state: u64) -> Option<u64>;
+
+    /// The most permits that one key gets in some half-open window of `window` ns, at least one, by
+    /// requests that cost 1 and come at the worst times. `policy` is the one that was compiled.
+    fn most_in(&self, policy: &Policy, window: u64) -> u64;
 
     /// The permits by which `state` falls short of a fresh one at `now`, rounded up, with its debt.
     /// `None`: they are those that are not available, and the debt.
@@ -79,6 +84,21 @@ pub(super) trait Facts: Algorithm {
     fn full_before_floor(&self, state: u64) -> Option<u64> {
         let _ = state;
         None
+    }
+}
+
+/// The permits that a rate brings in `time` ns.
+pub(super) fn refilled(limit: u64, period: u64, time: u64) -> u64 {
+    let permits = (u128::from(limit) * u128::from(time)).checked_div(u128::from(period));
+    permits.and_then(|permits| u64::try_from(permits).ok()).unwrap_or(u64::MAX)
+}
+
+/// The most multiples of `period` that some time of `time` ns has after its first instant: the
+/// first may come at once.
+pub(super) fn edges(period: u64, time: u64) -> u64 {
+    match time {
+        0 => 0,
+        _ => (time - 1).checked_div(period).map_or(0, |whole| whole.saturating_add(1)),
     }
 }
 

@@ -17,7 +17,7 @@
 //! Most admitted in any window of one period: `2 · limit`, at the end of one window and the start
 //! of the next.
 
-use super::facts::{Charging, Facts};
+use super::facts::{edges, Charging, Facts};
 use super::{until, Algorithm, Charged, GiveBack, Returned, Step};
 use crate::policy::{Anchor, Kind, Policy, PolicyError};
 use crate::units::{Divisor, HORIZON, LAST, NEVER};
@@ -345,5 +345,17 @@ impl Facts for FixedWindow {
             start = self.anchor(from);
         }
         (start <= self.starts).then(|| self.word(start, used.min(self.limit)))
+    }
+
+    /// The key takes the whole limit just before the end of a window, and in each that follows.
+    fn most_in(&self, policy: &Policy, window: u64) -> u64 {
+        let edges = edges(policy.period, window - 1);
+        if policy.anchor == Anchor::Epoch {
+            return policy.limit.saturating_mul(edges.saturating_add(1));
+        }
+        // The first request begins the windows, and is in this one or has one permit before it.
+        let within = (window - 1).checked_div(policy.period).unwrap_or(0);
+        let begun = policy.limit.saturating_mul(within.saturating_add(1));
+        begun.max((policy.limit - 1).saturating_add(policy.limit.saturating_mul(edges)))
     }
 }

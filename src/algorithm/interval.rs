@@ -9,7 +9,7 @@
 //! Most admitted in any window of one period: `burst + limit` aligned to time 0 (a full bucket,
 //! then a refill); `2 · burst` aligned to the first request.
 
-use super::facts::{Charging, Facts};
+use super::facts::{edges, Charging, Facts};
 use super::fixed_window::FixedWindow;
 use super::{until, Algorithm, Charge, Charged, GiveBack, Reservation, Returned, Step};
 use crate::policy::{Anchor, Kind, Policy, PolicyError};
@@ -294,5 +294,18 @@ impl Facts for Interval {
             (IntervalForm::Anchored(new), IntervalForm::Anchored(old)) => new.adopt(old, state),
             _ => None,
         }
+    }
+
+    /// The key takes the whole bucket just before a refill, and then what each refill brings.
+    fn most_in(&self, policy: &Policy, window: u64) -> u64 {
+        let each = policy.limit.min(policy.burst);
+        let edges = edges(policy.period, window - 1);
+        if policy.anchor == Anchor::Epoch {
+            return policy.burst.saturating_add(edges.saturating_mul(each));
+        }
+        // The first request begins the intervals, and is in the window or has one permit before it.
+        let within = (window - 1).checked_div(policy.period).unwrap_or(0);
+        let begun = policy.burst.saturating_add(within.saturating_mul(each));
+        begun.max((policy.burst - 1).saturating_add(edges.saturating_mul(each)))
     }
 }

@@ -325,4 +325,15 @@ impl Facts for LevelRefill {
     fn adopt(&self, _old: &LevelRefill, _state: u64) -> Option<u64> {
         None
     }
+
+    /// The fastest band all the time, and then the whole bucket.
+    fn most_in(&self, policy: &Policy, window: u64) -> u64 {
+        let rate = policy.knots.pairs().map(|[_, rate]| rate).max().unwrap_or(100);
+        let fastest = u128::from(policy.limit) * u128::from(rate);
+        let come = fastest
+            .checked_mul(u128::from(window - 1))
+            .and_then(|come| come.checked_div(u128::from(policy.period) * 100))
+            .and_then(|come| u64::try_from(come).ok());
+        policy.burst.saturating_add(come.unwrap_or(u64::MAX))
+    }
 }

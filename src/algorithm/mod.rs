@@ -26,8 +26,10 @@ pub mod weighted_window;
 mod facts;
 mod range;
 mod rule;
+mod worst_case;
 
 pub use rule::Rule;
+pub use worst_case::worst_case;
 
 use crate::decision::{Decision, Reason, Verdict};
 use crate::units::NEVER;

@@ -11,7 +11,7 @@
 //! Most admitted in any interval of length t, with unit costs: `slack + 1 + limit/period · t`; in
 //! general `slack + (largest cost) + limit/period · t`.
 
-use super::facts::{Charging, Facts};
+use super::facts::{refilled, Charging, Facts};
 use super::gcra::grid;
 use super::{until, Algorithm, Charge, Charged, Reservation, Step};
 use crate::policy::{Kind, Policy, PolicyError};
@@ -245,5 +245,10 @@ impl Facts for Pacer {
         let units = state.saturating_sub(self.grid.units(now));
         let permit = self.grid.per_permit();
         Some(units / permit + u64::from(units % permit != 0))
+    }
+
+    fn most_in(&self, policy: &Policy, window: u64) -> u64 {
+        let at_once = if policy.borrow { policy.burst } else { policy.slack.saturating_add(1) };
+        at_once.saturating_add(refilled(policy.limit, policy.period, window - 1))
     }
 }

@@ -32,7 +32,7 @@ mod steps;
 pub(crate) use one::OneStep;
 pub use start::Pair;
 
-use super::facts::{Charging, Facts};
+use super::facts::{refilled, Charging, Facts};
 use super::{until, Algorithm, Charge, Charged, GiveBack, Reservation, Returned, Step};
 use crate::decision::{Decision, Reason, Verdict};
 use crate::policy::{Kind, Policy, PolicyError, Rate};
@@ -380,5 +380,15 @@ impl Facts for Pair {
 
     fn explained(&self, decision: Decision, state: u64, now: u64, cost: u64) -> Decision {
         Decision { bound: self.bound(decision.verdict, state, now, cost), ..decision }
+    }
+
+    /// Both buckets begin full, so the one that admits less decides.
+    fn most_in(&self, policy: &Policy, window: u64) -> u64 {
+        let most =
+            |limit, period, burst: u64| burst.saturating_add(refilled(limit, period, window - 1));
+        let second = policy
+            .second
+            .map_or(u64::MAX, |second| most(second.limit, second.period, second.burst));
+        most(policy.limit, policy.period, policy.burst).min(second)
     }
 }

@@ -171,6 +171,10 @@ impl Facts for Quota {
     fn adopt(&self, old: &Quota, state: u64) -> Option<u64> {
         Some(self.used(old.used_of(state)))
     }
+
+    fn most_in(&self, policy: &Policy, _window: u64) -> u64 {
+        policy.limit
+    }
 }
 
 #[cfg(all(test, not(loom)))]

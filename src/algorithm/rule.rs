@@ -168,6 +168,11 @@ impl Rule {
         each!(self, a => a.words_are_times())
     }
 
+    /// [`Facts::most_in`].
+    pub(super) fn most_in(&self, policy: &Policy, window: u64) -> u64 {
+        each!(self, a => a.most_in(policy, window))
+    }
+
     #[inline(never)]
     fn expires_other(&self, state: u64) -> u64 {
         each!(self, a => a.expires_at(state))

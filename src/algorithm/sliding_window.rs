@@ -17,6 +17,8 @@
 //! end, and again one segment short of a period later), and in a steady stream
 //! `limit · segments / (segments − 1)`; `interpolated` below `2 · limit`.
 
+use super::facts::edges;
+use super::weighted_window::fading;
 use crate::policy::{Anchor, Kind, Mode, Policy, PolicyError};
 use crate::units::{bits, div_up, Divisor, HORIZON, LAST, NEVER};
 use core::num::{NonZeroU128, NonZeroU64};
@@ -86,6 +88,20 @@ impl SlidingWindow {
             count_bits,
             last,
         })
+    }
+
+    /// [`worst_case`](super::worst_case()).
+    pub(super) fn most_in(&self, window: u64) -> u64 {
+        let (segment, limit) = (self.segment.by(), self.limit);
+        let segments = NonZeroU64::new(self.segments).unwrap_or(NonZeroU64::MIN);
+        // The segments of the window, and those of which the limit covers all permits.
+        let touched = edges(segment.get(), window - 1).saturating_add(1);
+        let covered = match self.mode {
+            Mode::N => segments,
+            Mode::Strict => segments.saturating_add(1),
+            Mode::Interpolated => return fading(limit, segment, segments, window),
+        };
+        limit.saturating_mul(touched / covered + u64::from(touched % covered != 0))
     }
 
     /// Compiles a policy for a table's keys. A key's state is one word and

@@ -26,7 +26,7 @@
 //! u is one unit of the clock ([`WarmUp::grid`]). The store takes its bits from the clock, so a
 //! unit is longer here than elsewhere: 100 ns at 100 per second and a warm-up of 2 s.
 
-use super::facts::{Charging, Facts};
+use super::facts::{refilled, Charging, Facts};
 use super::gcra::grid;
 use super::{until, Algorithm, Charge, Charged, Reservation, Step};
 use crate::policy::{Kind, Policy, PolicyError};
@@ -374,5 +374,10 @@ impl Facts for WarmUp {
 
     fn owed(&self, state: u64, now: u64) -> Option<u64> {
         Some(self.permits_until_free(state, now))
+    }
+
+    /// A warm key has the whole rate.
+    fn most_in(&self, policy: &Policy, window: u64) -> u64 {
+        refilled(policy.limit, policy.period, window - 1).saturating_add(1)
     }
 }

@@ -22,7 +22,7 @@
 use super::facts::{Charging, Facts};
 use super::{until, Algorithm, Charged, GiveBack, Returned, Step};
 use crate::policy::{Kind, Policy, PolicyError};
-use crate::units::{bits, Divisor, HORIZON, LAST, NEVER};
+use crate::units::{bits, div_up, Divisor, HORIZON, LAST, NEVER};
 use core::num::{NonZeroU128, NonZeroU64};
 
 /// A compiled weighted window.
@@ -324,6 +324,51 @@ impl Algorithm for WeightedWindow {
     }
 }
 
+/// The most permits in some half-open window of `window` ns, where `limit` covers the permits of
+/// `parts` parts of `part` ns each, and those of the part before as far as it has not faded.
+///
+/// The worst key takes the whole limit in the last nanosecond of a part. `parts` parts later it
+/// takes what has faded, at the end of the part, and so on.
+pub(super) fn fading(limit: u64, part: NonZeroU64, parts: NonZeroU64, window: u64) -> u64 {
+    // The nanoseconds from the part after the first to the window's last instant.
+    let Some(time) = window.checked_sub(2) else { return limit };
+    let faded = |taken: u64, left: u64| {
+        let counted = div_up(u128::from(taken) * u128::from(left), NonZeroU128::from(part));
+        limit - u64::try_from(counted).unwrap_or(limit).min(limit)
+    };
+    // The sum of the limit and of what `steps` times one after the other has faded, and the last.
+    let faded_in = |steps: u64| {
+        let (mut before, mut taken, mut sum) = (limit, limit, u128::from(limit));
+        // What is taken repeats after some steps, or every second step: the difference of two
+        // steps is divided by `part` each time.
+        for _ in 0..steps.min(REPEATS) {
+            (before, taken) = (taken, faded(taken, 1));
+            sum += u128::from(taken);
+        }
+        let rest = steps.saturating_sub(REPEATS);
+        sum += u128::from(rest / 2) * (u128::from(before) + u128::from(taken));
+        match rest % 2 {
+            0 => (sum, taken),
+            _ => (sum + u128::from(before), before),
+        }
+    };
+    let number = time / part + 1;
+    // The key takes the limit again `whole` times: at the end of a part, where a nanosecond's share
+    // still counts, or one part later, where none does, if there are parts for that.
+    let whole = (number - 1) / parts;
+    let later = whole.min(number - whole * parts.get());
+    let mut most = faded_in(whole - later).0 + u128::from(limit) * u128::from(later);
+    if number % parts == 0 {
+        // Or it takes once more what has faded until the window ends.
+        let (sum, taken) = faded_in(whole);
+        most = most.max(sum + u128::from(faded(taken, part.get() - time % part)));
+    }
+    u64::try_from(most).unwrap_or(u64::MAX)
+}
+
+/// More steps than any difference of two steps has, divided by 2 each time.
+const REPEATS: u64 = 66;
+
 impl Facts for WeightedWindow {
     fn keeps_reserves(&self) -> bool {
         true
@@ -353,6 +398,10 @@ impl Facts for WeightedWindow {
         // A permit keeps the time of expiry.
         let current = current.max(u64::from(lasting && self.is_owing(previous, current)));
         Some(self.pack(&WindowCounts { window, elapsed: 0, previous, current }))
+    }
+
+    fn most_in(&self, policy: &Policy, window: u64) -> u64 {
+        fading(policy.limit, self.period.by(), NonZeroU64::MIN, window)
     }
 }
 

@@ -32,3 +32,4 @@ mod units;
 mod vectors;
 mod wide;
 mod windows;
+mod worst_case;

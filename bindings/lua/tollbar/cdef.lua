@@ -230,6 +230,9 @@ int32_t tollbar_policy_spec_print(const tollbar_policy_spec *spec,
 int32_t tollbar_policy_spec_validate(const tollbar_policy_spec *spec);
 int32_t tollbar_policy_spec_last_time(const tollbar_policy_spec *spec, uint64_t *last_ns);
 int32_t tollbar_policy_spec_refill(const tollbar_policy_spec *spec, uint64_t *refill_ns);
+int32_t tollbar_policy_spec_worst_case(const tollbar_policy_spec *spec,
+                                       uint64_t window_ns,
+                                       uint64_t *most);
 int32_t tollbar_policy_new(const tollbar_policy_spec *spec, tollbar_policy **out);
 int32_t tollbar_policy_from_text(const char *text,
                                  tollbar_policy **out,

@@ -267,6 +267,22 @@ function core.last_time(text)
     return last_time[0]
 end
 
+local most = ffi.new("uint64_t[1]")
+
+--- Returns the most permits of one key, as a uint64_t, that a policy of this text admits in some
+--- window of `nanoseconds`, by requests that cost 1 and come at the worst times.
+function core.worst_case(text, nanoseconds)
+    local spec, message, number = core.policy(text)
+    if not spec then
+        return nil, message, number
+    end
+    local code = lib.tollbar_policy_spec_worst_case(spec, nanoseconds, most)
+    if code ~= ALLOWED then
+        return core.failure(code)
+    end
+    return most[0]
+end
+
 --- Returns the text of a spec.
 function core.print_policy(spec)
     local buffer, length = ffi.new("char[?]", lib.TOLLBAR_POLICY_TEXT_MAX), ffi.new("size_t[1]")

@@ -58,6 +58,19 @@ PyObject *core_spec_text(core_state *state, const tollbar_policy_spec *spec) {
     return PyUnicode_FromStringAndSize(text, (Py_ssize_t)length);
 }
 
+/* worst_case(text, window_ns) -> permits */
+PyObject *core_worst_case(PyObject *module, PyObject *args) {
+    core_state *state = PyModule_GetState(module);
+    tollbar_policy_spec spec;
+    PyObject *text;
+    unsigned long long window;
+    uint64_t most = 0;
+    if (!PyArg_ParseTuple(args, "OK", &text, &window) || core_spec_parse(state, text, &spec) != 0)
+        return NULL;
+    int32_t code = tollbar_policy_spec_worst_case(&spec, window, &most);
+    return code != 0 ? core_raise(state, code, NULL) : PyLong_FromUnsignedLongLong(most);
+}
+
 /* parse(text) -> (canonical text, the fields of the struct in order, the last time) */
 PyObject *core_parse(PyObject *module, PyObject *text) {
     core_state *state = PyModule_GetState(module);

@@ -15,6 +15,8 @@ core_state *core_state_of(PyTypeObject *type) {
 }
 
 static PyMethodDef core_methods[] = {
+    CORE_METHOD("worst_case", core_worst_case, METH_VARARGS, "($module, text, window_ns, /)",
+                "The most that a policy admits in a window."),
     CORE_METHOD("parse", core_parse, METH_O, "($module, text, /)", "The canonical text and the fields of a policy's text."),
     CORE_METHOD("schedule_text", core_schedule_text, METH_O, "($module, text, /)", "The canonical text of a schedule."),
     CORE_METHOD("schedule_at", core_schedule_at, METH_VARARGS, "($module, text, unix_ns, /)",

@@ -38,6 +38,13 @@ def test_a_bucket():
     assert limiter.allow(at=SECOND + 100_000_000) is True
 
 
+def test_m6_the_most_that_a_policy_admits_in_a_window():
+    policy = Policy("120/min")
+    assert [policy.worst_case(window) for window in (60, timedelta(hours=1), 1e-9, 0)] == [239, 7319, 120, 0]
+    with pytest.raises(ValueError):
+        policy.worst_case(-1)
+
+
 def test_nothing_is_admitted_after_the_last_time():
     policy = Policy("3/min algo interval anchor first")
     assert policy.last_time_ns == 2**61 - 2

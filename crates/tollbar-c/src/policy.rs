@@ -11,7 +11,7 @@ use super::boundary::*;
 use super::status::*;
 use core::ffi::{c_char, c_void};
 use core::mem::{align_of, size_of};
-use tollbar::algorithm::{Algorithm, Rule};
+use tollbar::algorithm::{worst_case, Algorithm, Rule};
 use tollbar::clock::Tsc;
 use tollbar::limiter::State;
 use tollbar::policy::{text, Kind, Policy, PolicyError, SyntaxError};
@@ -159,6 +159,31 @@ pub unsafe extern "C" fn tollbar_policy_spec_refill(
             Err(_) => State::validate(&policy).map(|()| None).map_err(policy_code)?,
         };
         refill_ns.write(refill.unwrap_or(NEVER));
+        Ok(TOLLBAR_ALLOWED)
+    })
+}
+
+/// Writes to `*most` the most permits of one key that the policy admits in some half-open window of
+/// `window_ns` nanoseconds, by requests that cost 1 and come at the worst times: for "120/min" and
+/// a minute 239, which are 120 at once and one each half second after that.
+///
+/// With `borrow` the largest request comes on top. What a class leaves to others counts, because
+/// another class may take it. A window of 0 admits 0. Returns 0, or the error that
+/// tollbar_policy_spec_validate would return. For days, weeks, months and years the call looks at
+/// all of them from 1970 on, and may take some milliseconds.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_policy_spec_worst_case(
+    spec: *const tollbar_policy_spec,
+    window_ns: u64,
+    most: *mut u64,
+) -> i32 {
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let (most, policy) = unsafe { (place(most)?, policy(spec)?) };
+        most.write(worst_case(&policy, window_ns).map_err(policy_code)?);
         Ok(TOLLBAR_ALLOWED)
     })
 }

@@ -8,6 +8,7 @@ use crate::text::{grouped, span};
 use std::fmt::Write;
 use std::time::{SystemTime, UNIX_EPOCH};
 use tollbar::algorithm::calendar::Calendar;
+use tollbar::algorithm::worst_case;
 use tollbar::limiter::Shared;
 use tollbar::policy::text::parse_checked;
 use tollbar::policy::{Opt, Span};
@@ -236,7 +237,7 @@ fn ordinal(n: u32) -> String {
 
 /// The most permits in some window of one period.
 fn worst(policy: &Policy) -> String {
-    let most = tollbar_rules::worst_case(policy);
+    let most = worst_case(policy, policy.period).unwrap_or(u64::MAX);
     let most = format!("at most {}", permits(policy, most));
     match (policy.borrow, policy.kind.lends()) {
         (true, _) => format!("{most} and the largest request besides"),

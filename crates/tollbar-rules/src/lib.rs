@@ -29,7 +29,6 @@ mod rule;
 mod set;
 mod store;
 mod tally;
-mod worst;
 
 /// What the command's importers share with the reader. It has no stable interface.
 #[doc(hidden)]
@@ -54,7 +53,6 @@ pub use rule::{Class, Limit, Missing, Refusal, Role, Rule, RuleFile};
 pub use set::Set;
 pub use store::Reloaded;
 pub use tollbar::address::Network;
-pub use worst::{strict, worst_case};
 
 // The README's program, run as a test.
 #[cfg(doctest)]

@@ -5,8 +5,8 @@ use crate::key::Source;
 use crate::read::is_calendar;
 use crate::rule::{Limit, Role, Rule, RuleFile};
 use crate::set::routes_by_nearness;
-use crate::worst::{strict, worst_case};
 use std::fmt;
+use tollbar::algorithm::worst_case;
 use tollbar::{Kind, Policy};
 
 /// How much a finding matters.
@@ -98,7 +98,7 @@ impl Lint<'_> {
         }
         for (n, limit) in rule.limits.iter().enumerate() {
             let policy = &limit.policy;
-            let worst = worst_case(policy);
+            let worst = worst_case(policy, policy.period).unwrap_or(u64::MAX);
             if worst > policy.limit && !policy.kind.is_forever() {
                 let period = period(policy);
                 let more = if policy.borrow { ", and the largest request besides" } else { "" };
@@ -327,6 +327,12 @@ fn most_at_once(policy: &Policy) -> u64 {
     }
     // The burst of an algorithm without that option is its limit.
     policy.second.map_or(policy.burst, |second| second.burst.min(policy.burst))
+}
+
+/// A policy with the same limit and period that never admits more than the limit in any window.
+fn strict(policy: &Policy) -> String {
+    let text = Policy::new(policy.limit, policy.period).to_string();
+    format!("{text} algo sliding-window mode strict")
 }
 
 /// The worst case of a calendar. A sliding window, which has one length, cannot take its place.

@@ -62,6 +62,10 @@ CASE(tollbar_policy_spec_refill) {
     uint64_t refill;
     RUN(tollbar_policy_spec_refill(&w->spec, &refill));
 }
+CASE(tollbar_policy_spec_worst_case) {
+    uint64_t most;
+    RUN(tollbar_policy_spec_worst_case(&w->spec, 1000, &most));
+}
 CASE(tollbar_policy_new) {
     tollbar_policy *policy = NULL;
     RUN(tollbar_policy_new(&w->spec, &policy));

@@ -2,8 +2,9 @@
 
 use super::floor::Floors;
 use super::Gcra;
-use crate::algorithm::facts::{Charging, Facts};
+use crate::algorithm::facts::{refilled, Charging, Facts};
 use crate::algorithm::{Algorithm, Charge, GiveBack, Reservation};
+use crate::policy::Policy;
 use crate::units::{div_up, NEVER};
 use core::num::NonZeroU128;
 
@@ -93,6 +94,11 @@ impl Facts for Gcra {
 
     fn full_before_floor(&self, state: u64) -> Option<u64> {
         self.floors.is_lowered(state).then(|| self.fresh_at(state, 0)).filter(|full| *full != NEVER)
+    }
+
+    /// A whole bucket at the window's first instant, and what comes after it.
+    fn most_in(&self, policy: &Policy, window: u64) -> u64 {
+        policy.burst.saturating_add(refilled(policy.limit, policy.period, window - 1))
     }
 }
 

@@ -105,6 +105,13 @@ class Policy:
         for all but the fastest policies."""
         return self._fields[13]
 
+    def worst_case(self, window: Time) -> int:
+        """The most permits of one key that the policy admits in some window of that length, in
+        seconds or as a timedelta, by requests that cost 1 and come at the worst times:
+        `Policy("120/min").worst_case(60)` is 239, which are 120 at once and one each half second
+        after that."""
+        return _core.worst_case(self._text, nanoseconds(window, "window"))
+
     @property
     def _lends(self) -> bool:
         """The policy lends: it may admit a request that costs more permits than are left, and later

@@ -12,4 +12,3 @@ mod reload;
 mod reset;
 mod shadows;
 mod sizes;
-mod worst;

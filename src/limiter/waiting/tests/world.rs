@@ -70,8 +70,8 @@ impl<'a> World<'a> {
         callers: &[Caller],
         choose: &mut dyn FnMut(usize) -> usize,
     ) -> (Vec<End>, u64) {
-        let queues: Vec<_> =
-            (0..self.processes).map(|_| WaiterQueues::<1>::new(u32::MAX)).collect();
+        let new = |_| WaiterQueues::<1>::new(u32::MAX);
+        let queues: Vec<_> = (0..self.processes).map(new).collect();
         let waiters = Vec::from_iter(callers.iter().map(|c| Waiter::new(0, c.cost, c.deadline)));
         let mut ends: Vec<Option<End>> = callers.iter().map(|_| None).collect();
         // A caller's seat, its place among the sleepers, and the end of its sleep.
@@ -137,9 +137,7 @@ impl<'a> World<'a> {
                 WaiterAction::Admitted => ends[n] = Some(End::Admitted(now)),
                 WaiterAction::Refused(_) => ends[n] = Some(End::Refused(now)),
             }
-            if ends[n].is_some() {
-                seats[n] = None;
-            }
+            seats[n] = seats[n].take().filter(|_| ends[n].is_none());
         }
         let waits = |queues: &WaiterQueues<1>| queues.asleep() != 0 || queues.list(0).anybody(0);
         assert!(!queues.iter().any(waits), "a caller is still in the queue");

@@ -1,15 +1,16 @@
 //! The worst case that `worst_case` computes equals the one that a search finds. The search plays
 //! an adversary who may send any number of requests at any nanosecond.
 //!
-//! The policies have periods of some nanoseconds, so the adversary can try everything: for
-//! algorithms of one state word all states that some history reaches, and from each of them every
-//! number of requests at each instant of the window. For sliding windows and logs, whose states do
-//! not copy, it tries all histories of three bursts and then takes all it can.
+//! The policies have periods of some nanoseconds, and the windows up to three periods, so the
+//! adversary can try everything: for algorithms of one state word all states that some history
+//! reaches, and from each of them every number of requests at each instant of the window. For
+//! sliding windows and logs, whose states do not copy, it tries all histories of three bursts and
+//! then takes all it can.
 
+use crate::common::*;
 use std::collections::{HashMap, HashSet};
-use tollbar::algorithm::{Algorithm, Rule};
+use tollbar::algorithm::{worst_case, Algorithm, Rule};
 use tollbar::{Kind, Policy, Shared, State, Verdict};
-use tollbar_rules::worst_case;
 
 /// The states after 0, 1, … requests at `now`, with how many of them were admitted. A refusal may
 /// change a state, too.
@@ -27,75 +28,71 @@ fn after(rule: &Rule, state: u64, now: u64) -> Vec<(u64, u64)> {
     }
 }
 
-/// The most from `state` in the instants from `now` until `end`.
+/// For each number of instants, `step` ns apart, the most that comes from `state` at `now` in so
+/// many.
 fn most(
     rule: &Rule,
     state: u64,
     now: u64,
-    end: u64,
+    instants: usize,
     step: u64,
-    known: &mut HashMap<(u64, u64), u64>,
-) -> u64 {
-    if now >= end {
-        return 0;
+    known: &mut HashMap<(u64, u64), Vec<u64>>,
+) -> Vec<u64> {
+    if instants == 0 {
+        return vec![0];
     }
-    if let Some(&most) = known.get(&(state, now)) {
-        return most;
+    if let Some(most) = known.get(&(state, now)) {
+        return most.clone();
     }
-    let best = after(rule, state, now)
-        .into_iter()
-        .map(|(next, admitted)| admitted + most(rule, next, now + step, end, step, known))
-        .max()
-        .unwrap_or(0);
-    known.insert((state, now), best);
+    let mut best = vec![0; instants + 1];
+    for (next, admitted) in after(rule, state, now) {
+        let later = most(rule, next, now + step, instants - 1, step, known);
+        for (best, later) in best[1..].iter_mut().zip(later) {
+            *best = (*best).max(admitted + later);
+        }
+    }
+    known.insert((state, now), best.clone());
     best
 }
 
-fn search_one_word(policy: &Policy, history: u64) -> u64 {
+/// For each number of instants the most that any history of `history` instants leads to.
+fn search_one_word(policy: &Policy, history: u64, instants: usize, step: u64) -> Vec<u64> {
     let rule = Rule::new(policy).unwrap_or_else(|error| panic!("{policy}: {error}"));
-    // A quota's window has no end; what comes in a few instants never comes back.
-    let period = if policy.kind.is_forever() { 4 } else { policy.period };
-    let begin = 100 * period;
+    let begin = 100 * policy.period.min(1 << 32);
     let mut states = HashSet::from([0]);
-    // These do not fit a state with periods of nanoseconds. Their permits come back at whole steps,
-    // or between two of them.
-    let step = match policy.kind {
-        _ if policy.second.is_some() => 1_000_000,
-        Kind::WarmUp => 1_000,
-        _ => 1,
-    };
-    let mut best = 0;
+    let mut best = vec![0; instants + 1];
     for now in (0..history).map(|n| begin + n * step) {
         let mut known = HashMap::new();
         for &state in &states {
-            best = best.max(most(&rule, state, now, now + period, step, &mut known));
+            let found = most(&rule, state, now, instants, step, &mut known);
+            best.iter_mut().zip(found).for_each(|(best, found)| *best = (*best).max(found));
         }
-        states = states
-            .iter()
-            .flat_map(|&state| after(&rule, state, now))
-            .map(|(state, _)| state)
-            .collect();
+        let next = |&state: &u64| after(&rule, state, now).into_iter().map(|(state, _)| state);
+        states = states.iter().flat_map(next).collect();
     }
     best
 }
 
-fn search_several_words(policy: &Policy) -> u64 {
+/// As [`search_one_word`], with instants one nanosecond apart.
+fn search_several_words(policy: &Policy, instants: usize) -> Vec<u64> {
     let (period, limit) = (policy.period, policy.limit);
     let begin = 100 * period;
-    let mut best = 0;
+    let mut best = vec![0; instants + 1];
     for first in 0..period {
         for taken in 0..=limit {
             for second in first..first + period + 2 {
                 for more in 0..=limit {
                     let state = State::new(policy).expect("memory");
-                    let mut admitted = vec![0; 4 * period as usize];
+                    let mut admitted = vec![0; period as usize * 2 + instants];
                     admitted[first as usize] += state.take_up_to_at(begin + first, taken);
                     admitted[second as usize] += state.take_up_to_at(begin + second, more);
-                    for now in second + 1..second + period + 2 {
+                    for now in second + 1..2 * period + instants as u64 {
                         admitted[now as usize] += state.take_up_to_at(begin + now, u64::MAX);
                     }
-                    let windows = admitted.windows(period as usize);
-                    best = best.max(windows.map(|window| window.iter().sum()).max().unwrap_or(0));
+                    for (length, best) in best.iter_mut().enumerate().skip(1) {
+                        let most = admitted.windows(length).map(|window| window.iter().sum()).max();
+                        *best = (*best).max(most.unwrap_or(0));
+                    }
                 }
             }
         }
@@ -103,8 +100,22 @@ fn search_several_words(policy: &Policy) -> u64 {
     best
 }
 
-fn policy(text: &str) -> Policy {
-    text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
+/// The longest window, in periods.
+fn periods() -> u64 {
+    if is_short() {
+        2
+    } else {
+        4
+    }
+}
+
+/// The windows that end at the instants of the search, `step` ns apart.
+fn compare(policy: &Policy, found: &[u64], step: u64) {
+    for (instants, &found) in found.iter().enumerate().skip(1) {
+        let window = (instants as u64 - 1) * step + 1;
+        let said = worst_case(policy, window).expect("a policy");
+        assert_eq!(said, found, "{policy}, {window} ns: the search finds {found}");
+    }
 }
 
 #[test]
@@ -119,7 +130,7 @@ fn one_word() {
         ("4/8ms; 6/20ms", 30),
         ("4/8ms; 6/20ms burst 3", 30),
         ("2/8ms burst 6; 9/16ms", 40),
-        ("3/10ns ban 4ns after 2", 24),
+        ("3/12ns ban 5ns after 2", 24),
         ("3/10ns algo interval", 24),
         ("3/10ns algo interval burst 5", 36),
         ("3/10ns algo interval burst 2", 24),
@@ -146,8 +157,15 @@ fn one_word() {
         ("5/forever", 8),
     ] {
         let policy = policy(text);
-        let found = search_one_word(&policy, history);
-        assert_eq!(worst_case(&policy), found, "{text}: the search finds {found}");
+        // These do not fit a state with periods of nanoseconds. Their permits come back at whole
+        // steps, or between two of them.
+        let step = match policy.kind {
+            _ if policy.second.is_some() => 1_000_000,
+            Kind::WarmUp => 1_000,
+            _ => 1,
+        };
+        let instants = periods() * policy.period.min(12 * step) / step;
+        compare(&policy, &search_one_word(&policy, history, instants as usize, step), step);
     }
 }
 
@@ -164,7 +182,7 @@ fn several_words() {
         "3/12ns algo sliding-log count rejected",
     ] {
         let policy = policy(text);
-        let found = search_several_words(&policy);
-        assert_eq!(worst_case(&policy), found, "{text}: the search finds {found}");
+        let instants = periods() * policy.period;
+        compare(&policy, &search_several_words(&policy, instants as usize), 1);
     }
 }

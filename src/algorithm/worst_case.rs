@@ -1,0 +1,39 @@
+//! The most that a policy admits in a window of any length.
+
+use super::rule::Rule;
+use super::sliding_window::SlidingWindow;
+use crate::policy::{Policy, PolicyError, Words};
+
+/// The most permits of one key that `policy` admits in some half-open window `[t, t + window)` of
+/// nanoseconds, by requests that cost 1 and come at the worst times. 0 for a window of 0.
+///
+/// With `borrow`, the largest request comes on top. A reserve of a class does not count: another
+/// class may take it.
+///
+/// ```
+/// use tollbar::algorithm::worst_case;
+///
+/// let (minute, hour) = (60_000_000_000, 3_600_000_000_000);
+/// let policy = "120/min".parse()?;
+/// assert_eq!(worst_case(&policy, minute), Ok(239)); // 120 at once, and one each half second after that
+/// assert_eq!(worst_case(&policy, hour), Ok(7319));
+/// # Ok::<(), tollbar::SyntaxError>(())
+/// ```
+///
+/// # Errors
+/// Those of making a limiter of the policy.
+pub fn worst_case(policy: &Policy, window: u64) -> Result<u64, PolicyError> {
+    policy.validate()?;
+    if window == 0 || policy.limit == 0 {
+        return Ok(0);
+    }
+    match policy.kind.words() {
+        Words::One => Rule::new(policy).map(|rule| rule.most_in(policy, window)),
+        Words::Ring => SlidingWindow::new(policy).map(|ring| ring.most_in(window)),
+        // A permit comes back one period after it was taken.
+        Words::Log => {
+            let periods = (window - 1).checked_div(policy.period).unwrap_or(0);
+            Ok(policy.limit.saturating_mul(periods.saturating_add(1)))
+        }
+    }
+}
