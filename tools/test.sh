@@ -13,9 +13,9 @@ first="lint header"
 # Python package into build/python are in one lane, and so are c and overflow, whose tests have the
 # same names in /dev/shm. A lane that ends early takes steps of the last lane. The loom models are
 # late there because they run on both processors, also when they are all that still runs.
-waits="nginx go lua service ffi packages"
-links="python together addresses c overflow redis bench counts command rules"
-works="rust cpp dependent runner readme examples tsan loom"
+waits="nginx c overflow lua service ffi"
+links="python together addresses redis bench counts command rules"
+works="rust go cpp packages dependent runner readme examples tsan loom"
 steps="$first $waits $links $works"
 . tools/steps.sh
 begin_steps "$@"
