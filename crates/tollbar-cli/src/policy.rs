@@ -178,8 +178,8 @@ fn sentences(policy: &Policy) -> Vec<String> {
             all.push(format!("A new key starts with {}.", of(policy.init)));
         } else {
             all.push(format!(
-                "A new key may make {} requests of cost 1 at once.",
-                grouped(policy.burst)
+                "A new key may make {} of cost 1 at once.",
+                crate::text::count(at_once(policy), "request")
             ));
         }
     }
@@ -210,6 +210,15 @@ fn sentences(policy: &Policy) -> Vec<String> {
     all.extend(classes(policy));
     all.push(format!("The worst case: {} in some window of {period}.", worst(policy)));
     all
+}
+
+/// How many requests of cost 1 a new key may make at one instant. A limiter says it, because a
+/// second bucket, a debt or an algorithm may admit more or fewer than the burst.
+fn at_once(policy: &Policy) -> u64 {
+    State::new(policy).map_or(0, |state| {
+        let first = state.check_at(policy.period.saturating_mul(4), 1);
+        first.remaining.saturating_add(u64::from(first.is_allowed()))
+    })
 }
 
 /// A sentence for each class.
@@ -357,7 +366,7 @@ mod tests {
 
     #[test]
     fn each_algorithm_has_words_and_a_worst_case() {
-        for (text, words) in [
+        let each = [
             (
                 "100/s burst 20",
                 [
@@ -365,6 +374,7 @@ mod tests {
                     "at most 119 permits in some window of 1 s",
                 ],
             ),
+            ("30/min burst 40 algo interval", ["gains 30 permits at once", "at most 70 permits"]),
             ("10/min algo fixed-window", ["10 permits in each window", "at most 20 permits"]),
             ("10/min algo weighted-window", ["weighted", "at most 19 permits"]),
             (
@@ -382,6 +392,15 @@ mod tests {
                 "10/s; 100/min",
                 ["second bucket of 100 permits", "at most 19 permits in some window of 1 s"],
             ),
+            (
+                "10/s burst 50; 100/min burst 20",
+                ["may make 20 requests of cost 1 at once", "second bucket of 20 permits"],
+            ),
+            (
+                "10/s burst 5 init 5 borrow",
+                ["may make 6 requests of cost 1 at once", "at most 14 permits"],
+            ),
+            ("1/s", ["may make 1 request of cost 1 at once", "at most 1 permit in"]),
             ("100/min curve ln", ["100 permits in each slice of 1 min", "at most 199 permits"]),
             (
                 "100/s burst 200 refill 0:50% 50%:100%",
@@ -390,6 +409,7 @@ mod tests {
                     "at most 299 permits in some window of 1 s",
                 ],
             ),
+            ("3/day algo calendar", ["3 permits in each day of UTC", "at most 6 permits"]),
             ("500/forever", ["500 permits, once.", "at most 500 permits until the key is reset"]),
             (
                 "100/s reserve low 20 high 0",
@@ -403,9 +423,14 @@ mod tests {
                 ["class low passes only if 2 permits or more are left", "at most 9 permits"],
             ),
             ("0/s", ["Refuses every request", ""]),
-        ] {
+        ];
+        for (text, words) in each {
             let out = explained(text);
             assert!(words.iter().all(|words| out.contains(words)), "{out}");
+        }
+        for kind in Kind::ALL {
+            let has = each.iter().any(|(text, _)| parse(text).expect(text).kind == kind);
+            assert!(has, "{}: add its words to this list", kind.name());
         }
     }
 
