@@ -1,7 +1,7 @@
 //! The worst case that `worst_case` computes equals the one that a search finds. The search plays
 //! an adversary who may send any number of requests at any nanosecond.
 //!
-//! The policies have periods of some nanoseconds, and the windows up to three periods, so the
+//! The policies have periods of some nanoseconds, and the windows up to some periods, so the
 //! adversary can try everything: for algorithms of one state word all states that some history
 //! reaches, and from each of them every number of requests at each instant of the window. For
 //! sliding windows and logs, whose states do not copy, it tries all histories of three bursts and
@@ -11,6 +11,58 @@ use crate::common::*;
 use std::collections::{HashMap, HashSet};
 use tollbar::algorithm::{worst_case, Algorithm, Rule};
 use tollbar::{Kind, Policy, Shared, State, Verdict};
+
+/// Policies, and the number of instants in which their histories are made.
+const ONE_WORD: [(&str, u64); 37] = [
+    ("3/12ns", 24),
+    ("3/12ns burst 5", 30),
+    ("4/12ns burst 1", 24),
+    ("1/7ns", 16),
+    ("5/11ns burst 2", 24),
+    ("3/12ns init 0", 30),
+    ("4/8ms; 6/20ms", 30),
+    ("4/8ms; 6/20ms burst 3", 30),
+    ("2/8ms burst 6; 9/16ms", 40),
+    ("3/12ns ban 5ns after 2", 24),
+    ("3/10ns algo interval", 24),
+    ("3/10ns algo interval burst 5", 36),
+    ("3/10ns algo interval burst 2", 24),
+    ("3/10ns algo interval anchor first", 24),
+    ("3/10ns algo interval anchor first burst 2", 24),
+    ("3/10ns algo fixed-window", 24),
+    ("1/10ns algo fixed-window anchor first", 24),
+    ("3/10ns algo fixed-window anchor first", 24),
+    ("3/10ns algo fixed-window count rejected", 24),
+    ("3/10ns algo weighted-window", 36),
+    ("1/10ns algo weighted-window", 36),
+    ("5/16ns algo weighted-window", 50),
+    ("3/12ns algo pacer", 24),
+    ("3/12ns algo pacer slack 2", 36),
+    ("3/12us algo warm-up warm 24us", 60),
+    ("4/12us algo warm-up warm 12us cold 2", 60),
+    ("3/12ns curve linear", 36),
+    ("5/12ns curve front", 36),
+    ("4/10ns curve 0:100%", 30),
+    ("3/1ns curve ln", 4),
+    ("3/12ns burst 4 refill 0:50% 50%:100%", 40),
+    ("3/12ns burst 4 refill 0:100% 50%:50%", 40),
+    ("4/12ns burst 3 refill 0:25% 34%:50%", 40),
+    ("5/forever", 8),
+    ("2/day algo calendar", 60),
+    ("3/week algo calendar", 60),
+    ("1/month algo calendar", 90),
+];
+
+const SEVERAL_WORDS: [&str; 8] = [
+    "3/12ns algo sliding-window segments 4",
+    "2/12ns algo sliding-window segments 1",
+    "3/12ns algo sliding-window segments 4 mode strict",
+    "3/12ns algo sliding-window segments 4 mode interpolated",
+    "1/12ns algo sliding-window segments 3 mode interpolated",
+    "2/9ns algo sliding-window segments 3 mode strict",
+    "3/12ns algo sliding-log",
+    "3/12ns algo sliding-log count rejected",
+];
 
 /// The states after 0, 1, … requests at `now`, with how many of them were admitted. A refusal may
 /// change a state, too.
@@ -120,69 +172,39 @@ fn compare(policy: &Policy, found: &[u64], step: u64) {
 
 #[test]
 fn one_word() {
-    for (text, history) in [
-        ("3/12ns", 24),
-        ("3/12ns burst 5", 30),
-        ("4/12ns burst 1", 24),
-        ("1/7ns", 16),
-        ("5/11ns burst 2", 24),
-        ("3/12ns init 0", 30),
-        ("4/8ms; 6/20ms", 30),
-        ("4/8ms; 6/20ms burst 3", 30),
-        ("2/8ms burst 6; 9/16ms", 40),
-        ("3/12ns ban 5ns after 2", 24),
-        ("3/10ns algo interval", 24),
-        ("3/10ns algo interval burst 5", 36),
-        ("3/10ns algo interval burst 2", 24),
-        ("3/10ns algo interval anchor first", 24),
-        ("3/10ns algo interval anchor first burst 2", 24),
-        ("3/10ns algo fixed-window", 24),
-        ("1/10ns algo fixed-window anchor first", 24),
-        ("3/10ns algo fixed-window anchor first", 24),
-        ("3/10ns algo fixed-window count rejected", 24),
-        ("3/10ns algo weighted-window", 36),
-        ("1/10ns algo weighted-window", 36),
-        ("5/16ns algo weighted-window", 50),
-        ("3/12ns algo pacer", 24),
-        ("3/12ns algo pacer slack 2", 36),
-        ("3/12us algo warm-up warm 24us", 60),
-        ("4/12us algo warm-up warm 12us cold 2", 60),
-        ("3/12ns curve linear", 36),
-        ("5/12ns curve front", 36),
-        ("4/10ns curve 0:100%", 30),
-        ("3/1ns curve ln", 4),
-        ("3/12ns burst 4 refill 0:50% 50%:100%", 40),
-        ("3/12ns burst 4 refill 0:100% 50%:50%", 40),
-        ("4/12ns burst 3 refill 0:25% 34%:50%", 40),
-        ("5/forever", 8),
-    ] {
+    for (text, history) in ONE_WORD {
         let policy = policy(text);
         // These do not fit a state with periods of nanoseconds. Their permits come back at whole
         // steps, or between two of them.
         let step = match policy.kind {
             _ if policy.second.is_some() => 1_000_000,
             Kind::WarmUp => 1_000,
+            Kind::Calendar => 12 * HOUR,
             _ => 1,
         };
-        let instants = periods() * policy.period.min(12 * step) / step;
+        let period = match policy.kind {
+            Kind::Calendar => policy.period,
+            _ => policy.period.min(12 * step),
+        };
+        let instants = periods() * period / step;
         compare(&policy, &search_one_word(&policy, history, instants as usize, step), step);
     }
 }
 
 #[test]
 fn several_words() {
-    for text in [
-        "3/12ns algo sliding-window segments 4",
-        "2/12ns algo sliding-window segments 1",
-        "3/12ns algo sliding-window segments 4 mode strict",
-        "3/12ns algo sliding-window segments 4 mode interpolated",
-        "1/12ns algo sliding-window segments 3 mode interpolated",
-        "2/9ns algo sliding-window segments 3 mode strict",
-        "3/12ns algo sliding-log",
-        "3/12ns algo sliding-log count rejected",
-    ] {
+    for text in SEVERAL_WORDS {
         let policy = policy(text);
         let instants = periods() * policy.period;
         compare(&policy, &search_several_words(&policy, instants as usize), 1);
+    }
+}
+
+#[test]
+fn each_algorithm_is_searched() {
+    let texts = ONE_WORD.map(|(text, _)| text).into_iter().chain(SEVERAL_WORDS);
+    let searched: HashSet<Kind> = texts.map(|text| policy(text).kind).collect();
+    for kind in Kind::ALL {
+        assert!(searched.contains(&kind), "{}: add policies to this file's lists", kind.name());
     }
 }
