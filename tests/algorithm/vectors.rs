@@ -14,7 +14,7 @@ use crate::oracle::curves::{Curve, Levels};
 use crate::oracle::pairs::Two;
 use crate::oracle::quotas::Quota;
 use crate::oracle::windows::{Counter, Segments, Times, Weighted};
-use crate::oracle::{q, Model, Side};
+use crate::oracle::{compare, q, Model, Side};
 use std::fmt::Write;
 use tollbar::algorithm::pair::Pair;
 use tollbar::algorithm::warm_up::WarmUp;
@@ -189,6 +189,15 @@ fn the_file_is_what_the_oracle_says() {
         committed == all(),
         "the oracle says something else: VECTORS=write cargo test --test algorithm vectors"
     );
+}
+
+/// An algorithm with a model and policies has random traces, too. `oracle_buckets.rs`,
+/// `oracle_windows.rs` and `curves.rs` have more of them, also at rates whose clock is rounded.
+#[test]
+fn each_algorithm_decides_on_random_traces_as_the_oracle() {
+    for text in POLICIES {
+        compare(text, 1_000, crate::oracle::Step(1), model);
+    }
 }
 
 #[test]
