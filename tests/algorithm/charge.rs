@@ -7,7 +7,7 @@ use crate::oracle::{Model, Side};
 use tollbar::algorithm::pair::Pair;
 use tollbar::algorithm::{Algorithm, Rule};
 use tollbar::table::{Missing, OnFull, Options, PolicyId, Refund, RequestError, Table};
-use tollbar::{Limiter, Shared, Verdict, NEVER};
+use tollbar::{Kind, Limiter, Shared, Verdict, NEVER};
 
 const NOW: u64 = 1_000 * SEC;
 
@@ -22,7 +22,7 @@ fn limiter(text: &str) -> Limiter<tollbar::State, tollbar::clock::Manual> {
 /// What each algorithm of "10/s" takes of a charge of 1000, and when a cost of 1 passes after it.
 #[test]
 fn each_algorithm_charges_as_far_as_it_can() {
-    for (text, charged, passes) in [
+    let each = [
         ("10/s", 20, 1100 * MS),
         ("10/s burst 5", 10, 600 * MS),
         ("10/s burst 5 init 2", 7, 600 * MS),
@@ -36,7 +36,13 @@ fn each_algorithm_charges_as_far_as_it_can() {
         ("10/s algo sliding-window", 10, SEC),
         ("10/s algo sliding-log", 10, SEC),
         ("10/s burst 5 algo warm-up warm 2s cold 1", 5, 500 * MS),
-    ] {
+        ("10/forever", 10, NEVER),
+        ("10/s algo curve", 10, 1100 * MS),
+        ("10/s burst 5 refill 0:50% 50%:100%", 8, 800 * MS),
+        ("10/month algo calendar", 10, 31 * DAY - NOW),
+    ];
+    has_each(Kind::ALL, &each.map(|(text, ..)| text));
+    for (text, charged, passes) in each {
         let limiter = limiter(text);
         assert_eq!(limiter.charge_at(NOW, 1000), 1000 - charged, "{text}");
         let decision = limiter.shared().peek_at(NOW, 1);
@@ -133,15 +139,8 @@ fn a_debt_is_at_most_one_burst() {
 
 #[test]
 fn after_the_last_time_nothing_is_charged() {
-    for text in [
-        "10/s",
-        "10/s borrow",
-        "10/s algo interval",
-        "10/s algo fixed-window",
-        "10/s ban 1h",
-        "10/s algo pacer",
-    ] {
-        let rule = rule(text);
+    for text in with_each(one_word(), &["10/s", "10/s borrow", "10/s ban 1h"]) {
+        let rule = rule(&text);
         let last = rule.last_time();
         assert_eq!(rule.charge(0, last, 1).rest, 0, "{text}");
         for now in [last + 1, NEVER] {
