@@ -59,6 +59,9 @@ var algorithmNames = [...]string{
 // Of each algorithm that lends the bit of its number.
 const lending = 1<<Pacer | 1<<WarmUp
 
+// Of each algorithm that books ahead the bit of its number.
+const bookAhead = 1<<GCRA | 1<<Interval | 1<<Pacer | 1<<WarmUp
+
 // [lists: end]
 
 // String is the algorithm's name in a policy's text.

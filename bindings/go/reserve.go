@@ -41,11 +41,5 @@ func (l *Limiter) CancelAt(now uint64, booked Reservation) (uint64, error) {
 
 // booksAhead reports whether the policy can book permits ahead of their time.
 func (p *Policy) booksAhead() bool {
-	switch p.Algorithm {
-	case GCRA, Pacer, WarmUp:
-		return p.Limit != 0
-	case Interval:
-		return p.Limit != 0 && !p.AnchorFirst
-	}
-	return false
+	return bookAhead>>p.Algorithm&1 != 0 && p.Limit != 0 && !p.AnchorFirst
 }

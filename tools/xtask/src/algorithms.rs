@@ -119,12 +119,16 @@ pub fn go() -> String {
     for row in rows() {
         let _ = writeln!(out, "\t\"{}\",", row.name);
     }
-    let lending: Vec<String> =
-        rows().filter(|row| row.lends).map(|row| format!("1<<{}", go_name(row))).collect();
+    let bits = |does: fn(&Row) -> bool| {
+        let bits = rows().filter(|row| does(row)).map(|row| format!("1<<{}", go_name(row)));
+        bits.collect::<Vec<_>>().join(" | ")
+    };
     let _ = writeln!(
         out,
-        "}}\n\n// Of each algorithm that lends the bit of its number.\nconst lending = {}\n",
-        lending.join(" | ")
+        "}}\n\n// Of each algorithm that lends the bit of its number.\nconst lending = {}\n\n\
+         // Of each algorithm that books ahead the bit of its number.\nconst bookAhead = {}\n",
+        bits(|row| row.lends),
+        bits(Row::books_ahead),
     );
     out
 }
