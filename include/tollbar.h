@@ -1912,8 +1912,9 @@ int32_t tollbar_table_settle_in_full(const tollbar_table *table,
  *     and charged in any interval t.
  *   - A pacer: one largest cost more than checks could take. Gcra with `borrow`: as much as the word can hold.
  *   - A warm-up: the largest cost in one call, unless the state already owes more than that costs.
- *   - Windows and logs hold no debt. Windows count up to their limit; a sliding window and a log give the permits
- *     that they have.
+ *   - A level-refill: what its lowest band refills in the time in which the bucket fills.
+ *   - Fixed windows, weighted windows, calendars, quotas and curves hold no debt: they count up to their limit. A
+ *     sliding window and a sliding log give the permits that they have.
  *
  * The call returns the rest and does not charge it. The counts of decisions leave out charges.
  *

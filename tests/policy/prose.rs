@@ -184,6 +184,19 @@ fn lists_of_what_names_classes() {
     );
 }
 
+/// Lists that say of each algorithm what it does.
+#[test]
+fn lists_of_all_algorithms() {
+    check(
+        &[
+            ("docs/algorithms.md", "| the largest debt |", "When windows begin"),
+            ("docs/go.md", "**In Go alone.**", "**Through purego**"),
+            ("tools/xtask/src/header/charge.h", "How much a charge can take:", "The call returns"),
+        ],
+        &some(|_| true),
+    );
+}
+
 #[test]
 fn lists_of_what_lends() {
     check(
