@@ -1,7 +1,7 @@
 //! E5: the times that clients read are right under every policy: when one permit more is left, when
 //! the request passes, and when the state is fresh.
 
-use crate::common::{policy, rounds, Rng, SEC};
+use crate::common::{policy, rounds, with_each, Rng, SEC};
 use tollbar::clock::Source;
 use tollbar::http::more_after;
 use tollbar::table::{Keep, Options, PolicyId, Table};
@@ -100,9 +100,9 @@ fn places(of: &Policy) -> Vec<Place> {
 #[test]
 fn e5_the_time_of_the_next_permit_is_right_under_every_policy() {
     let (mut early, mut late, mut steps, mut unknown) = (0_u64, 0_u64, 0_u64, 0_u64);
-    for text in TEXTS {
-        let of = policy(text);
-        let lends = of.borrow || matches!(of.kind, Kind::Pacer | Kind::WarmUp);
+    for text in with_each(Kind::ALL, &TEXTS) {
+        let of = policy(&text);
+        let lends = of.borrow || of.kind.lends();
         let mut rng = Rng(text.len() as u64);
         for _ in 0..rounds(25) {
             for place in places(&of) {
