@@ -113,18 +113,28 @@ pub(crate) fn bump(word: &AtomicU64) {
 /// zeroed memory, the call does not touch it.
 #[cfg(not(loom))]
 pub fn zeroed(len: usize) -> Option<Box<[AtomicU64]>> {
-    let layout = core::alloc::Layout::array::<AtomicU64>(len).ok()?;
-    if len == 0 {
+    // SAFETY: zero bytes are an AtomicU64 of 0.
+    unsafe { zeroed_values(len) }
+}
+
+/// [`zeroed`] for values of another type; `None` also if `T` has no size.
+///
+/// # Safety
+/// Zero bytes are a value of `T`.
+#[cfg(not(loom))]
+pub(crate) unsafe fn zeroed_values<T>(len: usize) -> Option<Box<[T]>> {
+    let layout = core::alloc::Layout::array::<T>(len).ok()?;
+    if layout.size() == 0 {
         return None;
     }
     // SAFETY: the layout's size is not 0.
-    let words = unsafe { alloc::alloc::alloc_zeroed(layout) }.cast::<AtomicU64>();
-    if words.is_null() {
+    let values = unsafe { alloc::alloc::alloc_zeroed(layout) }.cast::<T>();
+    if values.is_null() {
         return None;
     }
     // SAFETY: a fresh block of that layout from the allocator that Box frees with; zero bytes are
-    // an AtomicU64 of 0.
-    Some(unsafe { Box::from_raw(core::ptr::slice_from_raw_parts_mut(words, len)) })
+    // values by the caller's promise.
+    Some(unsafe { Box::from_raw(core::ptr::slice_from_raw_parts_mut(values, len)) })
 }
 
 /// A `T` of zero bytes on the heap, where it is made; `None` if the allocation fails or `T` has no

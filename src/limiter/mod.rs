@@ -20,7 +20,6 @@ pub(crate) mod state_word;
 #[cfg(unix)]
 mod striped;
 mod tally;
-#[cfg(unix)]
 pub(crate) mod thread;
 pub(crate) mod waiting;
 mod watch;

@@ -28,6 +28,7 @@
 //! same memory: a child's thread has the thread pointer of the parent's thread that forked, and one
 //! of two plain additions could be lost.
 
+use super::thread::{find_or_claim, place, pointer, FREE, NOBODY};
 use crate::decision::{Counts, Decision, Reason, Reasons, Verdict};
 use crate::sync::{bump, rarely, AtomicU64, CachePadded, Ordering};
 use core::marker::PhantomData;
@@ -38,10 +39,6 @@ pub(super) const LINES: usize = if cfg!(loom) { 2 } else { 32 };
 const SHARED: usize = if cfg!(loom) { 1 } else { 8 };
 /// Verdicts.
 const WORDS: usize = 3;
-
-const FREE: u64 = 0;
-/// The number of a thread without a pointer. It is never an owner, because pointers are aligned.
-const NOBODY: u64 = 1;
 
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
@@ -93,7 +90,7 @@ impl Tally {
     #[inline(always)]
     pub(super) fn own_line(&self) -> Option<OwnLine<'_>> {
         let who = pointer();
-        let place = place(who);
+        let place = place(who, LINES);
         if self.owner(place).load(Ordering::Relaxed) != who {
             rarely();
             return None;
@@ -149,7 +146,7 @@ impl Tally {
 
     #[inline(always)]
     fn count_as(&self, who: u64, verdict: Verdict) -> Verdict {
-        let place = place(who);
+        let place = place(who, LINES);
         if self.owner(place).load(Ordering::Relaxed) != who {
             rarely();
             // Called last, with the verdict for its answer: the caller saves no register for this.
@@ -162,20 +159,10 @@ impl Tally {
     /// [`Tally::count`] for a thread that does not own its first place, or not yet.
     #[inline(never)]
     fn count_slow(&self, who: u64, verdict: Verdict) -> Verdict {
-        let claimed = |&place: &usize| {
-            let owner = self.owner(place);
-            match owner.load(Ordering::Relaxed) {
-                claimed if claimed == who => true,
-                FREE => {
-                    owner.compare_exchange(FREE, who, Ordering::Relaxed, Ordering::Relaxed).is_ok()
-                }
-                _ => false,
-            }
-        };
-        let first = place(who);
+        let first = place(who, LINES);
         let own = match who {
             NOBODY => None,
-            _ => (first..first.wrapping_add(LINES)).find(claimed),
+            _ => find_or_claim(who, first..first.wrapping_add(LINES), |at| self.owner(at)),
         };
         match own {
             Some(place) => self.line(place).add(verdict),
@@ -234,24 +221,6 @@ const _: () = assert!(
         && Verdict::Denied as usize == 1
         && Verdict::Never as usize == WORDS - 1
 );
-
-/// A thread's first place. Thread pointers mostly differ by the size of a stack, a multiple of
-/// 4096. The upper bits of the product depend on all bits that differ.
-#[inline(always)]
-fn place(who: u64) -> usize {
-    ((who as u32).wrapping_mul(0x9e37_79b1) >> (32 - LINES.trailing_zeros())) as usize
-}
-
-#[cfg(all(unix, not(loom)))]
-use super::thread::pointer;
-
-/// Loom runs its threads on one thread of the system, and a system that is no Unix has no thread
-/// pointer.
-#[cfg(not(all(unix, not(loom))))]
-#[inline(always)]
-fn pointer() -> u64 {
-    NOBODY
-}
 
 #[cfg(all(test, not(loom)))]
 mod tests;

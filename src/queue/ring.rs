@@ -265,15 +265,8 @@ impl ItemRing {
 
 #[cfg(not(loom))]
 fn cells(length: usize) -> Option<Box<[Slot]>> {
-    let layout = core::alloc::Layout::array::<Slot>(length).ok()?;
-    // SAFETY: the layout's size is not 0.
-    let cells = unsafe { alloc::alloc::alloc_zeroed(layout) }.cast::<Slot>();
-    if cells.is_null() {
-        return None;
-    }
-    // SAFETY: a fresh block of that layout from the allocator that Box frees with. Zero bytes are a
-    // Slot, and are a free cell of lap 0.
-    Some(unsafe { Box::from_raw(core::ptr::slice_from_raw_parts_mut(cells, length)) })
+    // SAFETY: zero bytes are a Slot, and are a free cell of lap 0.
+    unsafe { crate::sync::zeroed_values(length) }
 }
 
 #[cfg(not(loom))]

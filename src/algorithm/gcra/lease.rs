@@ -14,46 +14,44 @@ pub(crate) struct Lease {
 }
 
 impl Gcra {
-    /// Credit is valid for at least this many nanoseconds, or for the time in which an eighth of
-    /// the burst refills if that is shorter.
-    const LEASE: u64 = 1 << 27;
-    /// Buckets of a smaller burst give no credit.
-    const LEAST_LEASED: u64 = 32;
-
-    /// Whether [`Gcra::lease`] gives any credit.
+    /// Whether keys of a table have credit.
     #[cfg(not(loom))]
     pub(crate) fn has_credit(&self) -> bool {
-        self.burst >= Self::LEAST_LEASED
+        self.burst >= 32
     }
 
     /// Charges `cost` permits and up to `most` more. The additional permits are *credit*: a thread
-    /// spends them later without the shared word. `None` if the request would be refused, or if
-    /// there is no permit to give as credit.
+    /// spends them later without the shared word. Credit is at most a sixteenth of the permits that
+    /// remain. `None` if the request would be refused, or if there is no permit to give as credit.
     ///
-    /// Credit is valid until the instant at which the bucket would be full if the credit had not
-    /// been charged. If that is sooner than [`Gcra::LEASE`] or the refill of an eighth of the
-    /// burst, whichever is shorter, the bucket is charged for the difference first. Credit is at
-    /// most a sixteenth of the permits that then remain.
+    /// [`Lease::until`] is the instant at which the bucket would be full if the credit had not been
+    /// charged. If that is sooner than `least` nanoseconds or the refill of an eighth of the burst,
+    /// whichever is shorter, the bucket is charged for the difference first.
     ///
-    /// Why the bound of the policy holds with credit: `table::decide::hot_keys`.
-    pub(crate) fn lease(&self, state: u64, now: u64, cost: u64, most: u64) -> Option<Lease> {
+    /// Why the bound of the policy holds with credit: `limiter::striped` for credit that is set
+    /// aside, `table::decide::hot_keys` for credit that ends at that instant.
+    pub(crate) fn lease(
+        &self,
+        state: u64,
+        now: u64,
+        cost: u64,
+        most: u64,
+        least: u64,
+    ) -> Option<Lease> {
         // No sum below can wrap: see `Plain::step`.
-        if cost > self.burst
-            || self.burst < Self::LEAST_LEASED
-            || now > self.last
-            || self.floors.is_lowered(state)
-        {
+        if cost > self.burst || now > self.last || self.floors.is_lowered(state) {
             return None;
         }
         let (permit, clock) = (self.grid.per_permit(), self.grid.units_in_time(now));
-        let ahead = self.grid.units(Self::LEASE).min(self.tolerance / 8);
+        let ahead = self.grid.units(least).min(self.tolerance / 8);
         let charge = cost.wrapping_mul(permit.get());
         let charged = self.base(state, clock).checked_add(charge)?.max(clock.wrapping_add(ahead));
         let rest = clock.wrapping_add(self.tolerance).checked_sub(charged)?;
-        let credit = most.min(rest / permit / 16);
-        if credit == 0 {
+        // Near the limit this comparison takes the place of the division.
+        if most == 0 || rest / 16 < permit.get() {
             return None;
         }
+        let credit = most.min(rest / permit / 16);
         // Nothing is admitted after `last`, so credit ends there too.
         let until = self.grid.nanos(charged).min(self.last + 1);
         Some(Lease { next: charged.wrapping_add(credit.wrapping_mul(permit.get())), credit, until })

@@ -13,25 +13,27 @@ fn gcra(text: &str) -> Gcra {
     Gcra::new(&text.parse().expect("a policy")).expect("a bucket")
 }
 
-/// Small buckets, costs above the burst and times after the last get no credit.
+/// The least time of the leases.
+const LEAST: u64 = 1 << 27;
+
+/// Costs above the burst and times after the last get no credit.
 #[test]
 fn a_lease_is_refused_where_a_step_is() {
     let now = 1 << 40;
-    assert_eq!(gcra("1000/s burst 31").lease(0, now, 1, 4), None);
     let bucket = gcra("1000/s burst 32");
-    assert!(bucket.lease(0, now, 1, 4).is_some());
+    assert!(bucket.lease(0, now, 1, 4, LEAST).is_some());
     // A cost whose charge wraps to that of one permit.
     let permit = bucket.grid().per_permit().get();
     let wraps = (u64::MAX / (permit & permit.wrapping_neg())).wrapping_add(2);
     assert_eq!(wraps.wrapping_mul(permit), permit, "{permit}");
     for cost in [33, wraps, u64::MAX] {
-        assert_eq!(bucket.lease(0, now, cost, 4), None, "{cost}");
+        assert_eq!(bucket.lease(0, now, cost, 4, LEAST), None, "{cost}");
     }
     let last = bucket.last_time();
-    let lease = bucket.lease(0, last, 1, 4).expect("a lease at the last time");
+    let lease = bucket.lease(0, last, 1, 4, LEAST).expect("a lease at the last time");
     assert_eq!(lease.until, last + 1);
-    assert_eq!(bucket.lease(0, last + 1, 1, 4), None);
-    assert_eq!(bucket.lease(0, u64::MAX, 1, 4), None);
+    assert_eq!(bucket.lease(0, last + 1, 1, 4, LEAST), None);
+    assert_eq!(bucket.lease(0, u64::MAX, 1, 4, LEAST), None);
 }
 
 /// Fresh buckets and used ones, with room for credit and without.
@@ -51,16 +53,19 @@ fn a_lease_is_an_eighth_of_the_burst_or_134_ms() {
         (word(200), 100, 331, 31, 300 * MS),
         (word(700), 84, 785, 1, 784 * MS),
     ] {
-        let lease = small.lease(state, now, cost, u64::MAX).expect("a lease");
+        let lease = small.lease(state, now, cost, u64::MAX, LEAST).expect("a lease");
         assert_eq!(lease, Lease { next: word(owed), credit, until: now + until });
-        let least = small.lease(state, now, cost, 1).expect("a lease");
+        let least = small.lease(state, now, cost, 1, LEAST).expect("a lease");
         assert_eq!(least, Lease { next: word(owed - credit + 1), credit: 1, until: now + until });
     }
     for (state, cost) in [(word(700), 85), (word(700), 100), (word(700), 101), (word(1), 800)] {
-        assert_eq!(small.lease(state, now, cost, u64::MAX), None, "{cost}");
+        assert_eq!(small.lease(state, now, cost, u64::MAX, LEAST), None, "{cost}");
     }
-    assert_eq!(small.lease(0, now, 1, 0), None);
-    let large = gcra("1000/s burst 8000").lease(0, now, 1, u64::MAX).expect("a lease");
+    assert_eq!(small.lease(0, now, 1, 0, LEAST), None);
+    // Without a least time a full bucket is charged only for the cost and the credit.
+    let lease = small.lease(0, now, 1, u64::MAX, 0);
+    assert_eq!(lease, Some(Lease { next: word(50), credit: 49, until: now + MS }));
+    let large = gcra("1000/s burst 8000").lease(0, now, 1, u64::MAX, LEAST).expect("a lease");
     assert_eq!((large.until - now, large.credit), (1 << 27, 491));
 }
 

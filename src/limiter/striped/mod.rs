@@ -17,8 +17,8 @@
 //! at most `burst − C + rate · t` permits. C is at most an eighth of the burst and at most 65,536
 //! permits. It is 0 for bursts below 32.
 //!
-//! *A small limit is not starved.* A thread keeps at most a sixteenth of the permits that remain,
-//! so it keeps none of the last sixteen. Near the limit each request is decided as by a limiter of
+//! *A small limit is not starved.* A thread takes at most a sixteenth of the permits that remain,
+//! so it takes none of the last sixteen. Near the limit each request is decided as by a limiter of
 //! `burst − C` without credit. If C is 0, all requests are.
 //!
 //! *Unspent credit is bounded, and it expires.* At most C permits of credit can lie idle. They
@@ -67,8 +67,6 @@ use stripe::Stripes;
 
 /// Total credit is at most burst / 8.
 const PART_OF_BURST: u64 = 8;
-/// A thread keeps at most a sixteenth of the permits that remain.
-const PART_OF_REST: u64 = 16;
 const MOST_STRIPES: u64 = 64;
 
 /// A token bucket whose threads take permits in advance. The module has its guarantees.
@@ -255,19 +253,18 @@ impl Striped {
         loop {
             let Step { verdict, next } = self.gcra.step(state, now, cost);
             let Some(mut next) = next else { return (verdict, state) };
+            let lease = |most: u64| self.gcra.lease(state, now, cost, most, 0);
             let mut filled = None;
-            let keep = self.keeps(state, now, cost);
-            if verdict == Verdict::Allowed && keep != 0 {
+            // A thread takes a stripe only if it can take credit.
+            if verdict == Verdict::Allowed && lease(self.stripes.most()).is_some() {
                 stripe = stripe.or_else(|| self.stripes.take(who, now));
                 if let Some(own) = stripe {
                     // All of `cost` is charged to the word. Credit that is less than `cost` stays
                     // in the stripe.
-                    let more = keep.saturating_sub(own.credit());
-                    if let Step { verdict: Verdict::Allowed, next: Some(both) } =
-                        self.gcra.step(state, now, cost.saturating_add(more))
-                    {
-                        next = both;
-                        filled = Some((own, own.credit().saturating_add(more)));
+                    let had = own.credit();
+                    if let Some(lease) = lease(self.stripes.most().saturating_sub(had)) {
+                        next = lease.next;
+                        filled = Some((own, had.saturating_add(lease.credit)));
                     }
                 }
             }
@@ -289,23 +286,6 @@ impl Striped {
                 Err(seen) => state = seen,
             }
         }
-    }
-
-    /// The credit that a thread may keep after a request of `cost`.
-    #[inline(always)]
-    fn keeps(&self, state: u64, now: u64, cost: u64) -> u64 {
-        if self.stripes.most() == 0 {
-            return 0;
-        }
-        // Near the limit this step shows without a division that the thread may keep nothing.
-        let fits = |most: u64| {
-            self.gcra.step(state, now, cost.saturating_add(most)).verdict == Verdict::Allowed
-        };
-        if !fits(PART_OF_REST) {
-            return 0;
-        }
-        let rest = self.gcra.available(state, now).saturating_sub(cost);
-        self.stripes.most().min(rest / PART_OF_REST)
     }
 }
 

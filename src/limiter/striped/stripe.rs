@@ -343,21 +343,11 @@ fn scattered(who: u64) -> u64 {
     who.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// Free stripes; `None` if there is no memory. Not through `Vec`, as [`crate::sync::zeroed`].
+/// Free stripes; `None` if there is no memory.
 #[cfg(not(loom))]
 fn places_of(count: usize) -> Option<Box<[CachePadded<Stripe>]>> {
-    let layout = core::alloc::Layout::array::<CachePadded<Stripe>>(count).ok()?;
-    if layout.size() == 0 {
-        return None;
-    }
-    // SAFETY: the layout's size is not 0.
-    let stripes = unsafe { alloc::alloc::alloc_zeroed(layout) }.cast::<CachePadded<Stripe>>();
-    if stripes.is_null() {
-        return None;
-    }
-    // SAFETY: a fresh block of that layout from the allocator that Box frees with; zero bytes are
-    // atomics of 0 and padding.
-    Some(unsafe { Box::from_raw(core::ptr::slice_from_raw_parts_mut(stripes, count)) })
+    // SAFETY: zero bytes are atomics of 0 and padding.
+    unsafe { crate::sync::zeroed_values(count) }
 }
 
 /// Free stripes with loom's atomics.

@@ -6,7 +6,7 @@ use std::{println, vec::Vec};
 #[test]
 fn no_count_is_lost() {
     const WHO: [u64; 3] = [0x1000, 0x1000_0000_1000, 0x2000_0000_1000];
-    assert!(WHO.iter().all(|&who| place(who) == place(WHO[0])));
+    assert!(WHO.iter().all(|&who| place(who, LINES) == place(WHO[0], LINES)));
     let executions = crate::sync::explore(2, || {
         let tally = Arc::new(Tally::default());
         let count = |tally: &Tally, who| {

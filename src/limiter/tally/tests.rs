@@ -42,7 +42,7 @@ fn places_are_spread() {
         let mut seen = [0; LINES];
         let mut of_sixteen = 0;
         for n in 0..64 {
-            seen[place(0x7f12_3456_7640 + n * stack)] += 1;
+            seen[place(0x7f12_3456_7640 + n * stack, LINES)] += 1;
             if n == 15 {
                 of_sixteen = seen.iter().filter(|&&n| n != 0).count();
             }

@@ -72,6 +72,10 @@ use crate::table::policies::PolicyId;
 use credit::{time_for, ThreadCredit};
 pub(in crate::table) use threads::HotKeys;
 
+/// Credit is valid for at least this many nanoseconds, or for the time in which an eighth of the
+/// burst refills if that is shorter.
+const LEAST_TIME: u64 = 1 << 27;
+
 impl Table {
     /// [`Table::decide`] for a table with hot keys. It decides a request with a short key whose
     /// credit pays for it. Every other case is a tail call, so this function spills no registers.
@@ -330,7 +334,7 @@ impl Table {
             None => find_in(self.slots.spare(self.slots.hash_of_key(key, second)), key)?,
         };
         let state = slot.state();
-        let lease = gcra.lease(state, now, cost, most)?;
+        let lease = gcra.lease(state, now, cost, most, LEAST_TIME)?;
         // Before the swap, so that a call that gives back permits of this key and reads the swapped
         // state sees the note.
         self.policies.memory.note_credit(version.number);

@@ -16,7 +16,7 @@
 //! mark stays, and the thread has no credit any more.
 
 use super::credit::{bytes_of, sets_for, Head, ThreadCredit};
-use crate::limiter::thread::pointer;
+use crate::limiter::thread::{find_or_claim, place, pointer, FREE};
 use crate::sync::{AtomicU64, Ordering};
 use crate::table::memory::error::TableError;
 use crate::table::memory::region::Region;
@@ -30,7 +30,6 @@ const KEYS_MOST: u32 = 16_384;
 const THREADS: usize = 128;
 /// The number of blocks that a thread may own or claim.
 const PROBES: usize = 8;
-const FREE: u64 = 0;
 /// A bit in an owner beside the thread's pointer, which is aligned: the thread is in a decision.
 const IN_USE: u64 = 1;
 
@@ -73,7 +72,7 @@ impl HotKeys {
     #[inline(always)]
     pub(crate) fn enter_first(&self) -> Option<ThreadCredit<'_>> {
         let thread = pointer();
-        let at = place(thread);
+        let at = place(thread, THREADS);
         // A combinator would be a call when the compiler optimizes for size.
         if self.owner(at).load(Ordering::Relaxed) != thread {
             return None;
@@ -103,18 +102,12 @@ impl HotKeys {
     /// Finds the thread's block behind the first probe, or claims one.
     #[inline(never)]
     fn search(&self, thread: u64) -> Option<ThreadCredit<'_>> {
-        let places = || (0..PROBES).map(|n| place(thread).wrapping_add(n) % THREADS);
-        let owner = |at: usize| self.owner(at).load(Ordering::Relaxed);
-        if thread == FREE || places().any(|at| owner(at) == thread | IN_USE) {
+        let places = (0..PROBES).map(|n| place(thread, THREADS).wrapping_add(n) % THREADS);
+        let is_in_use = |at| self.owner(at).load(Ordering::Relaxed) == thread | IN_USE;
+        if thread == FREE || places.clone().any(is_in_use) {
             return None;
         }
-        let claimed = |at: &usize| {
-            let word = self.owner(*at);
-            // Relaxed: the block is zeroed, because no thread that owned it has freed it.
-            owner(*at) == FREE
-                && word.compare_exchange(FREE, thread, Ordering::Relaxed, Ordering::Relaxed).is_ok()
-        };
-        let at = places().find(|at| owner(*at) == thread).or_else(|| places().find(claimed))?;
+        let at = find_or_claim(thread, places, |at| self.owner(at))?;
         Some(self.entered(thread, at))
     }
 
@@ -126,13 +119,6 @@ impl HotKeys {
         // 64. The owner is atomic.
         unsafe { &(*self.memory.base().as_ptr().add(at * self.stride).cast::<Head>()).owner }
     }
-}
-
-/// The first block that a thread probes. Thread pointers mostly differ by the size of a stack, a
-/// multiple of 4096. The upper bits of the product depend on all bits in which they differ.
-#[inline(always)]
-fn place(thread: u64) -> usize {
-    ((thread as u32).wrapping_mul(0x9e37_79b1) >> (32 - THREADS.trailing_zeros())) as usize
 }
 
 const _: () = assert!(THREADS.is_power_of_two() && bytes_of(16) % 64 == 0);
