@@ -16,7 +16,14 @@ servers=
 rm -rf "$work/php" "$work/node" "$work/java" "$work/classes"
 mkdir -p "$work/classes"
 tables=$(mktemp -d)
-trap 'kill $servers 2>/dev/null; rm -rf "$tables"' EXIT
+# The workers of PHP's and Node's servers may outlive them.
+stop() {
+    for server in $servers; do
+        # shellcheck disable=SC2046
+        kill $(ps -o pid= --ppid "$server") "$server" 2>/dev/null
+    done
+}
+trap 'stop; rm -rf "$tables"' EXIT
 trap 'exit 1' HUP INT TERM
 export TOLLBAR_LIBRARY="$build/libtollbar.so"
 
