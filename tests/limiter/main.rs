@@ -1,6 +1,7 @@
 //! Tests of limiters, hierarchies, in-flight limits, queues and client pacing, and of the metrics
 //! and pictures that are made from their decisions.
 
+mod bytes;
 mod cancelled_bookings;
 mod client_pacing;
 mod client_pacing_simulation;
