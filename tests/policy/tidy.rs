@@ -1,7 +1,7 @@
 //! The sources read alike: comments end at 100 columns, as rustfmt's code does, a function fits one
-//! screen, and a crate has one type of a name.
+//! screen, a crate has one type of a name, and something uses each public item.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -23,6 +23,25 @@ fn files() -> Vec<(String, String)> {
     assert!(files.len() > 300, "the search finds only {} files", files.len());
     let text = |path: &PathBuf| fs::read_to_string(path).expect("a source");
     files.iter().map(|path| (path.display().to_string(), text(path))).collect()
+}
+
+/// The words of a text that could be names.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty())
+}
+
+/// The name that a line makes public, in the crate or in a part of it.
+fn made_public(line: &str) -> Option<&str> {
+    let mut words = words(line.trim_start().strip_prefix("pub")?);
+    let kinds = ["fn", "static", "struct", "enum", "trait", "type"];
+    let mut last = "";
+    let name = words.find(|word| {
+        let is_kind = kinds.contains(&last) || last == "const" && !["fn", "unsafe"].contains(word);
+        last = word;
+        is_kind
+    });
+    // What C calls is named by the headers.
+    name.filter(|name| !name.to_lowercase().starts_with("tollbar_"))
 }
 
 /// The text of a comment, without the slashes.
@@ -100,6 +119,33 @@ fn functions_fit_one_screen() {
     }
     assert!(functions > 2_000, "{functions} functions");
     assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+/// A public item that nothing uses: no code, no test, no bench and no comment names it.
+#[test]
+fn no_public_item_is_dead() {
+    let mut all = files();
+    for folder in ["benches", "examples", "tools/xtask/src"] {
+        let mut more = Vec::new();
+        sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join(folder), &mut more);
+        let text = |path: &PathBuf| fs::read_to_string(path).expect("a source");
+        all.extend(more.iter().map(|path| (path.display().to_string(), text(path))));
+    }
+    let mut named: HashMap<&str, usize> = HashMap::new();
+    all.iter().flat_map(|(_, text)| words(text)).for_each(|w| *named.entry(w).or_default() += 1);
+    let mut made: HashMap<&str, (usize, &str)> = HashMap::new();
+    for (file, text) in all.iter().filter(|(file, _)| file.contains("/src/")) {
+        for name in text.lines().filter_map(made_public) {
+            made.entry(name).or_insert((0, file)).0 += 1;
+        }
+    }
+    let dead = made.iter().filter(|(name, (made, _))| named[*name] == *made);
+    let dead: Vec<String> = dead.map(|(name, (_, file))| format!("{file}: {name}")).collect();
+    assert!(made.len() > 1_500, "the search finds only {} public names", made.len());
+    assert!(dead.is_empty(), "{}", dead.join("\n"));
+    assert_eq!(made_public("    pub(crate) const fn is_even(self) -> bool {"), Some("is_even"));
+    assert_eq!(made_public("pub const MOST: u64 = 3;"), Some("MOST"));
+    assert_eq!(made_public("pub use fast::Fast;"), None);
 }
 
 /// Names that callers of the core know by their modules, as `queue::Ticket`, and how many types
