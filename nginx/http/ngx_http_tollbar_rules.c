@@ -16,6 +16,7 @@ static tollbar_rules_field *append_headers(ngx_http_request_t *r, tollbar_rules_
 static tollbar_rules_field field(const ngx_str_t *name, const ngx_str_t *value);
 static ngx_int_t failed(ngx_http_request_t *r, conf_t *conf, int32_t error);
 static ngx_int_t refuse(ngx_http_request_t *r, conf_t *conf, const tollbar_rules_answer *answer);
+static u_char *print_limit(u_char *to, u_char *end, const tollbar_rules_answer *answer);
 static ngx_int_t send_body(ngx_http_request_t *r, const tollbar_rules_answer *answer);
 static ngx_int_t note(ngx_http_request_t *r, ngx_uint_t status, const tollbar_rules_answer *answer);
 static ngx_int_t add_headers(ngx_http_request_t *r, conf_t *conf, const tollbar_rules_answer *answer);
@@ -138,8 +139,12 @@ static ngx_int_t failed(ngx_http_request_t *r, conf_t *conf, int32_t error)
 
 static ngx_int_t refuse(ngx_http_request_t *r, conf_t *conf, const tollbar_rules_answer *answer)
 {
-    ngx_log_error(conf->limit_log_level, r->connection->log, 0, "limiting requests%s, %s, by rule \"%s\"", conf->dry_run ? ", dry run" : "",
-                  tollbar_strreason(answer->reason), answer->rule);
+    u_char limit[sizeof ", 18446744073709551615 per 18446744073709551615ms"];
+
+    *print_limit(limit, limit + sizeof limit - 1, answer) = '\0';
+    ngx_log_error(conf->limit_log_level, r->connection->log, 0,
+                  "limiting requests%s, %s, by rule \"%s\"%s", conf->dry_run ? ", dry run" : "",
+                  tollbar_strreason(answer->reason), answer->rule, limit);
     if (note(r, conf->dry_run ? NGX_TOLLBAR_REJECTED_DRY_RUN : NGX_TOLLBAR_REJECTED, answer)
         != NGX_OK)
     {
@@ -152,6 +157,29 @@ static ngx_int_t refuse(ngx_http_request_t *r, conf_t *conf, const tollbar_rules
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
     return answer->body[0] != '\0' ? send_body(r, answer) : (ngx_int_t) answer->status;
+}
+
+/* The limit of the rule that refuses, as ", 5 per 60s". Nothing if none took part in the decision.
+ * Returns the end. */
+static u_char *print_limit(u_char *to, u_char *end, const tollbar_rules_answer *answer)
+{
+    static const struct {
+        uint64_t nanoseconds;
+        const char *name;
+    } units[] = {{1000000000, "s"}, {1000000, "ms"}, {1000, "us"}, {1, "ns"}};
+    size_t i = 0;
+
+    if (answer->period_ns == 0) {
+        return to;
+    }
+    if (answer->period_ns == TOLLBAR_FOREVER) {
+        return ngx_slprintf(to, end, ", %uL for ever", answer->limit);
+    }
+    while (answer->period_ns % units[i].nanoseconds != 0) {
+        i++;
+    }
+    return ngx_slprintf(to, end, ", %uL per %uL%s", answer->limit,
+                        answer->period_ns / units[i].nanoseconds, units[i].name);
 }
 
 /* Answers as `return STATUS "text"` does, so `error_page` does not replace the rule's body. */

@@ -49,7 +49,21 @@ def test_a_refusal_has_the_status_the_body_and_the_headers_of_its_rule(launch):
     [_, *head] = raw_headers(nginx, "/", method="HEAD")
     assert any(line.startswith(b"Retry-After: ") for line in head)
     assert answer.headers["x-why"] == "over the rate"
-    assert nginx.said('limiting requests, over the rate, by rule "a"')
+    assert nginx.said('limiting requests, over the rate, by rule "a", 2 per 3600s')
+
+
+def test_the_log_names_the_limit_that_refused(launch):
+    nginx = launch("""
+        [route.several]
+        path = '/several'
+        limit = ['100/h', '1/90000000ms', '50/day']
+        [route.once]
+        path = '/once'
+        limit = '1/forever'
+    """)
+    nginx.each("/several", "/several", "/once", "/once")
+    assert nginx.said('by rule "several", 1 per 90000s')
+    assert nginx.said('by rule "once", 1 for ever')
 
 
 def test_an_admission_has_headers_and_a_policy_of_its_key(launch):
