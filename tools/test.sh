@@ -11,11 +11,11 @@ logs=build/test-logs
 first="lint header"
 # Three lanes on two processors: the nginx tests wait half of their time. Steps that install the
 # Python package into build/python are in one lane, and so are c and overflow, whose tests have the
-# same names in /dev/shm. A lane that ends early takes steps of the last lane. The loom models are
-# late there because they run on both processors, also when they are all that still runs.
+# same names in /dev/shm. A lane that ends early takes steps from the end of the last lane, the
+# packages first, which wait for a clean system.
 waits="nginx c overflow lua service ffi"
 links="python together addresses redis bench counts command rules"
-works="rust go cpp packages dependent runner readme examples tsan loom"
+works="rust go cpp dependent runner readme examples tsan loom packages"
 steps="$first $waits $links $works"
 . tools/steps.sh
 begin_steps "$@"
