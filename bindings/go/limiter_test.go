@@ -224,7 +224,10 @@ func TestTheErrorSaysTheColumn(t *testing.T) {
 
 // M6: the most that a policy admits in a window.
 func TestM6WorstCases(t *testing.T) {
-	policy := tollbar.Policy{Limit: 120, Period: time.Minute}
+	policy, err := tollbar.ParsePolicy("120/min")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for window, want := range map[time.Duration]uint64{time.Minute: 239, time.Hour: 7319, 1: 120, 0: 0, -1: 0} {
 		if most, err := policy.WorstCase(window); err != nil || most != want {
 			t.Errorf("%v: %d (%v), expected %d", window, most, err, want)

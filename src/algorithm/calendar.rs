@@ -288,8 +288,9 @@ impl Facts for Calendar {
         // The starts of windows that fit between the window's first two instants and its last.
         let Some(time) = window.checked_sub(2) else { return policy.limit };
         // The window of 1970's first instant may have begun before.
-        let (mut starts, mut from) = (0, FIRST as u64 + 1);
-        for to in from..WINDOWS {
+        let first = FIRST as u64 + 1;
+        let (mut starts, mut from) = (0, first);
+        for to in first..WINDOWS {
             let at = self.from(to);
             if at >= LAST {
                 break;
