@@ -1,6 +1,7 @@
 #!/bin/sh
-# The runner of `make test` (tools/steps.sh) with made-up steps: what it counts, what makes it fail,
-# what runs beside what, and what an interrupt does.
+# Tests of the runner of `make test` (tools/steps.sh), with small steps made for them. The runner
+# counts the tests of each step, fails when a step fails, runs lanes beside each other, and ends
+# all programs at an interrupt.
 set -u
 cd "$(dirname "$0")/.."
 work=$PWD/build/steps

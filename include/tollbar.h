@@ -481,10 +481,10 @@ int32_t tollbar_policy_spec_refill(const tollbar_policy_spec *spec, uint64_t *re
  * `window_ns` nanoseconds, by requests that cost 1 and come at the worst times: for "120/min" and
  * a minute 239, which are 120 at once and one each half second after that.
  *
- * With `borrow` the largest request comes on top. What a class leaves to others counts, because
- * another class may take it. A window of 0 admits 0. Returns 0, or the error that
- * tollbar_policy_spec_validate would return. For days, weeks, months and years the call looks at
- * all of them from 1970 on, and may take some milliseconds. */
+ * Under a policy with `borrow` a key can get its largest request besides. Classes change nothing:
+ * permits that one class must leave may be taken by another. A window of 0 admits 0. Returns 0, or
+ * the error that tollbar_policy_spec_validate would return. For days, weeks, months and years the
+ * call looks at all of them from 1970 on, and may take some milliseconds. */
 int32_t tollbar_policy_spec_worst_case(const tollbar_policy_spec *spec,
                                        uint64_t window_ns,
                                        uint64_t *most);
@@ -1912,7 +1912,7 @@ int32_t tollbar_table_settle_in_full(const tollbar_table *table,
  *     and charged in any interval t.
  *   - A pacer: one largest cost more than checks could take. Gcra with `borrow`: as much as the word can hold.
  *   - A warm-up: the largest cost in one call, unless the state already owes more than that costs.
- *   - A level-refill: what its lowest band refills in the time in which the bucket fills.
+ *   - A level-refill: as many permits as its lowest band refills while the bucket fills from empty.
  *   - Fixed windows, weighted windows, calendars, quotas and curves hold no debt: they count up to their limit. A
  *     sliding window and a sliding log give the permits that they have.
  *

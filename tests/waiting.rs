@@ -179,9 +179,9 @@ fn s21_callers_cannot_pile_up() {
         (passed.into_inner(), refused.into_inner()),
         (u64::from(CAP), CALLERS - u64::from(CAP))
     );
-    // One permit a millisecond, and not one earlier. A sleeper that wakes before the one at the head
-    // moves the clock on to its own time, so some permits may come late. If each caller lost one,
-    // the last would pass after 200 ms.
+    // One permit a millisecond, and not one earlier. A sleeper that wakes before the one at the
+    // head moves the clock on to its own time, so some permits may come late. If each caller lost
+    // one, the last would pass after 200 ms.
     let took = (gate.now.load(Relaxed) - SEC) / MS;
     assert!((u64::from(CAP)..150).contains(&took), "{took} ms");
     assert_eq!(limiter.snapshot().waiting, 0);

@@ -110,8 +110,9 @@ func (h *Hierarchy) Add(parent uint32, class Child) (uint32, error) {
 	return number, nil
 }
 
-// Take takes n permits for a leaf class, or for a key of it, from the leaf and from all classes
-// above it, or from none. An empty key is a node of its own.
+// Take takes n permits for a request of a leaf class. It charges the leaf, or the key's node below
+// it, and every class above it. If one of them lacks the permits, it charges none. All requests
+// with an empty key share one node.
 func (h *Hierarchy) Take(nodes *Table, leaf uint32, key string, n uint64) (Share, error) {
 	return h.take(nodes, leaf, key, n, false, 0)
 }

@@ -2,8 +2,8 @@
 
 package tollbar
 
-// More waits in virtual time: the bound of a queue, other processes, ends in the same instant, and
-// the estimate of a newcomer's wait.
+// Tests of waits in virtual time: a full queue refuses, permits that another process takes make a
+// waiter wait longer, waits end at the same instant, and a newcomer is told how long it would wait.
 
 import (
 	"context"

@@ -123,7 +123,7 @@ static void a_list_has_two_buckets(void **state) {
     tollbar_table_close(table);
 }
 
-/* M6: what a policy admits in the worst window of any length. */
+/* M6: the library tells the most permits that a policy admits in some window of a given length. */
 static void m6_the_worst_case_is_told(void **state) {
     static const struct {
         const char *policy;

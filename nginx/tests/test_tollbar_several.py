@@ -106,8 +106,8 @@ def test_a_cost_that_can_never_be_paid(launch):
 def test_what_one_refuses_by_its_cost_is_charged_to_none(launch):
     nginx = launch(**parts("tollbar zone=a burst=9 cost=2 nodelay; tollbar zone=b burst=9 cost=$arg_cost nodelay;"))
     assert statuses(nginx.each(*[f"/?a=1&b=1&cost={cost}" for cost in (8, 3, 2, 1)])) == [200, 429, 200, 429]
-    # Two requests passed. `a` was charged 2 for each of them, and `b` 8 and 2, which is its whole
-    # burst.
+    # The first and the third request passed. Zone `a` was charged 2 for each. Zone `b` was charged
+    # 8 and 2, which is all that its burst allows.
     assert (left(nginx, "a"), left(nginx, "b")) == (17, 11)
 
 

@@ -7,8 +7,8 @@ use crate::policy::{Policy, PolicyError, Words};
 /// The most permits of one key that `policy` admits in some half-open window `[t, t + window)` of
 /// nanoseconds, by requests that cost 1 and come at the worst times. 0 for a window of 0.
 ///
-/// With `borrow`, the largest request comes on top. A reserve of a class does not count: another
-/// class may take it.
+/// Under a policy with `borrow` a key can get its largest request besides. Classes change nothing:
+/// permits that one class must leave may be taken by another.
 ///
 /// ```
 /// use tollbar::algorithm::worst_case;

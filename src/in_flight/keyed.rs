@@ -1,7 +1,8 @@
 //! Permits in flight by key, in memory that processes share.
 
 use super::layout::{InFlightHead, InFlightSizes};
-use super::protocol::{ProcessPart, Refusal, System, TableView};
+use super::protocol::{ProcessPart, System, TableView};
+use super::refusal::Refusal;
 use super::word::{Process, Ticket};
 use crate::clock::{Clock, Monotonic};
 use crate::limiter::thread;

@@ -35,6 +35,7 @@ mod layout;
 pub(crate) mod models;
 #[cfg_attr(loom, allow(dead_code))]
 mod protocol;
+mod refusal;
 mod send_window;
 #[cfg_attr(loom, allow(dead_code))]
 mod word;
@@ -45,6 +46,6 @@ pub use adaptive_limit::{
 };
 #[cfg(not(loom))]
 pub use keyed::{InFlight, Options, Permit};
-pub use protocol::Refusal;
+pub use refusal::Refusal;
 pub use send_window::{SendWindow, Window, SEND_LIMIT_MOST};
 pub use word::{Ticket, OWNERS_MOST};

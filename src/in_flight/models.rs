@@ -7,7 +7,8 @@
 //! count the permits in flight, because loom does not interleave them. A killed process is a record
 //! and a slot as it left them, and a bit by which the models' system says that it has ended.
 
-use super::protocol::{ProcessPart, Refusal, System, TableView};
+use super::protocol::{ProcessPart, System, TableView};
+use super::refusal::Refusal;
 use super::word::{
     InFlightOwner, OwnerRecord, OwnerState, PermitSlot, Process, Ticket, OWNERS_MOST,
 };

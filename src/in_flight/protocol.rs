@@ -51,6 +51,7 @@
 //! again, in a later slot. It may then refuse a request although the limit is no longer reached. It
 //! never counts too few.
 
+use super::refusal::Refusal;
 use super::word::{
     InFlightOwner, OwnerRecord, OwnerState, PermitSlot, Process, Ticket, OWNERS_MOST, PROCESS_MOST,
 };
@@ -61,35 +62,6 @@ const ATTEMPTS: u32 = if cfg!(loom) { 2 } else { 24 };
 /// The number of failed swaps after which a call gives up. A swap fails because another thread's
 /// swap succeeded, or because the memory is damaged.
 const SWAPS: u32 = if cfg!(loom) { 8 } else { 1 << 16 };
-
-/// The reason for which a thread got no permit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Refusal {
-    /// As many permits as the limit are in flight.
-    Limit,
-    /// No slot of the key's window is free: the table's capacity is too small.
-    Full,
-    /// [`OWNERS_MOST`] owners use the table, or this process's number is 2^22 or more.
-    OwnersFull,
-    /// This process is a forked child in another PID namespace than the owners, or cannot read in
-    /// which one it is. So it cannot tell whether they have ended, nor they whether it has.
-    Namespace,
-}
-
-impl core::fmt::Display for Refusal {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str(match self {
-            Refusal::Limit => "as many permits as the limit are in flight",
-            Refusal::Full => "the in-flight table is full: no slot is free where the key's slots are",
-            Refusal::OwnersFull => "the in-flight table has as many owners as it can",
-            Refusal::Namespace => {
-                "the in-flight table is used by processes of another PID namespace, or this one's is unknown"
-            }
-        })
-    }
-}
-
-impl core::error::Error for Refusal {}
 
 /// The calls to the operating system. The loom models have an implementation of their own.
 pub(super) trait System {

@@ -366,9 +366,9 @@ fn cell_gives_back_too_much_by_an_older_time() {
 }
 
 /// E10: a thread reads the word and the time to give permits back, and sleeps. Another thread gives
-/// permits back, and takes permits at a later time, until the word has the same value. If the swap
-/// compared the word alone, four permits would pass at one instant. The second policy of the list
-/// is that of the limiter.
+/// permits back, and takes permits at a later time, until the word has the same value. If the first
+/// thread's swap compared the word alone, it would succeed, and four permits would pass at one
+/// instant. Both policies are tried: a single bucket and a list of two.
 #[test]
 fn a_word_that_came_back_gives_nothing_twice() {
     for policy in ["1/10ns burst 3", "1/10ns burst 4; 1/10ns burst 3"] {

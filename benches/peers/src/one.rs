@@ -126,7 +126,7 @@ fn asked<T: One + Send + 'static>(
     no.0.admit(now);
     assert!(
         yes.0.admit(now) && !no.0.admit(now),
-        "{}: what it says is not what is measured",
+        "{}: the contender admits what it should refuse, or refuses what it should admit",
         who.name
     );
     match work {

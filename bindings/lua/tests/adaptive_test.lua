@@ -1,5 +1,5 @@
---- Adaptive limits: acquiring and releasing permits, how both algorithms learn, keys of an
---- in-flight table, wrong arguments.
+--- Tests of adaptive limits: a limit gives permits and takes them back, both algorithms change the
+--- limit by what they measure, keys of an in-flight table follow it, and wrong arguments raise.
 local harness = require "harness"
 local tollbar = require "tollbar"
 local test, equal, raises, fails = harness.test, harness.equal, harness.raises, harness.fails

@@ -135,8 +135,8 @@ def test_the_stub_has_what_the_extension_has():
 
 
 def vars_of_all_bases(thing):
-    """What tollbar has defined in a class and its bases: what a tuple or an exception can do is
-    Python's."""
+    """The members that tollbar defines in a class and its bases. Members of tuple, Exception and
+    other classes of Python are left out."""
     return {k: v for base in reversed(thing.__mro__) if "tollbar" in base.__module__ for k, v in vars(base).items()}
 
 

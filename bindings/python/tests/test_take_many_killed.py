@@ -1,5 +1,5 @@
-"""A process that is killed between the charges of take_many: what it leaves charged comes back by
-refill, and nothing is admitted beyond a bound."""
+"""Processes are killed between the charges of take_many. The permits that such a process had charged
+come back as the limits refill, and no limit admits more than its bound."""
 
 import mmap
 import os

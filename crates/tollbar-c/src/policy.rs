@@ -167,10 +167,10 @@ pub unsafe extern "C" fn tollbar_policy_spec_refill(
 /// `window_ns` nanoseconds, by requests that cost 1 and come at the worst times: for "120/min" and
 /// a minute 239, which are 120 at once and one each half second after that.
 ///
-/// With `borrow` the largest request comes on top. What a class leaves to others counts, because
-/// another class may take it. A window of 0 admits 0. Returns 0, or the error that
-/// tollbar_policy_spec_validate would return. For days, weeks, months and years the call looks at
-/// all of them from 1970 on, and may take some milliseconds.
+/// Under a policy with `borrow` a key can get its largest request besides. Classes change nothing:
+/// permits that one class must leave may be taken by another. A window of 0 admits 0. Returns 0, or
+/// the error that tollbar_policy_spec_validate would return. For days, weeks, months and years the
+/// call looks at all of them from 1970 on, and may take some milliseconds.
 ///
 /// # Safety
 /// Pointers are NULL or as said.

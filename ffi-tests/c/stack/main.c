@@ -1,5 +1,6 @@
-/* No call of a library takes more stack than its header promises: a thread calls each exported
- * function in several worlds, and looks how deep the call has written. */
+/* No call of a library takes more stack than its header promises. A thread fills its stack with a
+ * pattern, calls an exported function, and looks how deep the call has overwritten the pattern. It
+ * does so for each function, with several kinds of limiters and tables. */
 #include "stack.h"
 
 #include <pthread.h>

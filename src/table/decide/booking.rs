@@ -66,7 +66,7 @@ impl Table {
         self.try_reserve(policy, key, now, cost, until).unwrap_or(Err(Verdict::Denied))
     }
 
-    /// [`Table::reserve_at`]. It returns the error where that would refuse because of one.
+    /// As [`Table::reserve_at`]. Where an error makes that call refuse, this one returns the error.
     ///
     /// # Errors
     /// Those of [`Table::try_check`]. The inner error is that of [`Table::reserve`].
@@ -112,8 +112,8 @@ impl Table {
         Answer::of(self.try_wait_until(policy, key, cost, deadline))
     }
 
-    /// [`Table::wait_until`]. It returns the error where that would refuse because of one, and then
-    /// has taken nothing, unless the table was damaged during the sleep.
+    /// As [`Table::wait_until`]. Where an error makes that call refuse, this one returns the error.
+    /// It has taken nothing then, unless the table was damaged during the sleep.
     ///
     /// # Errors
     /// Those of [`Table::try_check`].

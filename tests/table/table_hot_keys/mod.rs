@@ -206,8 +206,9 @@ fn no_more_passes_than_the_policy_lets() {
     assert!(hoarded > 1000 && closest > -5, "the search is harmless: {hoarded}, {closest}");
 }
 
-/// A view that has just taken credit for the key and spent none. Half of the bucket is taken
-/// before, so no permits are lost for the credit.
+/// Opens a view of the table whose thread has just taken credit for the key and spent none of it.
+/// Half of the bucket is charged first, so that a bucket that refills never becomes full and loses
+/// permits while the credit is unspent.
 fn hoarder(table: &Viewed, burst: u64) -> Table {
     assert_eq!(table.admit_at(FIRST, KEY, SEC, burst / 2), Verdict::Allowed);
     let keys = warm(table, SEC);

@@ -14,7 +14,7 @@
  *     and charged in any interval t.
  *   - A pacer: one largest cost more than checks could take. Gcra with `borrow`: as much as the word can hold.
  *   - A warm-up: the largest cost in one call, unless the state already owes more than that costs.
- *   - A level-refill: what its lowest band refills in the time in which the bucket fills.
+ *   - A level-refill: as many permits as its lowest band refills while the bucket fills from empty.
  *   - Fixed windows, weighted windows, calendars, quotas and curves hold no debt: they count up to their limit. A
  *     sliding window and a sliding log give the permits that they have.
  *
