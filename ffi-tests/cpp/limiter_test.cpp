@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <string>
+#include <thread>
 #include <type_traits>
 #include <vector>
 
@@ -122,6 +123,25 @@ TEST(waiting) {
     CHECK(*seldom.wait(5ms).retry_after() > 30min);
     // Longer than nanoseconds can say.
     CHECK(limiter("50/s burst 1").wait(std::chrono::hours::max()));
+}
+
+// One caller may wait, and one waits: the limiter refuses the next at once. On a very slow machine the first
+// has its permit before the second asks; then both are tried again.
+TEST(a4_at_most_so_many_wait) {
+    const auto end = std::chrono::steady_clock::now() + 1min;
+    bool refused = false;
+    while (!refused && std::chrono::steady_clock::now() < end) {
+        const limiter narrow("1/300ms burst 1", {tollbar::clock_source::tsc, 1});
+        CHECK(narrow.check());
+        tollbar::outcome first = tollbar::outcome::denied;
+        std::thread sleeper([&] { first = narrow.wait(1min).kind(); });
+        while (narrow.state().waiting == 0 && narrow.peek().denied())
+            std::this_thread::sleep_for(1ms);
+        refused = narrow.wait(1min).denied();
+        sleeper.join();
+        CHECK(first == tollbar::outcome::allowed);
+    }
+    CHECK(refused);
 }
 
 TEST(booking_ahead) {
