@@ -77,7 +77,7 @@ serves() {
         sleep 0.05
     done
     began=$(date +%s)
-    seq 40 | xargs -P 8 -I N curl --silent --dump-header "$work/headers-N" --output /dev/null "http://127.0.0.1:$1/"
+    seq 40 | xargs -P 8 -I % curl --silent --dump-header "$work/headers-%" --output /dev/null "http://127.0.0.1:$1/"
     cat "$work/headers-1"
     took=$(($(date +%s) - began + 1))
     admitted=$(grep -l '^HTTP/1.1 200' "$work"/headers-* | wc -l)
