@@ -181,7 +181,10 @@ cross-x86_64)
     wants x86_64-linux-gnu-gcc gcc-x86-64-linux-gnu
     wants_file /usr/x86_64-linux-gnu/lib/libc.so libc6-dev-amd64-cross
     ;;
-soak) wants redis-server redis-server ;;
+soak)
+    wants redis-server redis-server
+    wants_venv
+    ;;
 go) wants_go ;;
 nginx) wants_nginx ;;
 peers) wants_peers ;;
