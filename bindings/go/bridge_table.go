@@ -47,7 +47,7 @@ func openTable(path string, options *TableOptions, policies []string) (uintptr, 
 		o.flags |= tollbar_table_trust_anyone
 	}
 	if path != "" && options.Capacity == 0 && len(policies) == 0 {
-		o = tollbar_table_options{struct_size: o.struct_size,
+		o = tollbar_table_options{struct_size: o.struct_size, mode: o.mode,
 			flags: o.flags & tollbar_table_trust_anyone, hot_keys: o.hot_keys}
 	}
 	var table uintptr

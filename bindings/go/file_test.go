@@ -177,6 +177,10 @@ func TestWhoseFile(t *testing.T) {
 	check("a file that all may write", mode(path, 0o666), mode(path, 0o600))
 	check("a file that the group may write", mode(path, 0o660), mode(path, 0o600))
 	check("a directory that all may write", mode(directory, 0o777), mode(directory, 0o700))
+	// A caller whose mode lets the group write takes such a file, without policies too.
+	if err := errors.Join(os.Chmod(path, 0o660), open(path, tollbar.TableOptions{Mode: 0o660}), os.Chmod(path, 0o600)); err != nil {
+		t.Errorf("a file that the group may write, with that mode: %v", err)
+	}
 	second := filepath.Join(directory, "second")
 	check("a second name in a directory of strangers", func() error {
 		return errors.Join(os.Chmod(directory, 0o777|fs.ModeSticky), os.Link(path, second))

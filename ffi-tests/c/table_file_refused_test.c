@@ -124,6 +124,27 @@ static void without_options_it_must_be_there(void **state) {
     assert_int_equal(access(in("nothing"), F_OK), -1);
 }
 
+/* A file that its group may write is for those who say so, also for a call that opens any table. */
+static void without_policies_the_mode_lets_a_group_write(void **state) {
+    tollbar_table_options any = TOLLBAR_TABLE_OPTIONS_INIT(0);
+    tollbar_table *view = NULL;
+    (void)state;
+    tollbar_table_close(opened(in("table")));
+    assert_int_equal(chmod(in("table"), 0660), 0);
+    assert_int_equal(tollbar_table_open(in("table"), NULL, 0, NULL, &view), TOLLBAR_E_OWNER);
+    assert_int_equal(tollbar_table_open(in("table"), NULL, 0, &any, &view), TOLLBAR_E_OWNER);
+    any.mode = 0640;
+    assert_int_equal(tollbar_table_open(in("table"), NULL, 0, &any, &view), TOLLBAR_E_OWNER);
+    any.mode = 01660;
+    assert_int_equal(tollbar_table_open(in("table"), NULL, 0, &any, &view), TOLLBAR_E_RESERVED);
+    assert_null(view);
+    any.mode = 0660;
+    assert_int_equal(tollbar_table_open(in("table"), NULL, 0, &any, &view), 0);
+    assert_int_equal(stats_of(view).capacity, 1000);
+    tollbar_table_close(view);
+    assert_int_equal(tollbar_table_open(in("nothing"), NULL, 0, &any, &view), TOLLBAR_E_OPEN);
+}
+
 static void errno_says_why_it_cannot_be_opened(void **state) {
     struct asked asked;
     char *longest = malloc(PATH_MAX + 2);
@@ -216,6 +237,7 @@ int main(void) {
         IN_A_DIRECTORY(what_is_no_table_is_refused_and_stays_as_it_is),
         IN_A_DIRECTORY(what_is_no_file_is_refused),
         IN_A_DIRECTORY(without_options_it_must_be_there),
+        IN_A_DIRECTORY(without_policies_the_mode_lets_a_group_write),
         IN_A_DIRECTORY(errno_says_why_it_cannot_be_opened),
         IN_A_DIRECTORY(without_permission_errno_says_so),
     };

@@ -1,5 +1,6 @@
 /* Arguments: names, numbers, keys. */
 
+#include <string.h>
 #include "core.h"
 
 int core_bind(const char *function, const char *const *names, Py_ssize_t required, Py_ssize_t positional,

@@ -50,6 +50,7 @@ static int32_t make(int kind, const char *path, const tollbar_table_options *opt
         tollbar_table_options any = TOLLBAR_TABLE_OPTIONS_INIT(0);
         any.flags = options->flags & TOLLBAR_TABLE_TRUST_ANYONE;
         any.hot_keys = options->hot_keys;
+        any.mode = options->mode;
         return tollbar_table_open(path, NULL, 0, &any, out);
     }
     return tollbar_table_open(path, list, (size_t)count, options, out);

@@ -389,3 +389,16 @@ def test_d6_another_policy_is_named_with_the_way_out(tmp_path):
     )
     with pytest.raises(tollbar.TableError, match=r"has 2 \('5/min'; '100/day'\) and the program 1; expected: the same number"):
         Table.open(path, "5/min", 1000)
+
+
+def test_the_mode_lets_a_group_write_a_file_that_is_opened_without_policies(tmp_path):
+    path = tmp_path / "table"
+    Table.open(path, "5/min", 1000, mode=0o660).close()
+    assert path.stat().st_mode & 0o777 == 0o660
+    with pytest.raises(tollbar.TableError) as refused:
+        Table.open(path)
+    assert refused.value.name == "TOLLBAR_E_OWNER"
+    with Table.open(path, mode=0o660) as table:
+        assert table.stats().capacity == 1000
+    with pytest.raises(tollbar.TableError, match="is '5/min', and of the program '6/min'"):
+        Table.open(path, "6/min", 1000, mode=0o660)

@@ -107,8 +107,8 @@ pub unsafe extern "C" fn tollbar_table_open(
         let path = unsafe { CStr::from_ptr(path) };
         // SAFETY: by the caller's promise.
         let table = if let (0, Some(any)) = (count, unsafe { any_table(options) }?) {
-            let table =
-                Table::open_at(path, any.trust).and_then(|table| table.with_hot_keys(any.hot_keys));
+            let table = Table::open_at(path, any.mode, any.trust)
+                .and_then(|table| table.with_hot_keys(any.hot_keys));
             table.map(|table| table.with_waiters(any.waiters))
         } else {
             // SAFETY: by the caller's promise.

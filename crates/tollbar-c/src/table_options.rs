@@ -106,6 +106,7 @@ fn waiters(asked: u32) -> u32 {
 
 /// The options of this process's view, which are not part of the table.
 pub(super) struct AnyTable {
+    pub(super) mode: u32,
     pub(super) trust: Trust,
     pub(super) waiters: u32,
     pub(super) hot_keys: u32,
@@ -120,17 +121,24 @@ pub(super) unsafe fn any_table(
     options: *const tollbar_table_options,
 ) -> Result<Option<AnyTable>, i32> {
     if options.is_null() {
-        return Ok(Some(AnyTable { trust: Trust::Owner, waiters: waiters(0), hot_keys: 0 }));
+        return Ok(Some(AnyTable {
+            mode: 0o600,
+            trust: Trust::Owner,
+            waiters: waiters(0),
+            hot_keys: 0,
+        }));
     }
     // SAFETY: by the caller's promise.
     let options = unsafe { read(options) }?;
     let flags = options.flags;
     let rest = tollbar_table_options { struct_size: 0, flags: 0, ..options };
     let nothing = rest.capacity == 0
-        && (rest.on_full, rest.seed, rest.missing_key, rest.clock, rest.mode) == (0, 0, 0, 0, 0)
+        && (rest.on_full, rest.seed, rest.missing_key, rest.clock) == (0, 0, 0, 0)
+        && rest.mode & !0o777 == 0
         && (rest.overrides, rest.reserved) == (0, 0)
         && flags & !TOLLBAR_TABLE_TRUST_ANYONE == 0;
     Ok(nothing.then(|| AnyTable {
+        mode: rest.mode,
         trust: trust(flags),
         waiters: waiters(rest.waiters),
         hot_keys: rest.hot_keys,

@@ -60,13 +60,14 @@ impl Table {
         Ok(table.going_on()?.with_hot_keys(options.hot_keys)?.with_waiters(options.waiters))
     }
 
-    /// Opens the table in the file at `path`, with any options and policies.
+    /// Opens the table in the file at `path`, with any options and policies. Other users may write
+    /// the file if `mode` lets them, as [`Options::mode`] says.
     ///
     /// # Errors
     /// [`TableError::System`], [`TableError::Owner`], [`TableError::Boot`], and those of
     /// [`Table::attach_in`].
-    pub fn open_at(path: &CStr, trust: Trust) -> Result<Table, TableError> {
-        let memory = Region::open(path, Access::new(0, trust), &length)?;
+    pub fn open_at(path: &CStr, mode: u32, trust: Trust) -> Result<Table, TableError> {
+        let memory = Region::open(path, Access::new(mode, trust), &length)?;
         Table::over(memory, false)?.going_on()
     }
 
@@ -126,7 +127,7 @@ impl Table {
     /// Those of [`Table::open_at`]. [`TableError::System`] also for a path with a byte of 0.
     #[cfg(feature = "std")]
     pub fn open(path: impl AsRef<std::path::Path>) -> Result<Table, TableError> {
-        Table::open_at(&c_path(path.as_ref())?, Trust::Owner)
+        Table::open_at(&c_path(path.as_ref())?, 0o600, Trust::Owner)
     }
 
     /// Checks that these are the table's policies.

@@ -178,14 +178,14 @@ class Table(_core.Table):
             return cls._make(policies or (), capacity or 0, on_full, missing, clock, seed, *options)
         except TableError as error:
             if error.name == "TOLLBAR_E_OTHER_POLICIES":
-                error.args = (f"the table has other policies: {cls._differs(path, policies or (), trust_anyone)}",)
+                error.args = (f"the table has other policies: {cls._differs(path, policies or (), mode, trust_anyone)}",)
             raise
 
     @classmethod
-    def _differs(cls, path: str | os.PathLike[str], policies: Policies, trust_anyone: bool) -> str:
+    def _differs(cls, path: str | os.PathLike[str], policies: Policies, mode: int, trust_anyone: bool) -> str:
         """How the policies of the file differ from a program's, and what makes them equal."""
         wanted = [_core.parse(text)[0] for text in _list(policies)[0]]
-        with cls.open(path, trust_anyone=trust_anyone) as table:
+        with cls.open(path, mode=mode, trust_anyone=trust_anyone) as table:
             there = [table._text(number) for number in range(table.stats().policies)]
         name = os.fsdecode(path)
         if len(there) != len(wanted):
