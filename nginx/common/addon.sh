@@ -18,8 +18,8 @@ tollbar_incs="$tollbar_root/include $tollbar_common"
 tollbar_files() { for tollbar_file in "$@"; do printf ' %s/ngx_%s' "$tollbar_common" "$tollbar_file"; done; }
 
 # For all modules.
-tollbar_srcs=$(tollbar_files tollbar_zone.c tollbar_conf.c tollbar_rate.c tollbar_several.c tollbar_variables.c)
-tollbar_deps="$tollbar_root/include/tollbar.h $tollbar_archive $(tollbar_files tollbar_zone.h tollbar_conf.h tollbar_several.h tollbar_variables.h)"
+tollbar_srcs=$(tollbar_files tollbar_zone.c tollbar_file.c tollbar_conf.c tollbar_rate.c tollbar_several.c tollbar_variables.c)
+tollbar_deps="$tollbar_root/include/tollbar.h $tollbar_archive $(tollbar_files tollbar_zone.h tollbar_file.h tollbar_conf.h tollbar_several.h tollbar_variables.h)"
 tollbar_libs="$tollbar_archive -lpthread"
 
 # For modules with `sync`. It comes before the other libraries.

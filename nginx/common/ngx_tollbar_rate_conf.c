@@ -50,7 +50,9 @@ char *ngx_tollbar_rate_add_zone(ngx_conf_t *cf, ngx_str_t *name, size_t size, vo
 
     zone->zone.policies = &zone->policy;
     zone->zone.policies_n = 1;
-    size = ngx_max(size, ngx_tollbar_zone_least(&zone->zone));
+    if (zone->zone.file.path.len == 0) {
+        size = ngx_max(size, ngx_tollbar_zone_least(&zone->zone));
+    }
     shm_zone = ngx_tollbar_zone_add(cf, name, size, tag, &zone->zone, &main->zones);
     if (shm_zone == NULL || ngx_tollbar_zone_bind(cf, shm_zone, &zone->zone) != NGX_OK) {
         return NGX_CONF_ERROR;

@@ -39,8 +39,8 @@ static ngx_inline ngx_int_t take(charge_t *charge, ngx_log_t *log)
         return ngx_tollbar_rate_take_in_full(charge, log);
     }
     charge->debt = 0;
-    verdict = tollbar_table_check_at(limit->zone->zone.table, 0, charge->key.data, charge->key.len,
-                                     1, charge->now, NULL);
+    verdict = tollbar_table_check_at(limit->zone->zone.table, limit->zone->zone.number,
+                                     charge->key.data, charge->key.len, 1, charge->now, NULL);
     return verdict == TOLLBAR_ALLOWED ? NGX_OK : ngx_tollbar_rate_refused(charge, verdict, log);
 }
 
@@ -48,8 +48,9 @@ ngx_int_t ngx_tollbar_rate_take_in_full(charge_t *charge, ngx_log_t *log)
 {
     tollbar_decision decision = TOLLBAR_DECISION_INIT;
     limit_t *limit = charge->limit;
-    int32_t verdict = tollbar_table_check_at(limit->zone->zone.table, 0, charge->key.data,
-                                             charge->key.len, 1, charge->now, &decision);
+    int32_t verdict = tollbar_table_check_at(limit->zone->zone.table, limit->zone->zone.number,
+                                             charge->key.data, charge->key.len, 1, charge->now,
+                                             &decision);
 
     if (verdict < 0) {
         return ngx_tollbar_rate_failed(charge, verdict, log);
@@ -71,7 +72,8 @@ ngx_int_t ngx_tollbar_rate_take_in_full(charge_t *charge, ngx_log_t *log)
 static void give_back(const charge_t *charge)
 {
     if (charge->key.len != 0) {
-        ngx_tollbar_give_back(charge->limit->zone->zone.table, 0, &charge->key, 1, charge->now);
+        ngx_tollbar_give_back(charge->limit->zone->zone.table, charge->limit->zone->zone.number,
+                              &charge->key, 1, charge->now);
     }
 }
 
@@ -93,8 +95,9 @@ ngx_int_t ngx_tollbar_rate_peek(charge_t *charge, ngx_log_t *log)
 {
     tollbar_decision decision = TOLLBAR_DECISION_INIT;
     limit_t *limit = charge->limit;
-    int32_t verdict = tollbar_table_peek_at(limit->zone->zone.table, 0, charge->key.data,
-                                            charge->key.len, 1, charge->now, &decision);
+    int32_t verdict = tollbar_table_peek_at(limit->zone->zone.table, limit->zone->zone.number,
+                                            charge->key.data, charge->key.len, 1, charge->now,
+                                            &decision);
 
     if (verdict < 0) {
         return ngx_tollbar_rate_failed(charge, verdict, log);

@@ -1,5 +1,7 @@
 #include "ngx_tollbar_zone.h"
 
+#include "ngx_tollbar_file.h"
+
 /* The most policies of a table. */
 #define POLICIES_MOST 128
 
@@ -13,8 +15,6 @@ static uint64_t largest_capacity(tollbar_table_options *options, const tollbar_p
                                  uint64_t room);
 static ngx_uint_t all_policies(ngx_tollbar_zone_t *zone, ngx_tollbar_zone_t *old, const tollbar_policy_spec **policies,
                                tollbar_policy_spec *added);
-static ngx_tollbar_zone_t *former_table(ngx_shm_zone_t *shm_zone);
-static ngx_flag_t same_rates(const ngx_tollbar_zone_t *a, const ngx_tollbar_zone_t *b);
 static ngx_flag_t same_keys(const ngx_tollbar_zone_t *a, const ngx_tollbar_zone_t *b);
 static void end_view(void *data);
 
@@ -72,19 +72,24 @@ ngx_int_t ngx_tollbar_zone_bind(ngx_conf_t *cf, ngx_shm_zone_t *shm_zone, ngx_to
     cleanup->handler = end_view;
     cleanup->data = zone;
     shm_zone->data = zone;
-    shm_zone->init = init;
+    shm_zone->init = zone->file.path.len != 0 ? ngx_tollbar_file_init : init;
     return NGX_OK;
 }
 
 void ngx_tollbar_zone_settle(ngx_shm_zone_t *shm_zone)
 {
     ngx_tollbar_zone_t *zone = shm_zone->data;
-    ngx_tollbar_zone_t *old = former_table(shm_zone);
+    ngx_tollbar_zone_t *old = ngx_tollbar_zone_former_table(shm_zone);
 
+    /* A file's placeholder holds nothing, so it stays. */
+    if (zone->file.path.len != 0) {
+        ngx_tollbar_zone_keep(shm_zone);
+        return;
+    }
     /* Old workers still use the old memory, so another table needs new memory. A new rate does,
      * too: the old table could take it, but each key would keep the time until its debt ends. A
      * copy keeps the number of requests of the debt. */
-    if (old == NULL || old->on_full != zone->on_full || !same_keys(old, zone) || !same_rates(old, zone)) {
+    if (old == NULL || old->on_full != zone->on_full || !same_keys(old, zone) || !ngx_tollbar_zone_same_rates(old, zone)) {
         ngx_tollbar_zone_renew(shm_zone);
     } else {
         ngx_tollbar_zone_keep(shm_zone);
@@ -146,6 +151,10 @@ static void start(ngx_shm_zone_t *shm_zone, ngx_log_t *log)
     if (zone->table == NULL) {
         return;
     }
+    if (zone->file.path.len != 0) {
+        ngx_tollbar_file_start(shm_zone, log);
+        return;
+    }
     error = tollbar_table_get_stats(zone->table, &stats);
     for (n = 0; error == 0 && n < zone->policies_n; n++) {
         if (n < stats.policies) {
@@ -168,7 +177,7 @@ static void start(ngx_shm_zone_t *shm_zone, ngx_log_t *log)
 static ngx_int_t init(ngx_shm_zone_t *shm_zone, void *data)
 {
     ngx_tollbar_zone_t *zone = shm_zone->data;
-    ngx_tollbar_zone_t *old = former_table(shm_zone);
+    ngx_tollbar_zone_t *old = ngx_tollbar_zone_former_table(shm_zone);
     ngx_slab_pool_t *pool = (ngx_slab_pool_t *) shm_zone->shm.addr;
     int32_t error;
 
@@ -329,9 +338,7 @@ static uint64_t largest_capacity(tollbar_table_options *options, const tollbar_p
     return fits;
 }
 
-/* The old configuration's zone of this name. NULL if there is none, or if it held something other
- * than a table. */
-static ngx_tollbar_zone_t *former_table(ngx_shm_zone_t *shm_zone)
+ngx_tollbar_zone_t *ngx_tollbar_zone_former_table(ngx_shm_zone_t *shm_zone)
 {
     ngx_shm_zone_t *old = ngx_tollbar_zone_former(shm_zone);
 
@@ -366,8 +373,7 @@ static void *module_of(const ngx_shm_zone_t *shm_zone)
     return (void *) ((uintptr_t) shm_zone->tag & ~(uintptr_t) 1);
 }
 
-/* Whether the policies differ at most in their bursts. */
-static ngx_flag_t same_rates(const ngx_tollbar_zone_t *a, const ngx_tollbar_zone_t *b)
+ngx_flag_t ngx_tollbar_zone_same_rates(const ngx_tollbar_zone_t *a, const ngx_tollbar_zone_t *b)
 {
     tollbar_policy_spec spec;
     ngx_uint_t n;

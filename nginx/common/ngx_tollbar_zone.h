@@ -1,5 +1,5 @@
 /* A zone of nginx's shared memory that holds one tollbar table. All modules keep their keys in such
- * zones.
+ * zones. A zone with `file` has its table there instead (ngx_tollbar_file.h).
  *
  * The master makes the table before it forks, and the workers inherit its view. From then on no
  * process takes the zone's mutex, so a killed or stopped worker makes no other worker wait.
@@ -29,11 +29,31 @@
 
 #define NGX_TOLLBAR_ZONE_ERRORS 8
 
+/* The parameter `file` and those beside it (ngx_tollbar_file.h). */
+typedef struct {
+    /* The absolute path. Its length is 0 if the zone has no file. */
+    ngx_str_t path;
+    /* The keys for which nginx makes the file. 0: nginx makes none. */
+    uint64_t capacity;
+    /* The permissions of a new file. 0: 0600. */
+    uint32_t mode;
+    /* The file, to know it again after a reload. */
+    dev_t device;
+    ino_t inode;
+    /* A TOLLBAR_KEEP_ number, if `changes`. */
+    uint32_t keep;
+    /* The file may belong to any user. */
+    unsigned trust_anyone:1;
+    /* The reload changes the table's policy. */
+    unsigned changes:1;
+} ngx_tollbar_file_t;
+
 /* Modules put this first in a struct of their own, which is their shm_zone->data. */
 typedef struct {
     /* Where its directive stands, and the text of the directive's KEY. */
     ngx_tollbar_where_t where;
     ngx_str_t keys;
+    ngx_tollbar_file_t file;
     /* The module sets the following fields. A policy's number is its index. */
     ngx_uint_t on_full;
     /* The number of keys for which each worker may take permits in advance. */
@@ -43,6 +63,9 @@ typedef struct {
 
     /* This process's view. NULL until the master has made or found the table. */
     tollbar_table *table;
+    /* The number of the zone's first policy in the table. Only the table of a file may have other
+     * policies before it. */
+    uint32_t number;
 
     /* The seed of the hashes. A table that takes over another one's keys has the same seed. */
     uint64_t seed;
@@ -73,6 +96,13 @@ size_t ngx_tollbar_zone_size_for(uint64_t bytes);
 
 /* The zone of the same name and module in the running configuration. NULL if there is none. */
 ngx_shm_zone_t *ngx_tollbar_zone_former(ngx_shm_zone_t *shm_zone);
+
+/* The data of that zone. NULL if there is none, or if it holds something else than this zone: no
+ * table, or a table elsewhere. */
+ngx_tollbar_zone_t *ngx_tollbar_zone_former_table(ngx_shm_zone_t *shm_zone);
+
+/* Whether the policies differ at most in their bursts. */
+ngx_flag_t ngx_tollbar_zone_same_rates(const ngx_tollbar_zone_t *a, const ngx_tollbar_zone_t *b);
 
 /* Sets `zone` as the data of a new shared memory zone. */
 ngx_int_t ngx_tollbar_zone_bind(ngx_conf_t *cf, ngx_shm_zone_t *shm_zone, ngx_tollbar_zone_t *zone);

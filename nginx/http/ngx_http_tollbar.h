@@ -18,6 +18,7 @@
 #include "ngx_http_tollbar_rules.h"
 #include "ngx_http_tollbar_sync.h"
 #include "ngx_tollbar_conf.h"
+#include "ngx_tollbar_file.h"
 #include "ngx_tollbar_several.h"
 #include "ngx_tollbar_variables.h"
 #include "ngx_tollbar_zone.h"

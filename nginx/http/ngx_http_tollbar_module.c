@@ -154,6 +154,9 @@ static ngx_int_t complete_zone(ngx_conf_t *cf, limit_t *limit)
     if (limit->burst.number == NGX_CONF_UNSET && limit->burst.text == NULL) {
         limit->burst = zone->burst;
     }
+    if (limit->burst.text != NULL && zone->zone.file.path.len != 0) {
+        return wrong(cf, limit, "\"burst\" must hold no variables in a limit of a zone with \"file\", such as zone");
+    }
     if (limit->burst.text != NULL) {
         ngx_http_tollbar_rate_widen(&zone->policy);
     } else if (zone->rate != NULL) {
@@ -202,12 +205,19 @@ static ngx_int_t wrong(ngx_conf_t *cf, limit_t *limit, const char *message)
 static ngx_int_t start(ngx_cycle_t *cycle)
 {
     main_conf_t *conf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_tollbar_module);
+    limit_t **limits;
+    ngx_uint_t n;
 
     /* Only a process without a master has clients here. A reload frees its old zones, and nginx
      * does not call init_process again. */
     ngx_http_tollbar_clients_end();
     if (conf != NULL) {
         ngx_tollbar_zones_start(&conf->zones, cycle->log);
+        /* A zone with `file` knows its policy's number since the master has opened the file. */
+        limits = conf->limits.elts;
+        for (n = 0; n < conf->limits.nelts; n++) {
+            limits[n]->resolved.number = limits[n]->zone->zone.number;
+        }
         ngx_http_tollbar_rules_start(&conf->rules, cycle->log);
     }
     return NGX_OK;

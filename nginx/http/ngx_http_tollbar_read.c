@@ -22,6 +22,7 @@ static char *read_amount(ngx_conf_t *cf, ngx_str_t *argument, size_t prefix, amo
 static char *read_status(ngx_conf_t *cf, ngx_str_t *argument, limit_t *limit);
 static ngx_http_complex_value_t *compile(ngx_conf_t *cf, ngx_str_t *text);
 static char *check_size(ngx_conf_t *cf, ngx_str_t *name, size_t size, zone_t *zone);
+static char *check_file(ngx_conf_t *cf, ngx_str_t *name, zone_t *zone);
 
 /* The expectation in messages about numbers that may hold variables. */
 #define AMOUNT NGX_TOLLBAR_CONF_COUNT ", or hold variables"
@@ -33,6 +34,7 @@ static ngx_flag_t begins(const ngx_str_t *argument, const char *word)
 
 /* tollbar_zone KEY zone=NAME:SIZE rate=RATE|policy=POLICY [burst=N] [on_full=WORD] [hot_keys=N]
  *              [ban=TIME [after=N]]
+ *              [file=PATH [capacity=N] [mode=OCTAL] [trust_anyone]]  (then zone=NAME)
  *              [sync=URL nodes=N [fallback=WORD] [lease=TIME] [overdraft=N] [name=NAME]] */
 char *ngx_http_tollbar_read_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
@@ -77,6 +79,9 @@ char *ngx_http_tollbar_read_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     }
 
     error = check_ban(cf, &name, zone);
+    if (error == NGX_CONF_OK && zone->zone.file.path.len != 0) {
+        error = check_file(cf, &name, zone);
+    }
     if (error != NGX_CONF_OK) {
         return error;
     }
@@ -84,10 +89,12 @@ char *ngx_http_tollbar_read_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     zone->zone.policies = &zone->policy;
     zone->zone.policies_n = 1;
     error = zone->sync != NULL ? ngx_http_tollbar_sync_check(cf, &name, size, zone) : check_size(cf, &name, size, zone);
+    if (error == NGX_CONF_OK) {
+        error = ngx_tollbar_file_check(cf, &name, &zone->zone);
+    }
     if (error != NGX_CONF_OK) {
         return error;
     }
-    ngx_conf_init_uint_value(zone->zone.on_full, TOLLBAR_ON_FULL_EVICT_NEAREST);
     shm_zone = ngx_tollbar_zone_add(cf, &name, size, &ngx_http_tollbar_module, &zone->zone,
                                     &main->zones);
     if (shm_zone == NULL || bind_zone(cf, shm_zone, zone) != NGX_OK) {
@@ -108,7 +115,8 @@ static char *read_zone_parameter(ngx_conf_t *cf, ngx_str_t *argument, zone_t *zo
     ngx_int_t rc;
 
     if (begins(argument, "zone=")) {
-        return ngx_tollbar_conf_zone(cf, argument, name, size);
+        return ngx_tollbar_file_given(cf) ? ngx_tollbar_file_name(cf, argument, name, size)
+                                          : ngx_tollbar_conf_zone(cf, argument, name, size);
     }
     if (begins(argument, "burst=")) {
         return read_amount(cf, argument, 6, &zone->burst, "invalid burst value \"%V\", " AMOUNT);
@@ -132,9 +140,13 @@ static char *read_zone_parameter(ngx_conf_t *cf, ngx_str_t *argument, zone_t *zo
         *limit = *argument;
         return begins(argument, "rate=") ? read_rate(cf, argument, zone) : read_policy(cf, argument, zone);
     }
-    rc = ngx_http_tollbar_sync_read(cf, argument, &zone->sync);
+    rc = ngx_tollbar_file_read(cf, argument, &zone->zone);
     if (rc == NGX_DECLINED) {
-        return ngx_tollbar_conf_refuse(cf, "invalid parameter \"%V\", it must be zone=, rate=, policy=, burst=, ban=, after=, on_full=, hot_keys=, or sync=, "
+        rc = ngx_http_tollbar_sync_read(cf, argument, &zone->sync);
+    }
+    if (rc == NGX_DECLINED) {
+        return ngx_tollbar_conf_refuse(cf, "invalid parameter \"%V\", it must be zone=, rate=, policy=, burst=, ban=, after=, on_full=, hot_keys=, "
+                                       "or file=, capacity=, mode=, trust_anyone, or sync=, "
                                        "nodes=, fallback=, lease=, overdraft=, name=", argument);
     }
     return rc == NGX_OK ? NGX_CONF_OK : NGX_CONF_ERROR;
@@ -385,10 +397,22 @@ static char *check_size(ngx_conf_t *cf, ngx_str_t *name, size_t size, zone_t *zo
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "zone \"%V\" cannot have this policy: %s", name, tollbar_strerror(error));
         return NGX_CONF_ERROR;
     }
-    if (size < least) {
+    if (zone->zone.file.path.len == 0 && size < least) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "zone \"%V\" is too small, it must have at least %uzk", name,
                            (least + 1023) / 1024);
         return NGX_CONF_ERROR;
+    }
+    return NGX_CONF_OK;
+}
+
+/* Checks what a zone with `file` cannot have. */
+static char *check_file(ngx_conf_t *cf, ngx_str_t *name, zone_t *zone)
+{
+    if (zone->sync != NULL) {
+        return ngx_tollbar_conf_refuse(cf, "\"file\" must not be beside \"sync\" in zone \"%V\"", name);
+    }
+    if (zone->rate != NULL || zone->burst.text != NULL) {
+        return ngx_tollbar_conf_refuse(cf, "\"rate\" and \"burst\" must not hold variables beside \"file\" in zone \"%V\"", name);
     }
     return NGX_CONF_OK;
 }

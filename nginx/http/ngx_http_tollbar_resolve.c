@@ -11,7 +11,7 @@ ngx_int_t ngx_http_tollbar_resolve_for(ngx_http_request_t *r, limit_t *limit, ch
     ngx_http_tollbar_zone_t *zone = limit->zone;
     const tollbar_policy_spec *policy = &zone->policy;
     uint64_t burst = 0, cost = 0;
-    uint32_t number = 0;
+    uint32_t number = zone->zone.number;
     ngx_str_t text;
     ngx_int_t rc;
 

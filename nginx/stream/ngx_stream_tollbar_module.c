@@ -1,6 +1,7 @@
 /* tollbar_zone, tollbar and their directives, for stream. */
 
 #include "ngx_stream_tollbar.h"
+#include "ngx_tollbar_file.h"
 
 typedef ngx_stream_tollbar_zone_t zone_t;
 typedef ngx_tollbar_rate_conf_t conf_t;
@@ -17,7 +18,7 @@ static char *read_limit(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 #define ANYWHERE (NGX_STREAM_MAIN_CONF|NGX_STREAM_SRV_CONF)
 
 static ngx_command_t commands[] = {
-    { ngx_string("tollbar_zone"), NGX_STREAM_MAIN_CONF|NGX_CONF_TAKE3|NGX_CONF_TAKE4, read_zone, NGX_STREAM_MAIN_CONF_OFFSET,
+    { ngx_string("tollbar_zone"), NGX_STREAM_MAIN_CONF|NGX_CONF_2MORE, read_zone, NGX_STREAM_MAIN_CONF_OFFSET,
       0, NULL },
     { ngx_string("tollbar"), ANYWHERE|NGX_CONF_TAKE123, read_limit, NGX_STREAM_SRV_CONF_OFFSET, 0, NULL },
     { ngx_string("tollbar_log_level"), ANYWHERE|NGX_CONF_TAKE1, ngx_tollbar_conf_set_word, NGX_STREAM_SRV_CONF_OFFSET,
@@ -82,7 +83,8 @@ static char *merge_conf(ngx_conf_t *cf, void *parent, void *child)
     return ngx_tollbar_rate_merge_conf(cf, main, parent, child, NGX_STREAM_SERVICE_UNAVAILABLE);
 }
 
-/* tollbar_zone KEY zone=NAME:SIZE rate=RATE [on_full=WORD] [hot_keys=N] */
+/* tollbar_zone KEY zone=NAME:SIZE rate=RATE [on_full=WORD] [hot_keys=N]
+ *              [file=PATH [capacity=N] [mode=OCTAL] [trust_anyone]]  (then zone=NAME) */
 static char *read_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     ngx_str_t *value = cf->args->elts;
@@ -96,7 +98,7 @@ static char *read_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
     zone->base.policy = (tollbar_policy_spec) TOLLBAR_POLICY_SPEC_INIT;
-    zone->base.zone.on_full = TOLLBAR_ON_FULL_EVICT_NEAREST;
+    zone->base.zone.on_full = NGX_CONF_UNSET_UINT;
     for (n = 2; n < cf->args->nelts; n++) {
         error = read_zone_parameter(cf, &value[n], &zone->base, &name, &size);
         if (error != NGX_CONF_OK) {
@@ -109,6 +111,11 @@ static char *read_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     if (zone->base.policy.limit == 0) {
         return ngx_tollbar_conf_refuse(cf, "\"%V\" must have \"rate\" parameter, such as rate=10r/s", &cmd->name);
     }
+    zone->base.zone.policies = &zone->base.policy;
+    error = ngx_tollbar_file_check(cf, &name, &zone->base.zone);
+    if (error != NGX_CONF_OK) {
+        return error;
+    }
     return ngx_tollbar_rate_add_zone(cf, &name, size, &ngx_stream_tollbar_module, &zone->base,
                                      conf);
 }
@@ -116,8 +123,11 @@ static char *read_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 static char *read_zone_parameter(ngx_conf_t *cf, ngx_str_t *argument, ngx_tollbar_rate_zone_t *zone,
                                  ngx_str_t *name, size_t *size)
 {
+    ngx_int_t rc;
+
     if (ngx_strncmp(argument->data, "zone=", 5) == 0) {
-        return ngx_tollbar_conf_zone(cf, argument, name, size);
+        return ngx_tollbar_file_given(cf) ? ngx_tollbar_file_name(cf, argument, name, size)
+                                          : ngx_tollbar_conf_zone(cf, argument, name, size);
     }
     if (ngx_strncmp(argument->data, "rate=", 5) == 0) {
         return ngx_tollbar_conf_rate(cf, argument, &zone->policy);
@@ -128,8 +138,13 @@ static char *read_zone_parameter(ngx_conf_t *cf, ngx_str_t *argument, ngx_tollba
     if (ngx_strncmp(argument->data, "on_full=", 8) == 0) {
         return ngx_tollbar_conf_on_full(cf, argument, &zone->zone.on_full);
     }
-    return ngx_tollbar_conf_refuse(cf, "invalid parameter \"%V\", it must be zone=NAME:SIZE, "
-                                   "rate=RATE, on_full=WORD or hot_keys=NUMBER", argument);
+    rc = ngx_tollbar_file_read(cf, argument, &zone->zone);
+    if (rc == NGX_DECLINED) {
+        return ngx_tollbar_conf_refuse(cf, "invalid parameter \"%V\", it must be zone=NAME:SIZE, "
+                                       "rate=RATE, on_full=WORD, hot_keys=NUMBER, or file=, "
+                                       "capacity=, mode=, trust_anyone", argument);
+    }
+    return rc == NGX_OK ? NGX_CONF_OK : NGX_CONF_ERROR;
 }
 
 /* tollbar zone=NAME [burst=N] [nodelay|delay=N] */

@@ -82,7 +82,7 @@ BLOCKS = [block for text in (TEXT, *READMES) for block in re.findall(r"(?ms)^```
 @pytest.mark.parametrize("number", range(len(BLOCKS)))
 def test_examples(tmp_path, number):
     block = re.sub(r"modules/(\w+\.so)", lambda m: str(places.module(m[1])), BLOCKS[number])
-    block = block.replace("RULES;", f"{rules.SITE};")
+    block = block.replace("RULES;", f"{rules.SITE};").replace("/run/app/", f"{tmp_path}/")
     block = re.sub(r"proxy_pass http://\w+", "proxy_pass http://127.0.0.1:1", block)
     if STREAM in block:
         block = stream_itself() + block

@@ -95,12 +95,36 @@ LIMIT_REQ = [
 ]
 
 ZONE = "tollbar_zone $arg_k zone=z:1m rate=1r/s;"
+IN_FILE = "tollbar_zone $arg_k zone=z file=/run/app/table rate=1r/s"
+
+
+def files():
+    """What is wrong with `file` and the parameters beside it. test_tollbar_file_faults.py has the
+    messages about the file itself."""
+    def row(name, parameters, message):
+        return name, f"{{{{{IN_FILE} {parameters};}}}}", "", message
+
+    mode = "it must be permissions that let the owner read and write, such as 0600 or 0660"
+    alone = '"capacity", "mode" and "trust_anyone" must have "file" beside them, such as file=/run/app/table, in zone "z"'
+    return [
+        *[(f"a file and {zone}", f"{{{{{IN_FILE.replace('zone=z', zone)};}}}}", "",
+           f'invalid zone "{zone}", beside "file" it must be zone=NAME, without a size') for zone in ("zone=z:1m", "zone=")],
+        ("a file without a path", f"{{{{{IN_FILE.replace('/run/app/table', '')};}}}}", "",
+         'invalid file value "file=", it must be the path of a table, such as file=/run/app/table'),
+        *[row(f"mode={word}", f"mode={word}", f'invalid mode value "mode={word}", {mode}') for word in ("0400", "660x", "01600", "", "888", "77777777777")],
+        *[row(f"capacity={word}", f"capacity={word}", f'invalid capacity value "capacity={word}", {NUMBER}') for word in ("0", "10m", "", HUGE)],
+        row("a capacity too large", "capacity=9223372036854775807", 'zone "z" cannot have a table for 9223372036854775807 keys: {any}'),
+        row("on_full without capacity", "on_full=deny", '"on_full" must have "capacity" beside it, without which the file of zone "z" has its own'),
+        *[(f"{word} without a file", f"{{{{{ZONE[:-1]} {word};}}}}", "", alone) for word in ("capacity=5", "mode=0600", "trust_anyone")],
+    ]
+
+
 RATES = [
     *[(f"rate={rate}", RATE) for rate in ("-1r/s", "", "r/s", "1.r/s", ".5r/s", "5r/y", "1r/", "fast", HUGE + "r/s")],
     *[(f"rate={rate}", ZERO) for rate in ("0r/s", "1r/0s")],
     ("rate=1r/999999999d", LONG), ("rate=900000000000r/s", "it must be at most {rate}r/s"),
 ]
-PARAMETERS = "zone=, rate=, policy=, burst=, ban=, after=, on_full=, hot_keys=, or sync=, nodes=, fallback=, lease=, overdraft=, name="
+PARAMETERS = "zone=, rate=, policy=, burst=, ban=, after=, on_full=, hot_keys=, or file=, capacity=, mode=, trust_anyone, or sync=, nodes=, fallback=, lease=, overdraft=, name="
 HTTP = [
     *zones_of("tollbar_zone", " rate=1r/s"),
     ("no zone", "{{tollbar_zone $arg_k rate=1r/s burst=2;}}", "", '"tollbar_zone" must have "zone" parameter, such as zone=one:10m'),
@@ -153,6 +177,12 @@ HTTP = [
     ("delay for a policy", "tollbar_zone $arg_k zone=z:1m policy=1/s;", "{{tollbar zone=z delay=1;}}",
      '"delay" must be for a "rate", not for the "policy" of zone "z"'),
     *others_of("tollbar"),
+    *files(),
+    ("a file and sync", f"{{{{tollbar_zone $arg_k zone=z file=/run/t rate=100r/s burst=20 {STORE};}}}}", "", '"file" must not be beside "sync" in zone "z"'),
+    *[(f"a file and variables {words}", f"{{{{tollbar_zone $arg_k zone=z file=/run/t {words};}}}}", "",
+       '"rate" and "burst" must not hold variables beside "file" in zone "z"') for words in ("rate=$arg_r", "rate=1r/s burst=$arg_b")],
+    ("a file and a limit's variables", IN_FILE + ";", "{{tollbar zone=z burst=$arg_b;}}",
+     '"burst" must hold no variables in a limit of a zone with "file", such as zone "z"'),
     ("headers", "", "{{tollbar_headers yes;}}", 'invalid value "yes" in "tollbar_headers" directive, it must be off, legacy, legacy-epoch, draft, draft-07, draft-06 or both'),
     ("a status page", "", "{{tollbar_status_page html;}}",
      'invalid value "html" in "tollbar_status_page" directive, it must be json or prometheus'),
@@ -218,11 +248,12 @@ STREAM = [
      '"tollbar_zone" must have "zone" parameter, such as zone=one:10m'),
     ("no rate", "{{tollbar_zone $remote_addr zone=z:1m on_full=deny;}}", "", '"tollbar_zone" must have "rate" parameter, such as rate=10r/s'),
     ("another parameter", "{{tollbar_zone $remote_addr zone=z:1m policy=1/s;}}", "",
-     'invalid parameter "policy=1/s", it must be zone=NAME:SIZE, rate=RATE, on_full=WORD or hot_keys=NUMBER'),
+     'invalid parameter "policy=1/s", it must be zone=NAME:SIZE, rate=RATE, on_full=WORD, hot_keys=NUMBER, or file=, capacity=, mode=, trust_anyone'),
     ("hot_keys", "{{tollbar_zone $remote_addr zone=z:1m rate=1r/s hot_keys=-1;}}", "",
      'invalid hot_keys value "hot_keys=-1", it must be a number of keys from 0 to 16384'),
     ("on_full", "{{tollbar_zone $remote_addr zone=z:1m rate=1r/s on_full=drop;}}", "", f'invalid value "on_full=drop", {ON_FULL}'),
     *[(rate, f"{{{{tollbar_zone $remote_addr zone=z:1m {rate};}}}}", "", f'invalid rate "{rate}", {expected}') for rate, expected in RATES],
+    *files(),
     *limits_of("tollbar", ZONE.replace("$arg_k", "$remote_addr"), "zone=NAME, burst=NUMBER, delay=NUMBER or nodelay"),
     *others_of("tollbar", status=False),
 ]
@@ -288,6 +319,9 @@ def test_a_message_says_where_what_was_found_and_what_is_expected(tmp_path, modu
 ELSEWHERE = [
     # The library of rules, and the faults in a rules file.
     '"tollbar_rules" cannot load', '"tollbar_rules" cannot use', "%V: %s",
+    # About the file of a zone: test_tollbar_file_faults.py.
+    'zone "%V" has lost its file', 'zone "%V" has its file in', 'zone "%V" has no file', 'zone "%V" found a table', 'zone "%V" cannot use "%V"',
+    'zone "%V" cannot open "%V"', 'zone "%V" cannot trust "%V"', 'zone "%V" has the policy', 'zone "%V" cannot change the policy',
     "/dev/urandom cannot be read", 'zone "%V" cannot be used again', 'zone "%V" of %uz bytes cannot hold',
     # Any other fault of the client than the URL's, and a host that the system finds without an
     # address.
