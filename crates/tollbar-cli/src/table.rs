@@ -4,6 +4,7 @@
 use crate::problem::{Problem, Result};
 use crate::text::{grouped, span};
 use std::collections::BinaryHeap;
+use std::ffi::CString;
 use std::fmt::Write as _;
 use std::io::{BufWriter, IsTerminal, Write};
 use std::path::Path;
@@ -11,7 +12,7 @@ use tollbar::clock;
 use tollbar::metrics::{Format, Source};
 use tollbar::policy::Keep;
 use tollbar::prefix::Prefix;
-use tollbar::table::{Entry, Health, PolicyId, Table};
+use tollbar::table::{Entry, Health, PolicyId, Table, Trust};
 use tollbar::units::NEVER;
 use tollbar::Policy;
 
@@ -140,9 +141,11 @@ fn wrong(file: &str, error: impl std::fmt::Display) -> Problem {
     Problem::io(format!("{file}: {error}"))
 }
 
-fn open(file: &str) -> Result<Table> {
-    // `Table::open` refuses a file that is no table, and does not make a missing one.
-    Table::open(file).map_err(|error| wrong(file, error))
+/// Opens a table's file. It refuses a file that is no table, and makes none.
+pub(crate) fn open(file: &str) -> Result<Table> {
+    // Programs of several users may share the table, so its group may write the file.
+    let path = CString::new(file).map_err(|error| wrong(file, error))?;
+    Table::open_at(&path, 0o660, Trust::Owner).map_err(|error| wrong(file, error))
 }
 
 fn policies(table: &Table) -> Vec<(PolicyId, Policy)> {

@@ -1,6 +1,6 @@
 //! `tollbar top`: the keys that a shared table refuses most, live.
 
-use crate::problem::{Problem, Result};
+use crate::problem::Result;
 use crate::text::{grouped, plain, plain_line};
 use std::fmt::Write as _;
 use std::io::IsTerminal;
@@ -32,8 +32,7 @@ pub struct TopArgs {
 
 /// Runs the command.
 pub fn run(args: &TopArgs) -> Result<()> {
-    let table =
-        Table::open(&args.file).map_err(|error| Problem::io(format!("{}: {error}", args.file)))?;
+    let table = crate::table::open(&args.file)?;
     if args.off {
         table.record_refusals(false);
         return crate::stdout::print(

@@ -93,6 +93,12 @@ check 'copy: the same debts' "$("$tollbar" table dump --owing "$work/table" | cu
     "$("$tollbar" table dump --owing "$work/larger" | cut -d' ' -f1-3 | sort)"
 # The copy's policy changes, and no key gains a permit by that.
 check 'set-policy' 'policy 0: 5/h, before 3/h' "$("$tollbar" table set-policy "$work/larger" 5/h)"
+chmod 660 "$work/larger"
+check 'set-policy: a file that its group may write' 'policy 0: 5/h, before 5/h' "$("$tollbar" table set-policy "$work/larger" 5/h)"
+chmod 606 "$work/larger"
+"$tollbar" table set-policy "$work/larger" 5/h >"$work/out" 2>"$work/errors"
+check 'set-policy: a file that others may write' '1|' "$?|$(cat "$work/out")"
+chmod 600 "$work/larger"
 check 'set-policy: keys keep the permits that they have left' '0 1 2 ' "$(owing "$work/larger")"
 check 'set-policy: keys begin anew' 'policy 0: 3/h, before 5/h|' "$("$tollbar" table set-policy --keep reset "$work/larger" 3/h)|$(owing "$work/larger")"
 "$tollbar" table set-policy --number 1 "$work/larger" 5/h 2>"$work/errors"
