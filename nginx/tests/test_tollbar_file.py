@@ -120,18 +120,18 @@ def test_a_reload_with_another_policy_changes_the_tables(launch, path):
     nginx = launch(**parts(path))
     with opened(path) as table:
         assert count(nginx.volley("/?k=a", 4)) == 4
-        assert nginx.reload(**parts(path, 'policy="8/day burst 8"'))
+        assert nginx.reload(**parts(path, 'policy="24/day"'))
         assert [
             level
-            for level, _ in nginx.said('zone "z" has changed policy 0 of the table', '"8/day"')
+            for level, _ in nginx.said('zone "z" has changed policy 0 of the table', '"24/day"')
         ] == ["notice"]
         # A key keeps the permits that it has left.
         assert allowed(table) == 2 and count(nginx.volley("/?k=a", 3)) == 0
-        assert count(nginx.volley("/?k=b", 4)) == 4 and allowed(table, "b") == 4
+        assert count(nginx.volley("/?k=b", 20)) == 20 and allowed(table, "b") == 4
     # What nginx was given is now what other programs must have.
     with pytest.raises(faces.tollbar().TableError):
         opened(path)
-    assert allowed(opened(path, "8/day"), "c") == 8
+    assert allowed(opened(path, "24/day"), "c", 30) == 24
 
 
 def test_a_reload_with_another_burst_keeps_what_was_spent(launch, path):
@@ -152,11 +152,19 @@ def test_a_reload_changes_only_the_policy_of_the_zone(launch, path):
         assert count(nginx.volley("/?k=a", 3)) == 0 and allowed(table, "b", policy=1) == 8
 
 
-def test_a_reload_that_is_refused_changes_nothing(launch, path):
+@pytest.mark.parametrize(
+    "fault, said",
+    [
+        ("server { location / { tollbar zone=y; } }", "unknown zone"),
+        # nginx binds its sockets after it has opened the zones' files.
+        ("server { listen 192.0.2.1:1; }", "bind()"),
+    ],
+)
+def test_a_reload_that_is_refused_changes_nothing(launch, path, fault, said):
     nginx = launch(**parts(path))
-    nginx.expected.append("unknown zone")
-    changed = parts(path, 'policy="8/day"')
-    assert not nginx.reload(**{**changed, "server": f"location / {{ tollbar zone=y; {CONTENT} }}"})
+    nginx.expected.append(said)
+    changed = parts(path, 'policy="24/day"')
+    assert not nginx.reload(http=changed["http"] + fault, server=changed["server"])
     assert allowed(opened(path), "b") == 6 and count(nginx.volley("/?k=a", 9)) == 6
 
 
@@ -295,6 +303,16 @@ def test_a_file_that_was_removed_and_made_anew_is_taken_by_a_reload(launch, path
         assert count(nginx.volley("/?k=b", 4)) == 4 and allowed(table, "b") == 2
 
 
+def test_a_reload_changes_no_policy_of_a_file_that_was_made_anew(launch, path):
+    """Another program has removed nginx's file and made another one: a start, not a change."""
+    nginx = launch(**parts(path))
+    nginx.expected.append("one must be equal")
+    path.unlink()
+    with opened(path, "9/h") as table:
+        assert not nginx.reload(**parts(path, 'policy="24/day"'))
+        assert allowed(table, tries=10) == 9 and count(nginx.volley("/?k=a", 9)) == 6
+
+
 def test_the_group_may_write_a_file_of_that_mode(launch, path):
     own = parts(path, more="capacity=1000 mode=0660")
     nginx = launch(**own)
@@ -325,6 +343,29 @@ def test_connections_and_requests_share_a_file(launch_stream, echo, path, tmp_pa
             one = nginx.open()
             assert one.passed() == wanted
             one.close()
-        # A reload with a smaller burst leaves one second of the debt.
+        # A larger burst has three more.
         assert nginx.reload(stream=stream.replace("burst=5", "burst=8"))
         assert allowed(table, key) == 3
+
+
+@pytest.mark.parametrize("burst, passes", [(5, 6), (2, 3)])
+def test_connections_under_a_policy_that_is_not_the_first(launch_stream, echo, path, burst, passes):
+    """The second limit has a smaller burst than the table's policy."""
+    with opened(path, ["1/day", "1/h burst 6"]) as table:
+        key = faces.tollbar().address_key("127.0.0.1")
+        assert table.allow(key, policy=0)
+        nginx = launch_stream(
+            f"tollbar_zone $tollbar_client zone=s file={path} rate=1r/h;"
+            f"tollbar_zone $tollbar_client zone=all:1m rate=1r/h;"
+            f"server {{ listen unix:{path.parent}/socket; tollbar zone=s burst=5; return x; }}"
+            f"server {{ listen 127.0.0.1:@PORT1@; tollbar zone=s burst={burst} nodelay;"
+            f"tollbar zone=all burst=20 nodelay; proxy_pass 127.0.0.1:{echo.port}; }}"
+        )
+        found = []
+        for _ in range(8):
+            one = nginx.open()
+            found.append(one.passed())
+            one.close()
+        assert found == [True] * passes + [False] * (8 - passes)
+        assert table.peek(key, policy=0).remaining == 0
+        assert table.peek(key, policy=1).remaining == 6 - passes

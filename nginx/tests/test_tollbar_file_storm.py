@@ -3,7 +3,7 @@ kills them at random, and all of them are started again. Together they admit exa
 
 The key's state says how many permits the table has charged: a token bucket that is never full again
 after its first charge, at T0, is full at T0 + charged / rate (ffi-tests/together/driver.py, whose
-programs these are). The first charge is half the burst, which takes 12.5 seconds to refill, and the
+programs these are). The first charge is the whole burst, which takes 25 seconds to refill, and the
 programs spend all there is long before."""
 
 import os
@@ -129,7 +129,7 @@ def blow(storm, table, chance):
         wait_until(life.ready, f"{life.name} has opened the table")
     t0 = table.now()
     for k in range(storm.driver.KEYS):
-        assert table.check(f"key-{k}", cost=storm.driver.TAKEN, at=t0)
+        assert table.check(f"key-{k}", cost=storm.driver.BURST, at=t0)
     for client in storm.clients:
         client.start()
     # nginx is slower than the others, so it begins.
@@ -204,7 +204,7 @@ def judge(storm, table, t0, k):
     driver, key = storm.driver, f"key-{k}"
     now = table.now()
     state = table.peek(key, at=now)
-    granted = driver.TAKEN + storm.sum(
+    granted = driver.BURST + storm.sum(
         lambda life: life.admitted(k), lambda client: client.admitted[k]
     )
     lost = storm.sum(lambda life: life.unanswered(k), lambda client: client.unanswered(k))
