@@ -96,9 +96,9 @@ static void whatever_is_there_has_no_other_options(void **state) {
     (void)state;
     assert_int_equal(open_with(0, 0, &table), 0);
     tollbar_table_close(table);
-    any.mode = 0600;
+    any.on_full = TOLLBAR_ON_FULL_DENY;
     assert_int_equal(tollbar_table_open(path, NULL, 0, &any, &table), TOLLBAR_E_POLICY_COUNT);
-    any.mode = 0;
+    any.on_full = 0;
     any.flags = 8;
     assert_int_equal(tollbar_table_open(path, NULL, 0, &any, &table), TOLLBAR_E_RESERVED);
 }
