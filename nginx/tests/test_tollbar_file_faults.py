@@ -1,7 +1,9 @@
 """Files that a zone cannot use. Each message has the file, the line of the directive, what was
 found and what is expected, and leaves the file as it is."""
 
+import grp
 import os
+import pwd
 import re
 import subprocess
 import tempfile
@@ -72,7 +74,7 @@ def test_a_missing_file(tmp_path, place):
         tmp_path,
         path,
         f'zone "z" has no file "{path}", which another program must make first, unless "capacity" '
-        f'says for how many keys nginx makes it',
+        f"says for how many keys nginx makes it",
         more="",
     )
     assert not path.exists()
@@ -93,7 +95,7 @@ def test_a_file_that_is_no_table(tmp_path, place, content, more):
         tmp_path,
         path,
         rf'zone "z" cannot use "{path}": not a tollbar table, it must be a table of this version '
-        rf'of tollbar',
+        rf"of tollbar",
         more=more,
     )
 
@@ -131,7 +133,7 @@ def test_a_name_that_is_no_file(tmp_path, place):
         tmp_path,
         place / "table" / "below",
         rf'zone "z" cannot open "{place}/table/below": .+, nginx must be able to read and write it '
-        rf'as user {USER}',
+        rf"as user {USER}",
     )
     assert said.endswith("(20: Not a directory)")
 
@@ -143,12 +145,12 @@ def test_a_table_of_another_size_or_kind(tmp_path, place):
         tmp_path,
         path,
         f'zone "z" found a table for 1000 keys in "{path}", and has capacity=999, the numbers must '
-        f'be equal',
+        f"be equal",
         more="capacity=999",
     )
     kind = (
         f'zone "z" found a table with other options in "{path}", it must be one of on_full {{}}, '
-        f'missing_key deny, clock {{}} and 1024 overrides, '
+        f"missing_key deny, clock {{}} and 1024 overrides, "
         'or "capacity" must be left out'
     )
     refused(tmp_path, path, kind.format("deny", "tsc"), more="capacity=1000 on_full=deny")
@@ -180,9 +182,9 @@ def test_a_table_with_other_policies_refuses_a_start(tmp_path, place):
             nginx.start()
         wanted = (
             rf'zone "z" has the policy "8/day", and the table in "{path}" has "6/day", "9/h", one '
-            rf'must be equal; '
+            rf"must be equal; "
             r'a reload or the command "tollbar table set-policy" changes a table\'s policy in '
-            r'\S+/nginx.conf:\d+\n'
+            r"\S+/nginx.conf:\d+\n"
         )
         assert re.search(wanted, str(error.value)), error.value
     assert [
@@ -204,8 +206,7 @@ def test_a_log_cannot_change(launch, place):
     ]
     assert len(said) == 2 and all(
         f'of the table in "{path}": under a sliding window or a sliding log it must stay, so the '
-        f'zone must have another file in '
-        in one
+        f"zone must have another file in " in one
         for one in said
     ), said
     assert count(nginx.volley("/?k=a", 9)) == 2
@@ -221,7 +222,7 @@ def test_a_file_that_others_may_write(tmp_path, place):
                 tmp_path,
                 path,
                 rf'zone "z" cannot trust "{path}": user {USER} owns the file, of mode {mode}, and '
-                rf'user {USER} its directory, of mode 0700; .+',
+                rf"user {USER} its directory, of mode 0700; .+",
                 more=more,
             )
             assert trial(tmp_path, path, more=f"{more} mode={lets}")[0] == 0
@@ -242,8 +243,8 @@ if USER == 0:
         def untrusted(owner, mode, holder, directory):
             return (
                 rf'zone "z" cannot trust "{path}": user {owner} owns the file, of mode {mode}, and '
-                rf'user {holder} its directory, of mode {directory}; '
-                'both must belong to user 0 or root, other users must not write the file unless '
+                rf"user {holder} its directory, of mode {directory}; "
+                "both must belong to user 0 or root, other users must not write the file unless "
                 '"mode" lets them, nor replace it; or the zone must have trust_anyone'
             )
 
@@ -286,7 +287,7 @@ if USER == 0:
         said = done.stdout.decode()
         assert done.returncode == 1 and re.search(
             rf'zone "z" cannot open "{place}/table": .+, nginx must be able to read and write it '
-            rf'as user {STRANGER} in \S+ \(13: Permission denied\)',
+            rf"as user {STRANGER} in \S+ \(13: Permission denied\)",
             said,
         ), said
 
@@ -330,3 +331,33 @@ if USER == 0:
             finally:
                 os._exit(99)
         return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+    class Strangers(Tollbar):
+        """An nginx whose workers are another user, as a system's are."""
+
+        def write(self, **parts):
+            super().write(**parts)
+            path, group = self.home / "nginx.conf", grp.getgrgid(pwd.getpwnam("nobody").pw_gid)
+            path.write_text(path.read_text().replace("user root;", f"user nobody {group.gr_name};"))
+
+    def test_workers_of_another_user_use_the_table_that_the_master_has_opened(tmp_path, place):
+        path = place / "table"
+        server = f"""location / {{ tollbar zone=z; {CONTENT} }}
+            location /json {{ tollbar_status_page json; }}
+            location /metrics {{ tollbar_status_page prometheus; }}"""
+        nginx = Strangers(
+            tmp_path / "nginx", modules=[MODULE], workers=2, http=http(path), server=server
+        )
+        try:
+            nginx.start()
+            nobody = f"Uid:\t{pwd.getpwnam('nobody').pw_uid}\t"
+            assert all(nobody in Path(f"/proc/{pid}/status").read_text() for pid in nginx.workers())
+            assert count(nginx.volley("/?k=a", 4)) == 4
+            nginx.kill_worker()
+            assert nginx.reload(http=http(path, limit='policy="24/day"'))
+            assert count(nginx.volley("/?k=a", 9)) == 2
+            assert '"allowed":6,"denied":7,' in nginx.get("/json").body.decode()
+            assert 'verdict="denied"} 7' in nginx.get("/metrics").body.decode()
+        finally:
+            nginx.stop()
+        nginx.check_log()
