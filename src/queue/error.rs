@@ -17,7 +17,7 @@ pub struct Refused<T> {
 /// Why a queue refused an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// The number of waiting items has reached the capacity.
+    /// The number of waiting items has reached the capacity and the spare.
     Full,
     /// The queue is full, and the number of callers that sleep for room has reached its limit
     /// ([`Queue::with_waiters`]).
@@ -33,8 +33,8 @@ pub enum QueueError {
     /// windows and logs), or it counts refusals ([`PolicyError::OptionMismatch`]: `ban`,
     /// `count rejected`).
     Policy(PolicyError),
-    /// The capacity is 0, or it is too large: the capacity, the larger of `burst` and `slack`, and
-    /// 1 may add up to 2^28 items.
+    /// The capacity is 0, or it is too large: the capacity, the spare, the larger of `burst` and
+    /// `slack`, and 1 may add up to 2^28 items.
     Capacity,
     /// Out of memory.
     NoMemory,
@@ -47,7 +47,7 @@ impl fmt::Display for QueueError {
         match self {
             QueueError::Policy(error) => fmt::Display::fmt(error, f),
             QueueError::Capacity => {
-                f.write_str("the capacity is 0, or capacity, plus burst or slack, plus 1 is more than 268435456 items")
+                f.write_str("the capacity is 0, or capacity, spare, burst or slack, and 1 add up to more than 268435456 items")
             }
             QueueError::NoMemory => f.write_str("out of memory"),
             QueueError::Unsupported => f.write_str("the processor has no 16-byte compare-and-swap"),

@@ -83,7 +83,42 @@ impl<T: Send, C: Clock> Queue<T, C> {
     /// # Errors
     /// [`QueueError`].
     pub fn with(policy: &Policy, capacity: u64, clock: C) -> Result<Queue<T, C>, QueueError> {
-        Ok(Queue { words: Words::with(policy, capacity, clock)?, items: PhantomData })
+        Queue::with_spare(policy, capacity, 0, clock)
+    }
+
+    /// [`Queue::with`] and a spare, which holds up to `spare` items that overflow the capacity.
+    ///
+    /// An item in the spare goes into the first queue when that has room, in the order of the
+    /// offers. No later offer overtakes it: a new item goes behind those in the spare.
+    /// [`Ticket::spare`] says whether an item overflowed, so that its producer can slow down before
+    /// an offer is refused. The spare has no rate of its own. It is slower than the first queue
+    /// because its items wait for that one first.
+    ///
+    /// ```
+    /// use tollbar::clock::Manual;
+    /// use tollbar::queue::Queue;
+    ///
+    /// // One leaves every 100 ms, two may wait, and one more in the spare.
+    /// let queue = Queue::with_spare(&"10/s algo pacer".parse()?, 2, 1, Manual::new(0))?;
+    /// let spare = ["a", "b", "c", "d"].map(|item| queue.offer(item).unwrap().spare);
+    /// assert_eq!(spare, [0, 0, 0, 1]);
+    /// assert!(queue.offer("e").is_err());
+    ///
+    /// assert_eq!(queue.take(), Some("a"));
+    /// assert_eq!(queue.next_departure(), Some(100_000_000));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`QueueError`].
+    pub fn with_spare(
+        policy: &Policy,
+        capacity: u64,
+        spare: u64,
+        clock: C,
+    ) -> Result<Queue<T, C>, QueueError> {
+        let words = Words::with_spare(policy, capacity, spare, clock)?;
+        Ok(Queue { words, items: PhantomData })
     }
 
     /// The same queue, of which at most `waiters` callers sleep in [`Queue::offer_within`] at one
@@ -165,9 +200,14 @@ impl<T: Send, C: Clock> Queue<T, C> {
         self.words.is_empty()
     }
 
-    /// The most items that wait.
+    /// The most items that wait in the first queue.
     pub fn capacity(&self) -> u64 {
-        self.words.capacity
+        self.words.capacity()
+    }
+
+    /// The most items that wait in the spare ([`Queue::with_spare`]).
+    pub fn spare(&self) -> u64 {
+        self.words.spare()
     }
 
     /// The time of the queue's clock.

@@ -3,7 +3,7 @@
 //! `RUSTFLAGS="--cfg loom" cargo test --profile models --target-dir target/loom --lib queue::models`
 
 use super::event::QueueEvent;
-use super::ring::{ItemRing, Offered, TakeAnswer};
+use super::ring::{ItemRing, Offered, QueueRoom, TakeAnswer};
 use crate::algorithm::Rule;
 use crate::policy::Policy;
 use loom::sync::atomic::{AtomicU32, Ordering};
@@ -11,6 +11,9 @@ use loom::sync::Arc;
 use loom::thread;
 use std::println;
 use std::vec::Vec;
+
+const MANY: QueueRoom = QueueRoom { first: 9, spare: 0 };
+const ONE: QueueRoom = QueueRoom { first: 1, spare: 0 };
 
 fn explore(name: &str, f: impl Fn() + Sync + Send + 'static) {
     println!("{name}: {} executions", crate::sync::explore(3, f));
@@ -52,7 +55,9 @@ fn offers_beside_takes() {
         let (ring, rule) = wide();
         let offering = {
             let ring = ring.clone();
-            thread::spawn(move || [10, 11].map(|n| queued(ring.offer(&rule, 1, 9, n)).map(|_| n)))
+            thread::spawn(move || {
+                [10, 11].map(|n| queued(ring.offer(&rule, 1, MANY, n)).map(|_| n))
+            })
         };
         let taken = [item(ring.take(&rule, 1)), item(ring.take(&rule, 1))];
         let offered: Vec<u64> = offering.join().unwrap().into_iter().flatten().collect();
@@ -68,15 +73,15 @@ fn offers_beside_takes() {
 fn two_producers_and_a_full_ring() {
     explore("two producers and a full ring", || {
         let (ring, rule) = wide();
-        assert!(queued(ring.offer(&rule, 1, 9, 1)).is_some());
+        assert!(queued(ring.offer(&rule, 1, MANY, 1)).is_some());
         let other = {
             let ring = ring.clone();
-            thread::spawn(move || queued(ring.offer(&rule, 1, 9, 2)).map(|_| 2))
+            thread::spawn(move || queued(ring.offer(&rule, 1, MANY, 2)).map(|_| 2))
         };
-        let mine = queued(ring.offer(&rule, 1, 9, 3)).map(|_| 3);
+        let mine = queued(ring.offer(&rule, 1, MANY, 3)).map(|_| 3);
         let first = item(ring.take(&rule, 1));
         assert_eq!(first, Some(1));
-        let again = queued(ring.offer(&rule, 1, 9, 4)).map(|_| 4);
+        let again = queued(ring.offer(&rule, 1, MANY, 4)).map(|_| 4);
         let theirs = other.join().unwrap();
         let mut offered: Vec<u64> = [theirs, mine, again].into_iter().flatten().collect();
         let mut got = rest(&ring, &rule);
@@ -99,14 +104,51 @@ fn two_offers_for_one_place() {
         let ring = Arc::new(ItemRing::new(4).unwrap());
         let rule = rule("1/9ns algo pacer");
         // One may leave and one may wait.
-        assert!(queued(ring.offer(&rule, 1, 1, 1)).is_some());
+        assert!(queued(ring.offer(&rule, 1, ONE, 1)).is_some());
         let other = {
             let ring = ring.clone();
-            thread::spawn(move || queued(ring.offer(&rule, 1, 1, 2)).is_some())
+            thread::spawn(move || queued(ring.offer(&rule, 1, ONE, 2)).is_some())
         };
-        let mine = queued(ring.offer(&rule, 1, 1, 3)).is_some();
+        let mine = queued(ring.offer(&rule, 1, ONE, 3)).is_some();
         assert!(mine ^ other.join().unwrap(), "exactly one place");
         assert_eq!(ring.len(), 2);
+    });
+}
+
+/// The end of the first queue, and of the spare, for offers that race with each other and a take:
+/// the earlier of two items is in the first queue, the later one in the spare, and both leave in
+/// that order. A third one finds room only if an item has left.
+#[test]
+fn two_offers_overflow_into_the_spare() {
+    explore("two offers overflow into the spare", || {
+        let ring = Arc::new(ItemRing::new(4).unwrap());
+        let rule = rule("1/9ns algo pacer");
+        let room = QueueRoom { first: 1, spare: 1 };
+        let offer = move |ring: &ItemRing, n| match ring.offer(&rule, 1, room, n) {
+            Offered::Queued { number, spare, .. } => Some((number, spare, n)),
+            Offered::Full => None,
+        };
+        // One may leave and one may wait.
+        assert_eq!(offer(&ring, 1), Some((0, 0, 1)));
+        let other = {
+            let ring = ring.clone();
+            thread::spawn(move || offer(&ring, 2))
+        };
+        let mine = offer(&ring, 3);
+        // Whatever the other thread does, this one is the first or the second that waits.
+        assert!(mine.is_some(), "there is room");
+        let taken = item(ring.take(&rule, 1));
+        let third = offer(&ring, 4);
+        assert_eq!(taken, Some(1));
+        let mut queued: Vec<_> =
+            [other.join().unwrap(), mine, third].into_iter().flatten().collect();
+        queued.sort_unstable();
+        // The permit of this interval is spent, so that after the take two wait and no more.
+        assert_eq!(queued.len(), 2, "{queued:?}");
+        assert_eq!((queued[0].1, queued[1].1), (0, 1), "{queued:?}");
+        let expected: Vec<u64> = queued.iter().map(|&(_, _, n)| n).collect();
+        let left: Vec<u64> = [10, 19].iter().filter_map(|&at| item(ring.take(&rule, at))).collect();
+        assert_eq!(left, expected);
     });
 }
 
@@ -117,7 +159,7 @@ fn two_takes_for_one_permit() {
         let ring = Arc::new(ItemRing::new(4).unwrap());
         let rule = rule("1/9ns algo pacer");
         for n in [1, 2, 3] {
-            assert!(queued(ring.offer(&rule, 1, 9, n)).is_some());
+            assert!(queued(ring.offer(&rule, 1, MANY, n)).is_some());
         }
         let other = {
             let ring = ring.clone();
@@ -139,7 +181,7 @@ fn a_cancellation_beside_a_take() {
         let ring = Arc::new(ItemRing::new(4).unwrap());
         let rule = rule("1/9ns algo pacer");
         for n in [1, 2] {
-            assert!(queued(ring.offer(&rule, 1, 9, n)).is_some());
+            assert!(queued(ring.offer(&rule, 1, MANY, n)).is_some());
         }
         let cancelling = {
             let ring = ring.clone();
@@ -166,21 +208,69 @@ fn a_cancellation_beside_offers() {
     explore("a cancellation beside offers", || {
         let (ring, rule) = wide();
         for n in [1, 2] {
-            assert!(queued(ring.offer(&rule, 1, 9, n)).is_some());
+            assert!(queued(ring.offer(&rule, 1, MANY, n)).is_some());
         }
         let cancelling = {
             let ring = ring.clone();
             thread::spawn(move || {
                 assert_eq!(ring.cancel(0), Some(1));
-                queued(ring.offer(&rule, 1, 9, 3)).map(|_| 3)
+                queued(ring.offer(&rule, 1, MANY, 3)).map(|_| 3)
             })
         };
-        let mine = queued(ring.offer(&rule, 1, 9, 4)).map(|_| 4);
+        let mine = queued(ring.offer(&rule, 1, MANY, 4)).map(|_| 4);
         let theirs = cancelling.join().unwrap();
         assert!(mine.is_some() ^ theirs.is_some(), "one place was free: {mine:?} {theirs:?}");
         let mut expected = Vec::from([2]);
         expected.extend(mine.or(theirs));
         assert_eq!(rest(&ring, &rule), expected);
+    });
+}
+
+/// A taker that stands still between its claim and the freeing of the cell holds up no offer: the
+/// item of the next lap finds its cell.
+#[test]
+fn an_offer_beside_a_taker_that_stands_still() {
+    explore("an offer beside a taker that stands still", || {
+        let (ring, rule) = wide();
+        for n in [1, 2] {
+            assert!(queued(ring.offer(&rule, 1, MANY, n)).is_some());
+        }
+        let other = {
+            let ring = ring.clone();
+            thread::spawn(move || item(ring.take(&rule, 1)))
+        };
+        let mine = item(ring.take(&rule, 1));
+        assert!(queued(ring.offer(&rule, 1, MANY, 3)).is_some(), "there is room");
+        let mut got: Vec<u64> = [mine, other.join().unwrap()].into_iter().flatten().collect();
+        got.extend(rest(&ring, &rule));
+        got.sort_unstable();
+        assert_eq!(got, [1, 2, 3]);
+    });
+}
+
+/// The same beside a cancellation of the claimed item: one of the two gets it.
+#[test]
+fn an_offer_beside_a_take_and_a_cancellation() {
+    explore("an offer beside a take and a cancellation", || {
+        let (ring, rule) = wide();
+        for n in [1, 2] {
+            assert!(queued(ring.offer(&rule, 1, MANY, n)).is_some());
+        }
+        let taking = {
+            let ring = ring.clone();
+            thread::spawn(move || item(ring.take(&rule, 1)))
+        };
+        let cancelling = {
+            let ring = ring.clone();
+            thread::spawn(move || ring.cancel(0))
+        };
+        let mine = ring.drain();
+        let third = queued(ring.offer(&rule, 1, MANY, 3)).map(|_| 3);
+        let others = [taking.join().unwrap(), cancelling.join().unwrap()];
+        let mut got: Vec<u64> = others.into_iter().chain([mine]).flatten().collect();
+        got.extend(rest(&ring, &rule));
+        got.sort_unstable();
+        assert_eq!(got, [1, 2].into_iter().chain(third).collect::<Vec<_>>());
     });
 }
 

@@ -17,6 +17,9 @@
 //! taker's swap of the cell. The taker then uses its permit for the next item. If there is none,
 //! the permit is lost, which is an error on the side of the limit.
 //!
+//! A taker frees the cell after it has claimed the item. An offer that comes to that cell
+//! meanwhile, one lap later, frees it instead.
+//!
 //! Numbers and laps only grow. So a swap that was computed from an outdated cell fails.
 
 use crate::algorithm::{Algorithm, Rule};
@@ -42,6 +45,17 @@ pub(super) struct ItemRing {
     tail: CachePadded<AtomicU64>,
 }
 
+/// How many items may wait. The spare is the end of the same ring: the items behind the `first`
+/// oldest ones. So an item goes from the spare into the first queue when the head moves, and no
+/// step between two queues can lose it, double it or let a later item overtake it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct QueueRoom {
+    /// In the first queue.
+    pub(super) first: u64,
+    /// In the spare.
+    pub(super) spare: u64,
+}
+
 /// An answer to [`ItemRing::offer`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Offered {
@@ -51,6 +65,8 @@ pub(super) enum Offered {
         number: u64,
         /// The items before it, those that have been cancelled included.
         ahead: u64,
+        /// Its place in the spare, from 1. 0: it is in the first queue.
+        spare: u64,
     },
     /// The queue is full.
     Full,
@@ -77,9 +93,9 @@ impl ItemRing {
         Some(ItemRing { cells, bits, head, tail })
     }
 
-    /// Puts `item` behind all others, unless more than `waiting` items would then wait for a
-    /// permit. Items that may leave at `now` do not wait.
-    pub(super) fn offer(&self, rule: &Rule, now: u64, waiting: u64, item: u64) -> Offered {
+    /// Puts `item` behind all others, unless more items would then wait for a permit than `room`
+    /// has. Items that may leave at `now` do not wait.
+    pub(super) fn offer(&self, rule: &Rule, now: u64, room: QueueRoom, item: u64) -> Offered {
         loop {
             // Acquire: the head is read after the tail, so that it is not behind it by items that
             // came later.
@@ -88,7 +104,7 @@ impl ItemRing {
             let seen = cell.pair();
             if seen.key < self.key(number, FREE) {
                 // The item of the lap before is still here.
-                if self.drop_cancelled() {
+                if self.free_claimed(number, seen) || self.drop_cancelled() {
                     continue;
                 }
                 return Offered::Full;
@@ -99,15 +115,23 @@ impl ItemRing {
             }
             let head = self.head.pair();
             let ahead = number.saturating_sub(head.key);
-            if ahead >= waiting && ahead - ahead.min(rule.available(head.state, now)) >= waiting {
-                if self.drop_cancelled() {
-                    continue;
+            let mut spare = 0;
+            if ahead >= room.first {
+                // The items before this one that wait.
+                let waiting = ahead - ahead.min(rule.available(head.state, now));
+                if waiting >= room.first {
+                    if self.drop_cancelled() {
+                        continue;
+                    }
+                    spare = waiting - room.first + 1;
+                    if spare > room.spare {
+                        return Offered::Full;
+                    }
                 }
-                return Offered::Full;
             }
             if cell.swap(seen, SlotPair { key: self.key(number, FULL), state: item }).is_ok() {
                 self.move_tail(number);
-                return Offered::Queued { number, ahead };
+                return Offered::Queued { number, ahead, spare };
             }
         }
     }
@@ -152,11 +176,12 @@ impl ItemRing {
             }
             match cell.swap(seen, self.next_lap(number)) {
                 Ok(()) => return TakeAnswer::Item(seen.state),
-                Err(now) => {
-                    // Only a cancellation changes the cell of an item that this thread has claimed.
+                Err(now) if now.key == self.key(number, CANCELLED) => {
                     let _ = cell.swap(now, self.next_lap(number));
                     paid = true;
                 }
+                // An offer has freed the cell for this thread.
+                Err(_) => return TakeAnswer::Item(seen.state),
             }
         }
     }
@@ -200,14 +225,30 @@ impl ItemRing {
                 return None;
             }
             if self.head.swap(head, SlotPair { key: number + 1, ..head }).is_ok() {
-                // An item that is cancelled after the swap of `head` belongs to the canceller.
                 match cell.swap(seen, self.next_lap(number)) {
-                    Ok(()) if seen.key == self.key(number, FULL) => return Some(seen.state),
-                    Ok(()) => {}
-                    Err(now) => drop(cell.swap(now, self.next_lap(number))),
+                    // The item is cancelled after the swap of `head`, and belongs to the canceller.
+                    Err(now) if now.key == self.key(number, CANCELLED) => {
+                        let _ = cell.swap(now, self.next_lap(number));
+                    }
+                    // If the swap failed, an offer has freed the cell for this thread.
+                    _ if seen.key == self.key(number, FULL) => return Some(seen.state),
+                    _ => {}
                 }
             }
         }
+    }
+
+    /// Frees the cell of the item one lap before `number` if a thread has claimed that item and has
+    /// not freed its cell yet, so that a taker that does not run holds up no offer. Returns whether
+    /// it was so. A cancelled item's cell stays, because it tells the taker that it lost.
+    fn free_claimed(&self, number: u64, seen: SlotPair) -> bool {
+        // `seen` is of an earlier lap, so the number is not of the first.
+        let before = number - self.cells.len() as u64;
+        let claimed = seen.key == self.key(before, FULL) && self.head.pair().key > before;
+        if claimed {
+            let _ = self.cell(number).swap(seen, self.next_lap(before));
+        }
+        claimed
     }
 
     /// The number of items in the queue. A cancelled item counts as long as an older item is in the

@@ -2,7 +2,7 @@
 
 use super::error::{QueueError, Refusal, Refused};
 use super::event::QueueEvent;
-use super::ring::{ItemRing, Offered, TakeAnswer, CELLS_MOST};
+use super::ring::{ItemRing, Offered, QueueRoom, TakeAnswer, CELLS_MOST};
 #[cfg(doc)]
 use super::Queue;
 use crate::algorithm::Rule;
@@ -19,7 +19,7 @@ use crate::units::NEVER;
 pub struct Words<C = Utc<Tsc>> {
     pub(super) ring: ItemRing,
     rule: Rule,
-    pub(super) capacity: u64,
+    pub(super) room: QueueRoom,
     pub(super) clock: C,
     /// Offers and [`Words::close`] notify it.
     came: QueueEvent,
@@ -38,6 +38,9 @@ pub struct Ticket {
     /// The number of items before this one when it was offered. A cancelled item counts as long as
     /// an older item is in the queue.
     pub ahead: u64,
+    /// The item's place in the spare ([`Queue::with_spare`]) when it was offered: 1 is the next to
+    /// go into the first queue. 0: the item was put into the first queue.
+    pub spare: u64,
 }
 
 impl<C: Clock> Words<C> {
@@ -46,6 +49,19 @@ impl<C: Clock> Words<C> {
     /// # Errors
     /// [`QueueError`].
     pub fn with(policy: &Policy, capacity: u64, clock: C) -> Result<Words<C>, QueueError> {
+        Words::with_spare(policy, capacity, 0, clock)
+    }
+
+    /// [`Queue::with_spare`].
+    ///
+    /// # Errors
+    /// [`QueueError`].
+    pub fn with_spare(
+        policy: &Policy,
+        capacity: u64,
+        spare: u64,
+        clock: C,
+    ) -> Result<Words<C>, QueueError> {
         #[cfg(not(loom))]
         if !crate::table::memory::slot::Slot::supported() {
             return Err(QueueError::Unsupported);
@@ -53,7 +69,7 @@ impl<C: Clock> Words<C> {
         let rule = rule(policy).map_err(QueueError::Policy)?;
         clock_fits(policy, &clock).map_err(QueueError::Policy)?;
         let at_once = policy.burst.max(policy.slack).saturating_add(1);
-        let length = capacity.saturating_add(at_once);
+        let length = capacity.saturating_add(spare).saturating_add(at_once);
         if capacity == 0 || length > CELLS_MOST {
             return Err(QueueError::Capacity);
         }
@@ -61,7 +77,7 @@ impl<C: Clock> Words<C> {
         Ok(Words {
             ring,
             rule,
-            capacity,
+            room: QueueRoom { first: capacity, spare },
             clock,
             came: QueueEvent::new(),
             left: QueueEvent::new(),
@@ -91,10 +107,10 @@ impl<C: Clock> Words<C> {
         if self.is_closed() {
             return Err(Refused { item, reason: Refusal::Closed });
         }
-        match self.ring.offer(&self.rule, now, self.capacity, item) {
-            Offered::Queued { number, ahead } => {
+        match self.ring.offer(&self.rule, now, self.room, item) {
+            Offered::Queued { number, ahead, spare } => {
                 self.came.notify();
-                Ok(Ticket { number, ahead })
+                Ok(Ticket { number, ahead, spare })
             }
             Offered::Full => Err(Refused { item, reason: Refusal::Full }),
         }
@@ -177,7 +193,12 @@ impl<C: Clock> Words<C> {
 
     /// [`Queue::capacity`].
     pub fn capacity(&self) -> u64 {
-        self.capacity
+        self.room.first
+    }
+
+    /// [`Queue::spare`].
+    pub fn spare(&self) -> u64 {
+        self.room.spare
     }
 
     /// [`Queue::now`].

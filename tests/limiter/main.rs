@@ -21,6 +21,7 @@ mod metrics;
 mod overload;
 mod pictures;
 mod queue;
+mod queue_spare;
 mod receipts;
 mod stress;
 mod striped;
