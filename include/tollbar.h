@@ -2319,9 +2319,11 @@ int32_t tollbar_meter_color_at(const tollbar_meter *meter,
  * _offer_within and _take_within sleep. An offer, a take, a cancellation, a close or a stop makes a
  * system call only to wake such a sleeper.
  *
- * Some designs have a spare bucket, which holds the items that overflow a first one. Here this is a
- * larger `capacity`: `ahead` of an item's ticket is the number of items before it, so it says
- * whether the item would have overflowed.
+ * A queue may have a spare (tollbar_queue_options), which holds up to `spare` items that overflow
+ * the capacity. An item in the spare goes into the first queue when that has room, in the order of
+ * the offers, and no later offer overtakes it. `spare` of an item's ticket says whether the item
+ * overflowed, so that its producer can slow down before an offer is refused. The spare has no rate
+ * of its own.
  */
 
 /* A queue. Threads of one process share it. */
@@ -2336,8 +2338,8 @@ typedef struct tollbar_queue_options {
     /* Callers that may sleep in tollbar_queue_offer_within at one time; 0: 1024. More are refused
      * at once. */
     uint32_t waiters;
-    /* Must be 0. */
-    uint32_t reserved;
+    /* Items that wait in the spare; 0: there is none. See the introduction. */
+    uint32_t spare;
 } tollbar_queue_options;
 
 /* An item's place in a queue. It is plain data, and needs no end. */
@@ -2347,6 +2349,9 @@ typedef struct tollbar_queue_ticket {
     /* The number of items before this one when it was offered. A cancelled item counts as long as
      * an older item is in the queue. */
     uint64_t ahead;
+    /* The item's place in the spare when it was offered: 1 is the next to go into the first queue.
+     * 0: the item was put into the first queue. */
+    uint64_t spare;
 } tollbar_queue_ticket;
 
 /* The function that tollbar_queue_run calls with its context and an item. */
@@ -2361,8 +2366,8 @@ typedef void (*tollbar_queue_work)(void *context, void *item);
  * TOLLBAR_E_NOT_ONE_WORD. It must not count refusals: `ban` and `count rejected` return
  * TOLLBAR_E_OPTION_MISMATCH, because the policy refuses each caller that takes an item too early.
  * The queue takes 16 bytes for each item that can be in it, rounded up to a power of two, and
- * allocates nothing later. TOLLBAR_E_CAPACITY: `capacity` is 0, or `capacity`, the larger of burst
- * and slack, and 1 add up to more than 2^28. */
+ * allocates nothing later. TOLLBAR_E_CAPACITY: `capacity` is 0, or `capacity`, the spare, the
+ * larger of burst and slack, and 1 add up to more than 2^28. */
 int32_t tollbar_queue_new(const tollbar_policy_spec *spec,
                           uint64_t capacity,
                           const tollbar_queue_options *options,

@@ -44,6 +44,31 @@ static void a_cancelled_item_makes_room_for_those_behind(void **state) {
     tollbar_queue_free(queue);
 }
 
+/* One may leave, two wait, and two more wait in the spare. All leave in the order of the offers. */
+static void the_spare_holds_what_overflows(void **state) {
+    static const uint64_t places[6] = {0, 0, 0, 1, 2, 9};
+    const tollbar_policy_spec spec = spec_of("10/s algo pacer");
+    tollbar_queue_options options = TOLLBAR_QUEUE_OPTIONS_INIT;
+    tollbar_queue_ticket ticket = {0, 0, 0};
+    tollbar_queue *queue = NULL;
+    uint64_t n;
+    void *item = NULL;
+    (void)state;
+    options.spare = 2;
+    assert_int_equal(tollbar_queue_new(&spec, 2, &options, &queue), 0);
+    for (n = 0; n < 6; n++) {
+        ticket.spare = 9;
+        assert_int_equal(tollbar_queue_offer_at(queue, &items[n], 0, &ticket), n < 5 ? TOLLBAR_ALLOWED : TOLLBAR_DENIED);
+        assert_int_equal(ticket.spare, places[n]);
+    }
+    for (n = 0; n < 5; n++) {
+        assert_int_equal(tollbar_queue_take_at(queue, n * 100 * MS, &item), TOLLBAR_ALLOWED);
+        assert_ptr_equal(item, &items[n]);
+        assert_int_equal(tollbar_queue_take_at(queue, n * 100 * MS, &item), TOLLBAR_DENIED);
+    }
+    tollbar_queue_free(queue);
+}
+
 static void a_closed_queue_gives_what_it_has(void **state) {
     tollbar_queue *queue = queue_of("1000000/s burst 100", 10);
     uint64_t now = 0;
@@ -164,7 +189,7 @@ static void arguments(void **state) {
     tollbar_queue_options options = TOLLBAR_QUEUE_OPTIONS_INIT;
     tollbar_policy_spec spec = spec_of("10/s");
     tollbar_policy_error error = TOLLBAR_POLICY_ERROR_INIT;
-    tollbar_queue_ticket ticket = {0, 0};
+    tollbar_queue_ticket ticket = {0, 0, 0};
     uint64_t number;
     void *item;
     (void)state;
@@ -175,8 +200,8 @@ static void arguments(void **state) {
     options.clock = 4;
     assert_int_equal(tollbar_queue_new(&spec, 5, &options, &out), TOLLBAR_E_OUT_OF_RANGE);
     options.clock = TOLLBAR_CLOCK_MONOTONIC;
-    options.reserved = 1;
-    assert_int_equal(tollbar_queue_new(&spec, 5, &options, &out), TOLLBAR_E_RESERVED);
+    options.spare = UINT32_MAX;
+    assert_int_equal(tollbar_queue_new(&spec, 5, &options, &out), TOLLBAR_E_CAPACITY);
     spec = spec_of("10/s algo sliding-log");
     assert_int_equal(tollbar_queue_new(&spec, 5, NULL, &out), TOLLBAR_E_NOT_ONE_WORD);
     assert_int_equal(tollbar_queue_from_text("10/x", 5, &out, &error), TOLLBAR_E_SYNTAX);
@@ -211,6 +236,7 @@ static void arguments(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_cancelled_item_makes_room_for_those_behind),
+        cmocka_unit_test(the_spare_holds_what_overflows),
         cmocka_unit_test(a_closed_queue_gives_what_it_has),
         cmocka_unit_test(patience_ends),
         cmocka_unit_test(runs_end_with_the_queue),

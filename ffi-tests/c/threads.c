@@ -290,7 +290,7 @@ static void *offer_or_take(void *argument) {
     struct shared *shared = worker->shared;
     const uint64_t mine = (uint64_t)(worker - shared->workers);
     uint64_t n, last[THREADS] = {0};
-    tollbar_queue_ticket ticket = {0, 0};
+    tollbar_queue_ticket ticket = {0, 0, 0};
     void *item = NULL;
     pthread_barrier_wait(&shared->start);
     if (mine % 2 == 0) {
@@ -451,10 +451,14 @@ static void of_several_limits(void) {
 }
 
 /* No item is lost or taken twice, and each taker gets a producer's items in their order. */
-static void of_a_queue(const char *text) {
+static void of_a_queue(const char *text, uint64_t capacity, uint32_t spare) {
+    tollbar_policy_spec spec = TOLLBAR_POLICY_SPEC_INIT;
+    tollbar_queue_options options = TOLLBAR_QUEUE_OPTIONS_INIT;
     struct shared shared;
     memset(&shared, 0, sizeof shared);
-    if (tollbar_queue_from_text(text, 16, &shared.queue, NULL) != 0)
+    options.spare = spare;
+    if (tollbar_policy_spec_parse(text, strlen(text), &spec, NULL) != 0 ||
+        tollbar_queue_new(&spec, capacity, &options, &shared.queue) != 0)
         abort();
     expect("a queue", text, run(&shared, offer_or_take), THREADS / 2 * TRIES);
     tollbar_queue_free(shared.queue);
@@ -496,8 +500,9 @@ int main(void) {
     of_a_limiter_with_credit("10000/s burst 100");
     of_a_limiter_with_credit("100000/s burst 20000");
     of_several_limits();
-    of_a_queue("1000000/s burst 4");
-    of_a_queue("1000000/s algo pacer slack 8");
+    of_a_queue("1000000/s burst 4", 16, 0);
+    of_a_queue("1000000/s burst 4", 4, 4);
+    of_a_queue("1000000/s algo pacer slack 8", 16, 0);
     printf("1..%d\n", number);
     return failed;
 }

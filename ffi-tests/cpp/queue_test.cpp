@@ -43,6 +43,20 @@ TEST(eleven_of_fifteen_leave_in_order) {
     CHECK(counted::alive == 0);
 }
 
+TEST(the_spare_holds_what_overflows) {
+    tollbar::queue_options options;
+    options.spare = 1;
+    const queue<counted> bucket("10/s algo pacer", 1, options);
+    const std::optional<std::uint64_t> places[] = {0, 0, 1, std::nullopt};
+    for (int n = 0; n < 4; n++) {
+        auto next = item(n);
+        const auto ticket = bucket.offer_at(0s, next);
+        CHECK((ticket ? std::optional(ticket->spare) : std::nullopt) == places[n]);
+    }
+    for (int n = 0; n < 3; n++)
+        CHECK(bucket.take_at(n * 100ms)->number == n);
+}
+
 TEST(a_cancelled_item_comes_back) {
     queue<counted> made("10/s algo pacer", 2);
     const queue<counted> bucket = std::move(made);

@@ -25,9 +25,13 @@ struct queue_options {
     /// The maximum number of callers that sleep in offer_within() at one time. The call refuses
     /// further callers at once. 0 means 1024.
     std::uint32_t waiters = 0;
+    /// The maximum number of items that overflow the capacity and wait in the spare. They go into the
+    /// first queue when that has room, in the order of the offers.
+    std::uint32_t spare = 0;
 };
 
-/// An item's place in a queue: its number, and the number of items before it when it was offered.
+/// An item's place in a queue: its number, the number of items before it when it was offered, and
+/// its place in the spare (0: it was put into the first queue).
 using queue_ticket = tollbar_queue_ticket;
 
 /// A queue of objects that leave at a policy's pace. Any number of threads may use it at once.
@@ -49,6 +53,7 @@ public:
         auto raw = detail::blank<tollbar_queue_options>();
         raw.clock = static_cast<std::uint32_t>(options.clock);
         raw.waiters = options.waiters;
+        raw.spare = options.spare;
         tollbar_queue *made = nullptr;
         const std::int32_t code = tollbar_queue_new(of.get(), capacity, &raw, &made);
         if (code != 0)

@@ -759,11 +759,12 @@ typedef struct tollbar_queue_options {
     uint32_t struct_size;
     uint32_t clock;
     uint32_t waiters;
-    uint32_t reserved;
+    uint32_t spare;
 } tollbar_queue_options;
 typedef struct tollbar_queue_ticket {
     uint64_t number;
     uint64_t ahead;
+    uint64_t spare;
 } tollbar_queue_ticket;
 typedef void (*tollbar_queue_work)(void *context, void *item);
 int32_t tollbar_queue_new(const tollbar_policy_spec *spec,

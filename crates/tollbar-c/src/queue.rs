@@ -29,8 +29,8 @@ pub struct tollbar_queue_options {
     /// Callers that may sleep in tollbar_queue_offer_within at one time; 0: 1024. More are refused
     /// at once.
     pub waiters: u32,
-    /// Must be 0.
-    pub reserved: u32,
+    /// Items that wait in the spare; 0: there is none. See the introduction.
+    pub spare: u32,
 }
 
 // SAFETY: repr(C), u32 first, u32 fields only.
@@ -47,9 +47,12 @@ pub struct tollbar_queue_ticket {
     /// The number of items before this one when it was offered. A cancelled item counts as long as
     /// an older item is in the queue.
     pub ahead: u64,
+    /// The item's place in the spare when it was offered: 1 is the next to go into the first queue.
+    /// 0: the item was put into the first queue.
+    pub spare: u64,
 }
 
-const _: () = assert!(size_of::<tollbar_queue_ticket>() == 16);
+const _: () = assert!(size_of::<tollbar_queue_ticket>() == 24);
 
 /// The function that tollbar_queue_run calls with its context and an item.
 pub type tollbar_queue_work = Option<unsafe extern "C" fn(context: *mut c_void, item: *mut c_void)>;
@@ -63,8 +66,8 @@ pub type tollbar_queue_work = Option<unsafe extern "C" fn(context: *mut c_void, 
 /// TOLLBAR_E_NOT_ONE_WORD. It must not count refusals: `ban` and `count rejected` return
 /// TOLLBAR_E_OPTION_MISMATCH, because the policy refuses each caller that takes an item too early.
 /// The queue takes 16 bytes for each item that can be in it, rounded up to a power of two, and
-/// allocates nothing later. TOLLBAR_E_CAPACITY: `capacity` is 0, or `capacity`, the larger of burst
-/// and slack, and 1 add up to more than 2^28.
+/// allocates nothing later. TOLLBAR_E_CAPACITY: `capacity` is 0, or `capacity`, the spare, the
+/// larger of burst and slack, and 1 add up to more than 2^28.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -258,7 +261,7 @@ pub unsafe extern "C" fn tollbar_queue_cancel(
         // SAFETY: by the caller's promise.
         let (queue, ticket, out) =
             unsafe { (reference(queue)?, *reference(ticket)?, place(item)?) };
-        let ticket = Ticket { number: ticket.number, ahead: ticket.ahead };
+        let ticket = Ticket { number: ticket.number, ahead: ticket.ahead, spare: ticket.spare };
         Ok(match queue.words.cancel(ticket) {
             Some(word) => {
                 out.write(word as *mut c_void);
@@ -385,23 +388,20 @@ unsafe fn make(
     capacity: u64,
     options: *const tollbar_queue_options,
 ) -> Result<tollbar_queue, i32> {
-    let (clock, waiters) = if options.is_null() {
-        (Source::Tsc, 0)
+    let (clock, waiters, spare) = if options.is_null() {
+        (Source::Tsc, 0, 0)
     } else {
         // SAFETY: by the caller's promise.
         let options = unsafe { read(options) }?;
-        if options.reserved != 0 {
-            return Err(TOLLBAR_E_RESERVED);
-        }
-        (source(options.clock)?, options.waiters)
+        (source(options.clock)?, options.waiters, options.spare)
     };
-    let mut words =
-        Words::with(policy, capacity, Utc::new(clock)).map_err(|error| match error {
-            QueueError::Policy(error) => policy_code(error),
-            QueueError::Capacity => TOLLBAR_E_CAPACITY,
-            QueueError::NoMemory => TOLLBAR_E_NO_MEMORY,
-            QueueError::Unsupported => TOLLBAR_E_UNSUPPORTED,
-        })?;
+    let words = Words::with_spare(policy, capacity, u64::from(spare), Utc::new(clock));
+    let mut words = words.map_err(|error| match error {
+        QueueError::Policy(error) => policy_code(error),
+        QueueError::Capacity => TOLLBAR_E_CAPACITY,
+        QueueError::NoMemory => TOLLBAR_E_NO_MEMORY,
+        QueueError::Unsupported => TOLLBAR_E_UNSUPPORTED,
+    })?;
     if waiters != 0 {
         words = words.with_waiters(waiters);
     }
@@ -423,9 +423,9 @@ unsafe fn offer(
         false => Some(unsafe { place(ticket)? }),
     };
     match put(&queue.words) {
-        Ok(Ticket { number, ahead }) => {
+        Ok(Ticket { number, ahead, spare }) => {
             if let Some(out) = out {
-                out.write(tollbar_queue_ticket { number, ahead });
+                out.write(tollbar_queue_ticket { number, ahead, spare });
             }
             Ok(TOLLBAR_ALLOWED)
         }

@@ -14,7 +14,7 @@ static tollbar_queue *queue_of(const struct world *w) {
 #define QUEUE(name, ...)                                                                                                                       \
     CASE(name) {                                                                                                                               \
         tollbar_queue *queue = queue_of(w);                                                                                                    \
-        tollbar_queue_ticket ticket = {0, 0};                                                                                                  \
+        tollbar_queue_ticket ticket = {0, 0, 0};                                                                                               \
         void *item = NULL;                                                                                                                     \
         uint64_t number = 0;                                                                                                                   \
         (void)ticket, (void)item, (void)number;                                                                                                \

@@ -22,8 +22,10 @@
  * _offer_within and _take_within sleep. An offer, a take, a cancellation, a close or a stop makes a
  * system call only to wake such a sleeper.
  *
- * Some designs have a spare bucket, which holds the items that overflow a first one. Here this is a
- * larger `capacity`: `ahead` of an item's ticket is the number of items before it, so it says
- * whether the item would have overflowed.
+ * A queue may have a spare (tollbar_queue_options), which holds up to `spare` items that overflow
+ * the capacity. An item in the spare goes into the first queue when that has room, in the order of
+ * the offers, and no later offer overtakes it. `spare` of an item's ticket says whether the item
+ * overflowed, so that its producer can slow down before an offer is refused. The spare has no rate
+ * of its own.
  */
 
