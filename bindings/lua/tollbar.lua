@@ -14,6 +14,7 @@ local keyed = require "tollbar.table"
 local take = require "tollbar.take_many"
 local http = require "tollbar.http"
 local metrics = require "tollbar.metrics"
+local queue = require "tollbar.queue"
 local schedule = require "tollbar.schedule"
 
 local tollbar = {
@@ -29,6 +30,7 @@ local tollbar = {
     open_in_flight = in_flight.open,
     adaptive = adaptive.new,
     metrics = metrics,
+    queue = queue.new,
     schedule = schedule.new,
     http_check = http.check,
     http_read = http.read,
