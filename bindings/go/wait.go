@@ -13,8 +13,9 @@ import (
 var errTooLate = fmt.Errorf("tollbar: it would take longer than the context has (%w; %w)", ErrDenied, context.DeadlineExceeded)
 
 // ErrQueueFull is the error of a wait while as many goroutines wait for the limiter, or for keys of
-// the table, as its option Waiters allows. It is also [ErrDenied]. Nothing has been charged.
-var ErrQueueFull = fmt.Errorf("tollbar: as many goroutines wait as the option Waiters allows (%w)", ErrDenied)
+// the table, as its option Waiters allows, and of an offer while a [Queue] has no room. It is also
+// [ErrDenied]. Nothing has been charged.
+var ErrQueueFull = fmt.Errorf("tollbar: the queue is full (%w)", ErrDenied)
 
 // Wait takes a permit, and waits for it if necessary. See [Limiter.WaitN].
 func (l *Limiter) Wait(ctx context.Context) error { return l.WaitN(ctx, 1) }

@@ -3,8 +3,8 @@
 //
 //	go run ./sender
 //
-// In Go the queue is a channel, and the worker waits for a limiter. Of 40 messages at once the
-// channel keeps 26. The other 14 are refused at once, and their caller may try later.
+// Of 40 messages at once one may leave and 25 wait. The other 14 are refused at once, and their
+// caller may try later.
 package main
 
 import (
@@ -16,26 +16,19 @@ import (
 )
 
 func main() {
-	pace, err := tollbar.NewLimiter("20/s algo pacer")
+	outbox, err := tollbar.NewQueue[string]("20/s algo pacer", 25)
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer pace.Close()
-	outbox := make(chan string, 26)
 	refused := 0
 	for n := range 40 {
-		select {
-		case outbox <- fmt.Sprint("message ", n):
-		default:
+		if _, err := outbox.Offer(fmt.Sprint("message ", n)); err != nil {
 			refused++
 		}
 	}
 	fmt.Println(refused, "refused")
-	close(outbox)
-	for message := range outbox {
-		if err := pace.Wait(context.Background()); err != nil {
-			log.Fatal(err)
-		}
+	outbox.Close()
+	for message := range outbox.Items(context.Background()) {
 		fmt.Println(message, "leaves")
 	}
 }
