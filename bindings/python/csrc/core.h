@@ -39,6 +39,7 @@ extern PyType_Spec core_adaptive_spec;
 extern PyType_Spec core_pacing_spec;
 extern PyType_Spec core_share_spec;
 extern PyType_Spec core_hierarchy_spec;
+extern PyType_Spec core_queue_spec;
 
 /* The state of the module that defines `type` or its base. */
 core_state *core_state_of(PyTypeObject *type);

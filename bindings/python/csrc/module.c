@@ -74,7 +74,7 @@ static int core_exec(PyObject *module) {
         || state->in_flight == NULL || state->share == NULL)
         return -1;
     /* The module keeps no reference to these types, because no C code needs it. */
-    PyType_Spec *const others[] = { &core_adaptive_spec, &core_hierarchy_spec, &core_pacing_spec };
+    PyType_Spec *const others[] = { &core_adaptive_spec, &core_hierarchy_spec, &core_pacing_spec, &core_queue_spec };
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         PyTypeObject *type = add_type(module, others[i]);
         if (type == NULL)

@@ -36,6 +36,7 @@ from .hierarchy import Hierarchy
 from .in_flight import InFlight, Permit
 from .limiter import Counts, Limiter
 from .policy import Policy
+from .queue import Queue, Ticket
 from .schedule import Schedule
 from .table import Health, Override, Refused, Settled, Stats, Table
 
@@ -106,6 +107,7 @@ __all__ = [
     "Permit",
     "Policy",
     "PolicyError",
+    "Queue",
     "QueueFull",
     "Refused",
     "Reservation",
@@ -117,6 +119,7 @@ __all__ = [
     "Table",
     "TableError",
     "Taken",
+    "Ticket",
     "address_key",
     "limit",
     "metrics",

@@ -30,13 +30,13 @@ class TableError(Error, OSError, ValueError):
 
 
 class QueueFull(Error):
-    """As many callers wait as the option `waiters` of the limiter or the table allows. Nothing has
-    been charged."""
+    """A queue has no room: as many callers wait as the option `waiters` allows, or in a tollbar.Queue
+    as many items as its capacity and its spare hold. Nothing has been charged."""
 
     reason: str = "queue full"
 
-    def __init__(self, waiters: object) -> None:
-        super().__init__(f"{waiters} callers wait already; expected: fewer, or the option `waiters` with a larger number")
+    def __init__(self, most: object, who: str = "callers", more: str = "the option `waiters` with a larger number") -> None:
+        super().__init__(f"{most} {who} wait already; expected: fewer, or {more}")
 
     def __reduce__(self) -> tuple[type[Error], tuple[str]]:
         return Error, (str(self),)
