@@ -2570,7 +2570,8 @@ int32_t tollbar_schedule_print(const char *text,
  * TOLLBAR_ADAPTIVE_OPTIONS_INIT has windows of 100 ms. All releases of a window are one sample.
  * Gradient2's long-term latency is a mean over about 600 samples. So if each release is a sample
  * (`window_ns` 0) and there are thousands a second, this mean follows an overload within a second,
- * and Gradient2 raises the limit instead of lowering it.
+ * and Gradient2 raises the limit instead of lowering it. With windows an overload of any length stays one: the mean does
+ * not learn from a window in which more permits than before were in flight and the server did hardly more work.
  *
  * The calls take no lock and never wait. The limit stays between `least` and `most`. The library
  * never lowers it only to measure the latency of an idle server.
@@ -2582,7 +2583,8 @@ int32_t tollbar_schedule_print(const char *text,
 
 /* Netflix's Gradient2. A sample raises the limit by 0.8. If its latency is above 1.5 times the
  * long-term latency, it also lowers the limit, in proportion to the excess and by up to a tenth. A
- * sample with less than half of the limit in flight changes nothing. */
+ * sample with less than half of the limit in flight changes nothing, so the limit grows to at most
+ * twice what was in flight. */
 #define TOLLBAR_ADAPTIVE_GRADIENT2 0u
 
 /* Additive increase, multiplicative decrease. A dropped request or a latency above `timeout_ns`

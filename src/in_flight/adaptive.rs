@@ -129,6 +129,21 @@ impl LongTerm {
         }
     }
 
+    pub(super) fn is_warming_up(self) -> bool {
+        self.0 >> LONG_BITS < WARM_UP
+    }
+
+    /// Whether a server does enough more work with `in_flight` permits, each of which took `now`,
+    /// than with the fewer `known` ones, each of which took the mean.
+    ///
+    /// The work in a time is permits by latency. It is enough if it grows by at least half of the
+    /// share by which the permits grow: up to there work by latency grows, too (Kleinrock's power).
+    /// `in_flight / now * mean / known - 1 >= (in_flight / known - 1) / 2`, without quotients:
+    pub(super) fn is_worth(self, now: u64, known: u64, in_flight: u64) -> bool {
+        let both = u128::from(known) + u128::from(in_flight);
+        u128::from(now) * both <= 2 * u128::from(self.mean()) * u128::from(in_flight)
+    }
+
     /// The word after a sample with the latency `now`, and the mean with which the sample is
     /// compared.
     pub(super) fn after(self, now: u64) -> (LongTerm, u64) {

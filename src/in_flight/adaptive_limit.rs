@@ -30,6 +30,11 @@ pub struct AdaptiveOptions {
     /// A server that answers thousands of requests a second needs windows. Gradient2's long-term
     /// latency is a mean over about 600 samples, so with a sample for each release it follows an
     /// overload within a second, and the limit rises.
+    ///
+    /// With windows Gradient2 differs from the published algorithm in one point, because there an
+    /// overload of some minutes has the same effect: the long-term latency does not learn from a
+    /// window in which more permits than before were in flight and the server did hardly more work
+    /// for them. The limit settles at about 1.5 times the permits that keep the server busy.
     pub window_ns: u64,
 }
 
@@ -97,7 +102,9 @@ pub struct Adaptive {
     /// limit is 0.
     algorithm: AtomicU64,
     window_ns: AtomicU64,
-    spare: [AtomicU64; 7],
+    /// Gradient2 with windows: the most permits in flight from whose latencies `long` learns.
+    known: AtomicU64,
+    spare: [AtomicU64; 6],
 }
 
 /// A permit of an [`Adaptive`] limit: the number of permits in flight when it was acquired. 0 is no
@@ -128,6 +135,10 @@ const COUNT_MOST: u64 = (1 << (64 - COUNT_AT)) - 1;
 const LATENCY_MOST: u64 = 1 << 40;
 /// The fewest releases of a window.
 const WINDOW_SAMPLES: u64 = if cfg!(loom) { 2 } else { 10 };
+
+/// A sample with more than [`Adaptive::known`] permits in flight raises that number by one part of
+/// so many of the difference, so that one short latency by chance raises it little.
+const KNOWN_STEPS: u64 = 32;
 
 impl AdaptiveOptions {
     /// Gradient2 without a window.
@@ -168,6 +179,7 @@ impl Adaptive {
             bounds: AtomicU64::new(u64::from(most) << 32 | u64::from(least)),
             algorithm: AtomicU64::new(algorithm),
             window_ns: AtomicU64::new(options.window_ns),
+            known: zero(),
             spare: core::array::from_fn(|_| zero()),
         }
     }
@@ -338,13 +350,43 @@ impl Adaptive {
             return;
         }
         let now = picoseconds(latency_ns);
+        let learns =
+            self.window_ns.load(Ordering::Relaxed) == 0 || self.learns_from(now, in_flight);
         // Each sample is compared with the mean that includes it.
-        let before =
-            change(&self.long, Ordering::Relaxed, |long| Some(LongTerm(long).after(now).0 .0));
-        let (_, long) = LongTerm(before.unwrap_or_default()).after(now);
+        let before = change(&self.long, Ordering::Relaxed, |long| {
+            learns.then(|| LongTerm(long).after(now).0 .0)
+        });
+        let long = match before {
+            Some(before) => LongTerm(before).after(now).1,
+            None => LongTerm(self.long.load(Ordering::Relaxed)).mean(),
+        };
         change(&self.limit, Ordering::Relaxed, |limit| {
             Some(gradient2_step(limit, (least, most), long, now, in_flight))
         });
+    }
+
+    /// Whether the long-term latency learns from a window's sample with the latency `now`, in
+    /// picoseconds.
+    ///
+    /// A mean follows whatever it learns from. If it learned from the queue that a higher limit has
+    /// made, it would rise with the limit, and the limit with it, up to the ceiling. So it learns
+    /// from samples with up to `known` permits in flight, and from those above if the server did
+    /// enough more work for them ([`LongTerm::is_worth`]).
+    fn learns_from(&self, now: u64, in_flight: u32) -> bool {
+        let long = LongTerm(self.long.load(Ordering::Relaxed));
+        let (known, in_flight) = (self.known.load(Ordering::Relaxed), u64::from(in_flight));
+        let Some(above @ 1..) = in_flight.checked_sub(known) else { return true };
+        if long.is_warming_up() {
+            self.known.store(in_flight, Ordering::Relaxed);
+            return true;
+        }
+        let learns = long.is_worth(now, known, in_flight);
+        if learns {
+            // Relaxed: if another thread ends the next window at once, one of the two steps is
+            // lost. Later samples make up for it.
+            self.known.store(known + above.div_ceil(KNOWN_STEPS), Ordering::Relaxed);
+        }
+        learns
     }
 }
 

@@ -12,6 +12,7 @@ mod hierarchy;
 mod hierarchy_fair;
 mod in_flight;
 mod in_flight_adaptive;
+mod in_flight_closed_loop;
 mod in_flight_simulation;
 mod limiter_change;
 mod limiter_counts;

@@ -9,7 +9,8 @@ use tollbar::in_flight::{Adaptive, AdaptiveOptions, AdaptiveTicket, Algorithm, O
 
 /// Netflix's Gradient2. A sample raises the limit by 0.8. If its latency is above 1.5 times the
 /// long-term latency, it also lowers the limit, in proportion to the excess and by up to a tenth. A
-/// sample with less than half of the limit in flight changes nothing.
+/// sample with less than half of the limit in flight changes nothing, so the limit grows to at most
+/// twice what was in flight.
 pub const TOLLBAR_ADAPTIVE_GRADIENT2: u32 = 0;
 /// Additive increase, multiplicative decrease. A dropped request or a latency above `timeout_ns`
 /// lowers the limit by a tenth. Any other sample raises it by 1, if at least half of the limit is

@@ -19,7 +19,8 @@
  * TOLLBAR_ADAPTIVE_OPTIONS_INIT has windows of 100 ms. All releases of a window are one sample.
  * Gradient2's long-term latency is a mean over about 600 samples. So if each release is a sample
  * (`window_ns` 0) and there are thousands a second, this mean follows an overload within a second,
- * and Gradient2 raises the limit instead of lowering it.
+ * and Gradient2 raises the limit instead of lowering it. With windows an overload of any length stays one: the mean does
+ * not learn from a window in which more permits than before were in flight and the server did hardly more work.
  *
  * The calls take no lock and never wait. The limit stays between `least` and `most`. The library
  * never lowers it only to measure the latency of an idle server.
