@@ -2742,7 +2742,8 @@ int32_t tollbar_adaptive_read(const tollbar_adaptive *limit,
  */
 
 /* The rate is cut to 0.7, rises to its former value, stays near it, and then rises faster and
- * faster, as in the AWS SDKs' adaptive retry mode. */
+ * faster, as in the AWS SDKs' adaptive retry mode. A host that sends only Retry-After has another
+ * curve: once a rate was kept for two pauses, it is cut to 0.97, and is back after fifty pauses. */
 #define TOLLBAR_PACING_CUBIC 0u
 
 /* The rate is cut to 0.9, and rises by `increase` in each second. */

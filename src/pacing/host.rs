@@ -25,6 +25,8 @@ pub(super) struct Host {
     paused_until: u64,
     /// The last turn that was served when the rate was last cut.
     cut: u64,
+    /// The last turn that was sent; 0 if no caller has asked whether it may send.
+    sent: u64,
     /// The rate that the newest answer's fields allow; the ceiling if it had none.
     advertised: u64,
     /// The time of the last call.
@@ -53,6 +55,7 @@ impl Host {
             at: now,
             paused_until: 0,
             cut: 0,
+            sent: 0,
             advertised: options.most,
             used: now,
             evenly: now,
@@ -73,7 +76,11 @@ impl Host {
         let missing = u128::from(turn.saturating_sub(self.served)) * u128::from(TURN);
         let missing = missing.saturating_sub(self.part.into());
         if missing == 0 {
-            return if paused == 0 { self.spaced(options, now) } else { paused };
+            let wait = if paused == 0 { self.spaced(options, now) } else { paused };
+            if wait == 0 {
+                self.sent = self.sent.max(turn);
+            }
+            return wait;
         }
         let earned_in =
             missing.div_ceil(u128::from(self.pace(options)).max(1)).min(ASK_AGAIN.into()) as u64;
@@ -110,10 +117,20 @@ impl Host {
             // The request was sent before the last cut, so its answer says nothing about the
             // present rate.
             true if turn <= self.cut => self.rate.count(now),
-            true => {
-                self.rate.throttled(options, now);
-                self.cut = self.served.min(self.issued);
-            }
+            true => match only_pause(seen) {
+                Some(pause) => {
+                    let waits = self.issued > self.served;
+                    self.rate.paused(options, now, pause.min(options.pause_most), waits);
+                    // Turns that were served and not sent are sent after the pause, at the new
+                    // rate.
+                    self.cut =
+                        if self.sent == 0 { self.served.min(self.issued) } else { self.sent };
+                }
+                None => {
+                    self.rate.throttled(options, now);
+                    self.cut = self.served.min(self.issued);
+                }
+            },
         }
         if let Some(pause) = pause(throttled, seen) {
             self.pause(now, pause.min(options.pause_most));
@@ -187,6 +204,12 @@ fn pause(throttled: bool, seen: &Seen) -> Option<u64> {
         .more_after
         .filter(|after| seen.remaining == Some(0) && (throttled || *after > ROUNDED));
     seen.retry_after.or(spent)
+}
+
+/// The pause that an answer asks for, if it says nothing else about its limit.
+fn only_pause(seen: &Seen) -> Option<u64> {
+    let says = seen.limit.or(seen.window).or(seen.remaining).or(seen.more_after);
+    seen.retry_after.filter(|_| says.is_none())
 }
 
 /// The rate of an answer's limit and window, within the bounds; the ceiling if the answer has none.

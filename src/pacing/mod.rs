@@ -2,7 +2,10 @@
 //!
 //! A host that refuses with `429` lowers its rate; answers raise it again, by the cubic curve of
 //! the AWS SDKs' adaptive retry mode or by additive increase and multiplicative decrease.
-//! `Retry-After` stops all requests to the host until that time. Pacing delays requests. It never
+//! `Retry-After` stops all requests to the host until that time. Of a host that sends nothing else
+//! the client learns the rate from when it refuses, and then it is refused about once a minute.
+//!
+//! Pacing delays requests. It never
 //! repeats one.
 //!
 //! ```

@@ -8,7 +8,8 @@ use tollbar::http::Seen;
 use tollbar::pacing::{Algorithm, Answer, Hosts, Options, Ticket, HOSTS_MOST};
 
 /// The rate is cut to 0.7, rises to its former value, stays near it, and then rises faster and
-/// faster, as in the AWS SDKs' adaptive retry mode.
+/// faster, as in the AWS SDKs' adaptive retry mode. A host that sends only Retry-After has another
+/// curve: once a rate was kept for two pauses, it is cut to 0.97, and is back after fifty pauses.
 pub const TOLLBAR_PACING_CUBIC: u32 = 0;
 /// The rate is cut to 0.9, and rises by `increase` in each second.
 pub const TOLLBAR_PACING_AIMD: u32 = 1;
