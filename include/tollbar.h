@@ -1610,6 +1610,11 @@ int32_t tollbar_take_many_at(const tollbar_limit *limits,
 #define TOLLBAR_LIMIT_OF_PERMIT(in_flight, key, length, most, ticket)                                \
     { NULL, NULL, (key), (length), 1, 0, (most), (in_flight), (ticket), NULL }
 
+/* TOLLBAR_LIMIT_OF_PERMIT whose most permits are the present value of a tollbar_adaptive (TOLLBAR_EXPERIMENTAL). When the
+ * request ends, give `*ticket` to tollbar_adaptive_release_key with the request's latency. */
+#define TOLLBAR_LIMIT_OF_ADAPTIVE(adaptive, in_flight, key, length, ticket)                          \
+    { NULL, NULL, (key), (length), 1, 0, tollbar_adaptive_limit(adaptive), (in_flight), (ticket), NULL }
+
 /* An outcome to be filled in. */
 #define TOLLBAR_TAKEN_INIT { (uint32_t)sizeof(tollbar_taken), 0, 0, 0, 0, 0, 0 }
 
@@ -2576,6 +2581,18 @@ int32_t tollbar_schedule_print(const char *text,
  * The calls take no lock and never wait. The limit stays between `least` and `most`. The library
  * never lowers it only to measure the latency of an idle server.
  *
+ * A rate, what is open and a limit that follows the latency are one decision of tollbar_take_many. The call takes from
+ * the rate and opens a request at the server, or does neither:
+ *
+ *     const tollbar_limit limits[] = {
+ *         TOLLBAR_LIMIT_OF_KEY(table, PER_SECOND, user, user_length, 1),
+ *         TOLLBAR_LIMIT_OF_ADAPTIVE(&server, open, "server", 6, &ticket),
+ *     };
+ *     if (tollbar_take_many(limits, 2, NULL, NULL) != TOLLBAR_ALLOWED)
+ *         return try_later();
+ *     answer = ask(server_address);
+ *     tollbar_adaptive_release_key(&server, open, "server", 6, ticket, TOLLBAR_OUTCOME_ANSWERED, now() - begin);
+ *
  * tollbar_adaptive_acquire counts permits in the limit's own 128 bytes, so the permits of a killed
  * process stay in flight there. If processes share a limit, put it into shared memory and let an
  * in-flight table count: tollbar_adaptive_acquire_key and tollbar_adaptive_release_key.
@@ -2690,6 +2707,9 @@ int32_t tollbar_adaptive_release_key(tollbar_adaptive *limit,
                                      tollbar_ticket ticket,
                                      uint32_t outcome,
                                      uint64_t latency_ns);
+
+/* The present limit, for TOLLBAR_LIMIT_OF_ADAPTIVE. 0, which admits nothing, if `limit` is NULL. */
+uint32_t tollbar_adaptive_limit(const tollbar_adaptive *limit);
 
 /* Writes the state of a limit to `*out`. */
 int32_t tollbar_adaptive_read(const tollbar_adaptive *limit,

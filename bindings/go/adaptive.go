@@ -114,6 +114,23 @@ func (a *Adaptive) AcquireKey(table *InFlight, key string) (ticket AdaptiveKeyTi
 	return AdaptiveKeyTicket{a, key, Ticket{table, bits}}, code == 0, nil
 }
 
+// Limit is a permit of the key of the table as one of several limits, and the present limit is the
+// most that are in flight. So one call takes from a rate and opens a request at the server, or does
+// neither. If the request is admitted, *ticket is the permit's ticket:
+//
+//	var ticket tollbar.AdaptiveKeyTicket
+//	taken, err := tollbar.TakeMany(users.Limit(name, 1), server.Limit(open, "server", &ticket))
+//	if !taken.Allowed() {
+//		return tryLater(err)
+//	}
+//	begin := time.Now()
+//	err = ask()
+//	ticket.Release(outcomeOf(err), time.Since(begin))
+func (a *Adaptive) Limit(table *InFlight, key string, ticket *AdaptiveKeyTicket) Limit {
+	*ticket = AdaptiveKeyTicket{limit: a, key: key}
+	return table.Limit(key, a.Read().Limit, &ticket.ticket)
+}
+
 // Release releases the permit, and the limit learns from the request as in
 // [AdaptiveTicket.Release]. It returns the result of [Ticket.Release].
 func (t AdaptiveKeyTicket) Release(outcome Outcome, latency time.Duration) bool {

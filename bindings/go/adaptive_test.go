@@ -76,3 +76,40 @@ func TestAdaptiveHasThePublishedTrace(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestARateAndALearnedLimitInOneDecision(t *testing.T) {
+	server, err := tollbar.NewAdaptive(tollbar.AdaptiveOptions{Timeout: time.Second, Initial: 1, Window: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := inFlight(t, 10)
+	rate, err := tollbar.NewLimiter("2/h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rate.Close()
+	take := func(ticket *tollbar.AdaptiveKeyTicket) tollbar.Taken {
+		taken, err := tollbar.TakeMany(rate.Limit(1), server.Limit(open, "k", ticket))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return taken
+	}
+	var first, second tollbar.AdaptiveKeyTicket
+	if !take(&first).Allowed() || held(t, open) != 1 {
+		t.Fatal("the first was refused")
+	}
+	if taken := take(&second); taken.Allowed() || taken.Bound != 1 || second.Release(tollbar.Answered, 0) {
+		t.Fatal("a second under a limit of 1", taken)
+	}
+	if !first.Release(tollbar.Answered, time.Millisecond) || server.Read().Limit != 2 {
+		t.Fatal("the limit has not learned", server.Read())
+	}
+	// The rate has one permit left. Then it refuses, and nothing is opened.
+	if !take(&first).Allowed() {
+		t.Fatal("the refusal was charged")
+	}
+	if taken := take(&second); taken.Allowed() || taken.Bound != 0 || held(t, open) != 1 {
+		t.Fatal("a third of 2/h", taken)
+	}
+}

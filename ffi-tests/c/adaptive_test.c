@@ -100,10 +100,61 @@ static void bad_arguments_change_nothing(void **state) {
     assert_int_equal(read_of(&limit).in_flight, 0);
 }
 
+/* One call takes from a rate and opens a request under a learned limit, or does neither. */
+static void a_rate_and_a_learned_limit_in_one_decision(void **state) {
+    tollbar_in_flight_options sizes = TOLLBAR_IN_FLIGHT_OPTIONS_INIT;
+    tollbar_adaptive_options options = TOLLBAR_ADAPTIVE_OPTIONS_INIT;
+    tollbar_in_flight *table = NULL;
+    tollbar_limiter *rate = NULL;
+    tollbar_adaptive server;
+    tollbar_ticket tickets[3] = {0};
+    int n;
+    (void)state;
+    options.algorithm = TOLLBAR_ADAPTIVE_AIMD;
+    options.timeout_ns = 30 * MS;
+    options.window_ns = 0;
+    options.initial = 2;
+    sizes.capacity = 10;
+    assert_int_equal(tollbar_adaptive_init(&server, &options), 0);
+    assert_int_equal(tollbar_adaptive_limit(&server), 2);
+    assert_int_equal(tollbar_adaptive_limit(NULL), 0);
+    assert_int_equal(tollbar_in_flight_new(&sizes, &table), 0);
+    rate = limiter_of("3/h");
+    for (n = 0; n < 3; n++) {
+        const tollbar_limit limits[] = {
+            TOLLBAR_LIMIT_OF_LIMITER(rate, 1),
+            TOLLBAR_LIMIT_OF_ADAPTIVE(&server, table, "server", 6, &tickets[n]),
+        };
+        tollbar_taken taken = TOLLBAR_TAKEN_INIT;
+        assert_int_equal(tollbar_take_many(limits, 2, NULL, &taken), n < 2 ? TOLLBAR_ALLOWED : TOLLBAR_DENIED);
+        if (n == 2)
+            assert_true(taken.bound == 1 && taken.reason == TOLLBAR_REASON_IN_FLIGHT);
+    }
+    /* The refusal charged no rate: one of three permits is left. */
+    assert_true(tickets[2] == 0);
+    assert_int_equal(tollbar_adaptive_release_key(&server, table, "server", 6, tickets[0], TOLLBAR_OUTCOME_ANSWERED, MS), 0);
+    assert_int_equal(tollbar_adaptive_limit(&server), 3);
+    assert_int_equal(tollbar_adaptive_release_key(&server, table, "server", 6, tickets[1], TOLLBAR_OUTCOME_ANSWERED, MS), 0);
+    for (n = 0; n < 2; n++) {
+        const tollbar_limit limits[] = {
+            TOLLBAR_LIMIT_OF_LIMITER(rate, 1),
+            TOLLBAR_LIMIT_OF_ADAPTIVE(&server, table, "server", 6, &tickets[n]),
+        };
+        uint64_t open = 0;
+        /* The second one finds no rate, and opens nothing. */
+        assert_int_equal(tollbar_take_many(limits, 2, NULL, NULL), n == 0 ? TOLLBAR_ALLOWED : TOLLBAR_DENIED);
+        assert_int_equal(tollbar_in_flight_count(table, "server", 6, &open), 0);
+        assert_int_equal(open, 1);
+    }
+    tollbar_limiter_free(rate);
+    tollbar_in_flight_close(table);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_limit_without_a_table),
         cmocka_unit_test(the_limit_of_a_key),
+        cmocka_unit_test(a_rate_and_a_learned_limit_in_one_decision),
         cmocka_unit_test(bad_arguments_change_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -37,6 +37,25 @@ TEST(the_limit_follows_the_latency) {
     CHECK(table.count("k") == 1 && limit.get() != nullptr);
 }
 
+TEST(a_rate_and_a_learned_limit_in_one_decision) {
+    auto options = adaptive::defaults();
+    options.algorithm = TOLLBAR_ADAPTIVE_AIMD;
+    options.timeout_ns = 1'000'000;
+    options.window_ns = 0;
+    options.initial = 1;
+    adaptive server(options);
+    const tollbar::in_flight open(10);
+    const tollbar::limiter rate("2/h");
+    tollbar::permit first, second;
+    CHECK(server.limit() == 1 && tollbar::take_many({{rate}, {open, "server", server.limit(), first}}));
+    const auto refused = tollbar::take_many({{rate}, {open, "server", server.limit(), second}});
+    CHECK(refused.denied() && refused.bound() == 1 && refused.why() == tollbar::reason::in_flight);
+    CHECK(server.release(open, "server", first.release(), flight_outcome::answered, 1ms) && server.limit() == 2);
+    CHECK(tollbar::take_many({{rate}, {open, "server", server.limit(), first}}));
+    // The rate refuses, and nothing is opened.
+    CHECK(tollbar::take_many({{rate}, {open, "server", server.limit(), second}}).bound() == 0 && open.count("server") == 1);
+}
+
 TEST(bounds_are_in_order) {
     auto options = adaptive::defaults();
     options.most = 1;

@@ -86,6 +86,14 @@ public:
                                             detail::saturated(latency))
             == TOLLBAR_ALLOWED;
     }
+    /// The present limit. With it one call of take_many takes from a rate and opens a request:
+    ///
+    ///     tollbar::permit request;
+    ///     if (!tollbar::take_many({{users, name}, {open, "server", server.limit(), request}}))
+    ///         return try_later();
+    ///     const auto latency = ask();
+    ///     server.release(open, "server", request.release(), flight_outcome::answered, latency);
+    std::uint32_t limit() const noexcept { return tollbar_adaptive_limit(&raw_); }
     /// The limit's state.
     state read() const noexcept {
         auto found = detail::blank<state>();

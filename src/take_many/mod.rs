@@ -50,7 +50,7 @@ use crate::algorithm::{needed, Charge};
 use crate::clock::Clock;
 use crate::decision::{Decision, Reason, Verdict};
 #[cfg(not(loom))]
-use crate::in_flight::InFlight;
+use crate::in_flight::{Adaptive, InFlight};
 use crate::in_flight::{Refusal, Ticket};
 use crate::limiter::{Limiter, Shared};
 use crate::policy::PolicyError;
@@ -189,6 +189,40 @@ pub enum Limit<'a> {
     /// cell, and the caller releases it. Otherwise the cell does not change. A key that is named
     /// twice takes two permits.
     InFlight(&'a dyn AnyInFlight, &'a [u8], u32, &'a Cell<Ticket>),
+}
+
+#[cfg(not(loom))]
+impl<'a> Limit<'a> {
+    /// A [`Limit::InFlight`] whose most permits are the present value of `limit`. So one call takes
+    /// from rates and opens a request at a server whose limit follows its latency:
+    ///
+    /// ```
+    /// use std::cell::Cell;
+    /// use tollbar::in_flight::{Adaptive, AdaptiveOptions, InFlight, Options, Outcome};
+    /// use tollbar::take_many::{take_many, Limit};
+    /// use tollbar::Limiter;
+    ///
+    /// let ann = Limiter::new(&"10/s".parse()?)?;
+    /// let open = InFlight::private(&Options::new(100))?;
+    /// let server = Adaptive::new(&AdaptiveOptions::gradient2(20, 5, 200));
+    /// let ticket = Cell::default();
+    /// let limits = [Limit::Limiter(&ann, 1), Limit::adaptive(&server, &open, b"server", &ticket)];
+    /// if take_many(&limits)?.decision.is_allowed() {
+    ///     let begin = std::time::Instant::now();
+    ///     // ... ask the server ...
+    ///     let latency = begin.elapsed().as_nanos() as u64;
+    ///     server.release_key(&open, b"server", ticket.get(), Outcome::Answered, latency);
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn adaptive(
+        limit: &Adaptive,
+        table: &'a InFlight,
+        key: &'a [u8],
+        ticket: &'a Cell<Ticket>,
+    ) -> Limit<'a> {
+        Limit::InFlight(table, key, limit.limit(), ticket)
+    }
 }
 
 /// The common answer of several limits.

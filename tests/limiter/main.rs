@@ -14,6 +14,7 @@ mod in_flight;
 mod in_flight_adaptive;
 mod in_flight_closed_loop;
 mod in_flight_simulation;
+mod latency_step;
 mod limiter_change;
 mod limiter_counts;
 mod meter;

@@ -147,6 +147,28 @@ fn adaptive_limit() -> Rows {
     ]
 }
 
+/// A gateway before a backend that takes twice as long from the ninth to the sixteenth column of
+/// 3 s.
+fn one_decision() -> Rows {
+    use crate::latency_step::example::{run, Open, SECONDS};
+    let (learned, _) = run(Open::Learned);
+    let (any, _) = run(Open::Any);
+    let (mut limits, mut ann, mut eve, mut alone) = (ZEROS, ZEROS, ZEROS, ZEROS);
+    for second in 0..SECONDS {
+        let column = second * COLUMNS as usize / SECONDS;
+        limits[column] = learned[second].limit.into();
+        ann[column] += learned[second].in_time[0];
+        eve[column] += learned[second].in_time[1];
+        alone[column] += any[second].in_time.iter().sum::<u64>();
+    }
+    vec![
+        ("the learned limit", limits),
+        ("answers in time, ann", ann),
+        ("answers in time, eve", eve),
+        ("answers in time, rates alone", alone),
+    ]
+}
+
 /// Fifteen items are offered at once in column 2. A column has 100 ms.
 fn queue() -> Rows {
     let policy: Policy = "10/s algo pacer".parse().expect("a policy");
@@ -210,9 +232,15 @@ fn hierarchy() -> Rows {
 /// rows.
 type Picture = (&'static str, &'static str, Scale, fn() -> Rows);
 
-const BEYOND: [Picture; 5] = [
+const BEYOND: [Picture; 6] = [
     ("a limit on requests that run at one time", "`in_flight`", Scale::OfPicture, in_flight_limit),
     ("that limit to follow the server", "`Adaptive`, Gradient2", Scale::OfRow, adaptive_limit),
+    (
+        "a rate, open requests and that limit in one decision",
+        "`take_many`",
+        Scale::OfRow,
+        one_decision,
+    ),
     (
         "requests above the rate to wait in order",
         "a queue of 10, `10/s algo pacer`",

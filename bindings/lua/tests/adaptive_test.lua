@@ -74,6 +74,26 @@ test("a table counts for all processes", function()
     raises("is closed", function() server:acquire_key(open, "k") end)
 end)
 
+test("a rate and a learned limit are one decision", function()
+    local server = assert(tollbar.adaptive { initial = 1, window = 0, timeout = 1 })
+    local open = assert(tollbar.in_flight { capacity = 100 })
+    local rate = assert(tollbar.limiter "2/h")
+    local function take(request)
+        return tollbar.take_many { rate, request }
+    end
+    local first = { open, "k", (server:read()) }
+    equal(take(first), true)
+    local second = { open, "k", (server:read()) }
+    equal(take(second), false)
+    equal(second.ticket, nil)
+    equal(server:release_key(open, "k", first.ticket, 0.01), true)
+    -- The refusal was not charged. Then the rate refuses, and nothing is opened.
+    first, second = { open, "k", (server:read()) }, { open, "k", (server:read()) }
+    equal(take(first), true)
+    equal(take(second), false)
+    equal(open:count("k"), 1)
+end)
+
 test("what is wrong is said", function()
     fails("out of range", tollbar.C.TOLLBAR_E_OUT_OF_RANGE, tollbar.adaptive { initial = 5, most = 4 })
     raises("no option limit", function() tollbar.adaptive { limit = 3 } end)

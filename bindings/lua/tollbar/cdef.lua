@@ -862,6 +862,7 @@ int32_t tollbar_adaptive_release_key(tollbar_adaptive *limit,
                                      tollbar_ticket ticket,
                                      uint32_t outcome,
                                      uint64_t latency_ns);
+uint32_t tollbar_adaptive_limit(const tollbar_adaptive *limit);
 int32_t tollbar_adaptive_read(const tollbar_adaptive *limit,
                               tollbar_adaptive_state *out);
 typedef struct tollbar_pacing tollbar_pacing;

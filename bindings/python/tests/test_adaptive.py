@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 import tollbar
-from tollbar import Adaptive, InFlight
+from tollbar import Adaptive, InFlight, Limiter, take_many
 
 PUBLISHED = {0: 20, 9: 28, 19: 36, 20: 33, 21: 30, 25: 22, 30: 20, 40: 20, 59: 20, 60: 20, 70: 28, 99: 52}
 
@@ -57,6 +57,22 @@ def test_the_limit_of_a_key() -> None:
         limit.enter_key(table, "k")
     with pytest.raises(TypeError, match="a table is an InFlight"):
         limit.enter_key(tollbar, "k")  # type: ignore[arg-type]
+
+
+def test_a_rate_and_a_learned_limit_in_one_decision() -> None:
+    server, requests, rate = Adaptive(1, timeout=3600, window=0), InFlight(10), Limiter("2/h")
+
+    def take() -> tollbar.Taken:
+        return take_many([(rate, 1), (requests, "server", server.limit)])
+
+    taken = take()
+    with server.permit(requests, "server", taken.tickets[1]) as permit:
+        assert taken and permit and requests.count("server") == 1
+        refused = take()
+        assert not refused and refused.bound == 1 and not server.permit(requests, "server", refused.tickets[1])
+    # The limit has learned, and the refusal was not charged. Then the rate refuses.
+    assert server.limit == 2 and requests.count("server") == 0
+    assert take() and take().bound == 0 and requests.count("server") == 1
 
 
 def test_bad_arguments() -> None:

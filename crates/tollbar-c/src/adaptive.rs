@@ -247,6 +247,16 @@ pub unsafe extern "C" fn tollbar_adaptive_release_key(
     })
 }
 
+/// The present limit, for TOLLBAR_LIMIT_OF_ADAPTIVE. 0, which admits nothing, if `limit` is NULL.
+///
+/// # Safety
+/// `limit` is NULL or points to a limit.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_adaptive_limit(limit: *const tollbar_adaptive) -> u32 {
+    // SAFETY: by the caller's promise.
+    unsafe { limit_at(limit) }.map_or(0, Adaptive::limit)
+}
+
 /// Writes the state of a limit to `*out`.
 ///
 /// # Safety

@@ -235,6 +235,11 @@ ADAPTIVE(tollbar_adaptive_release_at, ticket, TOLLBAR_OUTCOME_ANSWERED, 1000000,
 ADAPTIVE(tollbar_adaptive_acquire_key, table, KEY, &ticket)
 ADAPTIVE(tollbar_adaptive_release_key, table, KEY, other, TOLLBAR_OUTCOME_ANSWERED, 1000000)
 ADAPTIVE(tollbar_adaptive_read, &state)
+CASE(tollbar_adaptive_limit) {
+    tollbar_adaptive limit = {{0}};
+    (void)w;
+    RUN(tollbar_adaptive_limit(&limit));
+}
 
 CASE(tollbar_route) {
     tollbar_node nodes[3] = {{"a", 1, 1, 0}, {"b", 1, 1, 0}, {"c", 1, 2, 0}};

@@ -103,6 +103,18 @@ class Adaptive(_core.Adaptive):
         all its processes."""
         return AdaptivePermit(self, self._acquire_key(table, key), table, key)
 
+    def permit(self, table: InFlight, key: _core.Key, ticket: int | None) -> AdaptivePermit:
+        """Returns the permit of a ticket that take_many took under this limit. So one call takes
+        from a rate and opens a request, or does neither:
+
+            taken = take_many([(users, name), (open_requests, "server", server.limit)])
+            with server.permit(open_requests, "server", taken.tickets[1]) as permit:
+                if not permit:
+                    raise Overloaded
+                answer = ask()
+        """
+        return AdaptivePermit(self, ticket, table, key)
+
     def release(self, ticket: int, outcome: str, latency: float) -> bool:
         """Releases a permit of acquire(). The limit learns from the outcome and the latency in
         seconds. False if no permit is in flight."""

@@ -25,6 +25,18 @@
  * The calls take no lock and never wait. The limit stays between `least` and `most`. The library
  * never lowers it only to measure the latency of an idle server.
  *
+ * A rate, what is open and a limit that follows the latency are one decision of tollbar_take_many. The call takes from
+ * the rate and opens a request at the server, or does neither:
+ *
+ *     const tollbar_limit limits[] = {
+ *         TOLLBAR_LIMIT_OF_KEY(table, PER_SECOND, user, user_length, 1),
+ *         TOLLBAR_LIMIT_OF_ADAPTIVE(&server, open, "server", 6, &ticket),
+ *     };
+ *     if (tollbar_take_many(limits, 2, NULL, NULL) != TOLLBAR_ALLOWED)
+ *         return try_later();
+ *     answer = ask(server_address);
+ *     tollbar_adaptive_release_key(&server, open, "server", 6, ticket, TOLLBAR_OUTCOME_ANSWERED, now() - begin);
+ *
  * tollbar_adaptive_acquire counts permits in the limit's own 128 bytes, so the permits of a killed
  * process stay in flight there. If processes share a limit, put it into shared memory and let an
  * in-flight table count: tollbar_adaptive_acquire_key and tollbar_adaptive_release_key.

@@ -10,6 +10,11 @@
 #define TOLLBAR_LIMIT_OF_PERMIT(in_flight, key, length, most, ticket)                                \
     { NULL, NULL, (key), (length), 1, 0, (most), (in_flight), (ticket), NULL }
 
+/* TOLLBAR_LIMIT_OF_PERMIT whose most permits are the present value of a tollbar_adaptive (TOLLBAR_EXPERIMENTAL). When the
+ * request ends, give `*ticket` to tollbar_adaptive_release_key with the request's latency. */
+#define TOLLBAR_LIMIT_OF_ADAPTIVE(adaptive, in_flight, key, length, ticket)                          \
+    { NULL, NULL, (key), (length), 1, 0, tollbar_adaptive_limit(adaptive), (in_flight), (ticket), NULL }
+
 /* An outcome to be filled in. */
 #define TOLLBAR_TAKEN_INIT { (uint32_t)sizeof(tollbar_taken), 0, 0, 0, 0, 0, 0 }
 
