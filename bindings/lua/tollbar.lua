@@ -13,9 +13,13 @@ local in_flight = require "tollbar.in_flight"
 local keyed = require "tollbar.table"
 local take = require "tollbar.take_many"
 local http = require "tollbar.http"
+local meter = require "tollbar.meter"
 local metrics = require "tollbar.metrics"
 local queue = require "tollbar.queue"
+local pacing = require "tollbar.pacing"
+local route = require "tollbar.route"
 local schedule = require "tollbar.schedule"
+local send_window = require "tollbar.send_window"
 
 local tollbar = {
     --- The functions and constants of tollbar.h, for those without a Lua name.
@@ -29,6 +33,10 @@ local tollbar = {
     in_flight = in_flight.new,
     open_in_flight = in_flight.open,
     adaptive = adaptive.new,
+    send_window = send_window.new,
+    meter = meter.new,
+    pacing = pacing.new,
+    route = route.of,
     metrics = metrics,
     queue = queue.new,
     schedule = schedule.new,
