@@ -36,7 +36,9 @@ extern PyType_Spec core_limiter_spec;
 extern PyType_Spec core_table_spec;
 extern PyType_Spec core_in_flight_spec;
 extern PyType_Spec core_adaptive_spec;
+extern PyType_Spec core_meter_spec;
 extern PyType_Spec core_pacing_spec;
+extern PyType_Spec core_send_window_spec;
 extern PyType_Spec core_share_spec;
 extern PyType_Spec core_hierarchy_spec;
 extern PyType_Spec core_queue_spec;
@@ -180,6 +182,8 @@ PyObject *core_limiter_more_after(core_state *state, const tollbar_limiter *limi
                                   PyObject *keywords);
 PyObject *core_http_write(PyObject *module, PyObject *args);
 PyObject *core_http_read(PyObject *module, PyObject *args);
+/* route.c */
+PyObject *core_route(PyObject *module, PyObject *const *args, Py_ssize_t nargs, PyObject *keywords);
 /* metrics.c */
 PyObject *core_metrics(PyObject *module, PyObject *args);
 /* batch.c */

@@ -8,7 +8,7 @@ import tracemalloc
 
 import pytest
 import tollbar
-from tollbar import Hierarchy, InFlight, Limiter, Policy, Table
+from tollbar import Error, Hierarchy, InFlight, Limiter, Meter, Policy, SendWindow, Table, route
 
 KEY = "k" * 40
 BYTES = b"k" * 40
@@ -54,6 +54,32 @@ def table_calls():
             lambda: table.settle(KEY, 1),
         ):
             with contextlib.suppress(TypeError, ValueError, KeyError):
+                bad()
+
+    return run
+
+
+def window_meter_and_route_calls():
+    window, meter = SendWindow(5), Meter(1, BIG)
+
+    def run():
+        window.acknowledge(window.acquire()), window.acquire(Number()), window.read(), repr(window)
+        window.resize(5), window.acquire(permits=2), window.release(2), SendWindow(3)
+        meter.color(100), meter.color(Number(), "yellow", at=BIG), Meter(1, 1, period=2)
+        route([KEY, bytearray(BYTES), BIG], bytearray(BYTES)), route({KEY: 1, BIG: 0}, KEY, Number())
+        for bad in (
+            lambda: window.acquire(-1),
+            lambda: window.resize(BIG),
+            lambda: SendWindow(BIG),
+            lambda: meter.color(1, KEY),
+            lambda: meter.color(1.5),
+            lambda: Meter(1, 0),
+            lambda: route([bytearray(BYTES), 1.5], bytearray(BYTES)),
+            lambda: route({KEY: 1, BIG: -1}, bytearray(BYTES)),
+            lambda: route(KEY, bytearray(BYTES)),
+            lambda: route([BIG] * 1025, KEY),
+        ):
+            with contextlib.suppress(TypeError, ValueError, Error):
                 bad()
 
     return run
@@ -159,7 +185,7 @@ def making():
     return run
 
 
-@pytest.mark.parametrize("calls", [table_calls, in_flight_calls, hierarchy_calls, limiter_calls, take_many_calls, making])
+@pytest.mark.parametrize("calls", [table_calls, in_flight_calls, window_meter_and_route_calls, hierarchy_calls, limiter_calls, take_many_calls, making])
 def test_loops_leave_nothing(calls):
     run = calls()
     watched = [KEY, BYTES, BIG, tollbar.Decision, tollbar.Taken, tollbar.Share, Limiter, Table, Hierarchy]

@@ -28,16 +28,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from . import _core
-from ._core import Decision, Share, Taken, take_many
+from ._core import Decision, Share, Taken, route, take_many
 from ._errors import Error, LeaseError, PolicyError, QueueFull, TableError
 from ._reservation import Reservation
 from .adaptive import Adaptive, AdaptivePermit
 from .hierarchy import Hierarchy
 from .in_flight import InFlight, Permit
 from .limiter import Counts, Limiter
+from .meter import Meter
 from .policy import Policy
 from .queue import Queue, Ticket
 from .schedule import Schedule
+from .send_window import SendWindow, SendWindowState
 from .table import Health, Override, Refused, Settled, Stats, Table
 
 if TYPE_CHECKING:
@@ -104,6 +106,7 @@ __all__ = [
     "LeaseStats",
     "Limited",
     "Limiter",
+    "Meter",
     "Permit",
     "Policy",
     "PolicyError",
@@ -113,6 +116,8 @@ __all__ = [
     "Reservation",
     "Override",
     "Schedule",
+    "SendWindow",
+    "SendWindowState",
     "Settled",
     "Share",
     "Stats",
@@ -123,5 +128,6 @@ __all__ = [
     "address_key",
     "limit",
     "metrics",
+    "route",
     "take_many",
 ]
