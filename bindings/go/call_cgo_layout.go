@@ -35,6 +35,8 @@ func layouts() [][2]any {
 		{tollbar_pacing_options{}, C.tollbar_pacing_options{}},
 		{tollbar_pacing_ticket{}, C.tollbar_pacing_ticket{}},
 		{tollbar_pacing_state{}, C.tollbar_pacing_state{}},
+		{tollbar_meter{}, C.tollbar_meter{}},
+		{tollbar_meter_state{}, C.tollbar_meter_state{}},
 		{tollbar_table_override{}, C.tollbar_table_override{}},
 		{tollbar_prefix{}, C.tollbar_prefix{}},
 		{tollbar_http_limit{}, C.tollbar_http_limit{}},

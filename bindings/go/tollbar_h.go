@@ -155,6 +155,15 @@ type tollbar_pacing_state struct {
 	rate, measured, waiting, paused_ns uint64
 }
 
+type tollbar_meter struct {
+	struct_size, reserved                                                 uint32
+	committed_bytes, period_ns, committed_burst, peak_bytes, second_burst uint64
+}
+
+type tollbar_meter_state struct {
+	words [3]uint64
+}
+
 type tollbar_table_override struct {
 	struct_size, policy uint32
 	hash, next          uint64
