@@ -3541,6 +3541,16 @@ int32_t tollbar_table_count_verdict(const tollbar_table *table,
                                     int32_t verdict,
                                     uint32_t reason);
 
+/* tollbar_table_count_verdict for a request of a key that the caller refused itself. If the table
+ * records refusals (tollbar_table_record_refusals), the call records this one, too. `verdict` is
+ * TOLLBAR_DENIED or TOLLBAR_NEVER; for another number the call returns TOLLBAR_E_OUT_OF_RANGE. */
+int32_t tollbar_table_count_refusal(const tollbar_table *table,
+                                    uint32_t policy,
+                                    const void *key,
+                                    size_t length,
+                                    int32_t verdict,
+                                    uint32_t reason);
+
 /* Counts to be filled in. */
 #define TOLLBAR_COUNTS_INIT { (uint32_t)sizeof(tollbar_counts), 0, 0, 0, 0 }
 

@@ -45,6 +45,38 @@ static void the_most_refused_first(void **state) {
     tollbar_table_close(table);
 }
 
+/* A caller that refuses because of a peek reports the key. The call counts it, and the table
+ * records it if it records refusals. */
+static void a_refusal_of_the_callers(void **state) {
+    tollbar_table *table = table_of(100, "5/day", "7/day");
+    tollbar_table_refused top[3] = {TOLLBAR_TABLE_REFUSED_INIT};
+    tollbar_counts counts = TOLLBAR_COUNTS_INIT;
+    uint64_t now = 0;
+    size_t count = 9, n;
+    (void)state;
+    assert_int_equal(tollbar_table_count_refusal(table, 1, "eve", 3, TOLLBAR_DENIED, TOLLBAR_REASON_RATE), 0);
+    assert_int_equal(tollbar_table_record_refusals(table, 1), 0);
+    for (n = 0; n < 5; n++)
+        assert_int_equal(tollbar_table_count_refusal(table, 1, "bob", 3, n < 4 ? TOLLBAR_DENIED : TOLLBAR_NEVER, TOLLBAR_REASON_RATE), 0);
+    /* A request without a key is counted alone. */
+    assert_int_equal(tollbar_table_count_refusal(table, 1, NULL, 0, TOLLBAR_DENIED, TOLLBAR_REASON_RATE), 0);
+    assert_int_equal(tollbar_table_get_counts(table, 1, &counts), 0);
+    assert_true(counts.allowed == 0 && counts.denied == 6 && counts.never == 1);
+    assert_int_equal(tollbar_table_now(table, &now), 0);
+    assert_int_equal(tollbar_table_top_refused(table, now, top, 3, &count), 0);
+    /* The counts are halved every 68.7 s, and this may be such a time. */
+    assert_true(count == 1 && top[0].policy == 1 && top[0].length == 3 && (top[0].count == 5 || top[0].count == 2));
+    assert_memory_equal(top[0].key, "bob", 3);
+    assert_int_equal(tollbar_table_count_refusal(table, 1, "k", 1, TOLLBAR_ALLOWED, TOLLBAR_REASON_RATE), TOLLBAR_E_OUT_OF_RANGE);
+    assert_int_equal(tollbar_table_count_refusal(table, 1, "k", 1, -1, TOLLBAR_REASON_RATE), TOLLBAR_E_OUT_OF_RANGE);
+    assert_int_equal(tollbar_table_count_refusal(table, 2, "k", 1, TOLLBAR_DENIED, TOLLBAR_REASON_RATE), TOLLBAR_E_NO_SUCH_POLICY);
+    assert_int_equal(tollbar_table_count_refusal(table, 1, NULL, 1, TOLLBAR_DENIED, TOLLBAR_REASON_RATE), TOLLBAR_E_NULL);
+    assert_int_equal(tollbar_table_count_refusal(NULL, 1, "k", 1, TOLLBAR_DENIED, TOLLBAR_REASON_RATE), TOLLBAR_E_NULL);
+    assert_int_equal(tollbar_table_get_counts(table, 1, &counts), 0);
+    assert_true(counts.denied == 6 && counts.never == 1);
+    tollbar_table_close(table);
+}
+
 static void arguments(void **state) {
     tollbar_table *table = table_of(10, "1/h", NULL);
     struct newer {
@@ -79,6 +111,7 @@ static void arguments(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_most_refused_first),
+        cmocka_unit_test(a_refusal_of_the_callers),
         cmocka_unit_test(arguments),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

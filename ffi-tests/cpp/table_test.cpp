@@ -266,6 +266,9 @@ TEST(ten_refusals_raise_one_number_by_ten) {
     CHECK(counts.allowed == 2 && counts.denied == 10 && counts.never == 0);
     logins.count(tollbar::outcome::never);
     CHECK(logins.counts().never == 1 && logins.try_count(tollbar::outcome::failed).error() == errc::out_of_range);
+    const auto denied = logins.counts().denied;
+    logins.count_refusal("ann");
+    CHECK(logins.counts().denied == denied + 1 && logins.try_count_refusal("ann", tollbar::outcome::allowed).error() == errc::out_of_range);
     CHECK(logins.try_counts(1)->denied == 0 && logins.try_counts(2).error() == errc::no_such_policy);
     CHECK(logins.stats().denied == 10 && logins.stats().allowed == 2);
 }

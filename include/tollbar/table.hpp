@@ -456,6 +456,17 @@ public:
                                                         static_cast<std::uint32_t>(why)));
     }
 
+    /// count for a request of a key that the caller has refused. If the table records refusals, it
+    /// records this one, too.
+    void count_refusal(const key &of, outcome decided = outcome::denied, reason why = reason::rate) const {
+        try_count_refusal(of, decided, why).value();
+    }
+    result<void> try_count_refusal(const key &of, outcome decided = outcome::denied, reason why = reason::rate) const noexcept {
+        return detail::done(tollbar_table_count_refusal(get(), number(of), of.data(),
+                                                        of.size(), static_cast<std::int32_t>(decided),
+                                                        static_cast<std::uint32_t>(why)));
+    }
+
     /// Examines `most` slots from number `from` on, and makes vacant the slots whose keys have
     /// expired. No table needs sweeps. They serve to count the keys with a debt.
     sweep_result sweep(std::optional<instant> at = std::nullopt, std::uint64_t from = 0,

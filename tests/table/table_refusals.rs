@@ -2,7 +2,8 @@
 
 use crate::common::{Rng, DAY, SEC};
 use std::collections::HashMap;
-use tollbar::table::{Options, PolicyId, Refused, Table, TEXT_MOST};
+use tollbar::decision::Reason;
+use tollbar::table::{Options, PolicyId, Refused, RequestError, Table, TEXT_MOST};
 use tollbar::take_many::{take_many_at, Limit};
 use tollbar::{Policy, Verdict};
 
@@ -95,6 +96,31 @@ fn every_call_records() {
     keys.sort();
     let expected = ["batch", "check", "leaving", "receipt", "reserve", "take_many", "take_up_to"];
     assert_eq!(keys, expected.map(|key| (key.to_owned(), 1)));
+}
+
+/// A caller that refuses by itself reports the key: the refusal is counted, and recorded if the
+/// table records refusals.
+#[test]
+fn a_refusal_of_the_callers() {
+    let table = table(&["2/day", "3/day"]);
+    let second = PolicyId::new(1);
+    let refuse =
+        |policy, key: &[u8]| table.count_refused(policy, key, Verdict::Denied, Reason::Rate);
+    assert_eq!(refuse(second, b"before"), Ok(()));
+    table.record_refusals(true);
+    // Both reports in one of the times after which counts are halved.
+    let period = 1 << 36;
+    while period - table.now() % period < 10 * SEC {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    assert_eq!(
+        (refuse(second, b"ann"), refuse(second, b"ann"), refuse(second, b"")),
+        (Ok(()), Ok(()), Ok(()))
+    );
+    assert_eq!(refuse(PolicyId::new(2), b"ann"), Err(RequestError::NoSuchPolicy));
+    assert_eq!(top(&table, table.now()), [(1, "ann".to_owned(), 2)]);
+    let counts = table.counts(second).unwrap();
+    assert_eq!((counts.allowed, counts.denied, counts.never), (0, 4, 0));
 }
 
 /// A long key is cut, and bytes of any value are kept.

@@ -1107,6 +1107,12 @@ int32_t tollbar_table_count_verdict(const tollbar_table *table,
                                     uint32_t policy,
                                     int32_t verdict,
                                     uint32_t reason);
+int32_t tollbar_table_count_refusal(const tollbar_table *table,
+                                    uint32_t policy,
+                                    const void *key,
+                                    size_t length,
+                                    int32_t verdict,
+                                    uint32_t reason);
 typedef struct tollbar_table_entry {
     uint32_t struct_size;
     uint32_t policy;

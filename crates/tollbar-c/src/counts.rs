@@ -4,6 +4,7 @@ use super::boundary::*;
 use super::decision::*;
 use super::status::*;
 use super::table::{request_code, tollbar_table};
+use core::ffi::c_void;
 use core::mem::size_of;
 use tollbar::decision::{Counts, Reason, Verdict};
 use tollbar::table::PolicyId;
@@ -79,15 +80,49 @@ pub unsafe extern "C" fn tollbar_table_count_verdict(
             TOLLBAR_NEVER => Verdict::Never,
             _ => return Err(TOLLBAR_E_OUT_OF_RANGE),
         };
-        let reason = match reason {
-            TOLLBAR_REASON_BANNED => Reason::Banned,
-            TOLLBAR_REASON_RESERVE => Reason::Reserve,
-            TOLLBAR_REASON_MISSING_KEY => Reason::MissingKey,
-            TOLLBAR_REASON_EXEMPT => Reason::Exempt,
-            TOLLBAR_REASON_QUEUE_FULL => Reason::QueueFull,
-            _ => Reason::of(verdict),
-        };
+        let reason = reason_of(reason, verdict);
         table.count_decided(PolicyId::new(policy), verdict, reason).map_err(request_code)?;
         Ok(TOLLBAR_ALLOWED)
     })
+}
+
+/// tollbar_table_count_verdict for a request of a key that the caller refused itself. If the table
+/// records refusals (tollbar_table_record_refusals), the call records this one, too. `verdict` is
+/// TOLLBAR_DENIED or TOLLBAR_NEVER; for another number the call returns TOLLBAR_E_OUT_OF_RANGE.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_table_count_refusal(
+    table: *const tollbar_table,
+    policy: u32,
+    key: *const c_void,
+    length: usize,
+    verdict: i32,
+    reason: u32,
+) -> i32 {
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let (table, key) = unsafe { (&reference(table)?.table, bytes(key.cast(), length)?) };
+        let verdict = match verdict {
+            TOLLBAR_DENIED => Verdict::Denied,
+            TOLLBAR_NEVER => Verdict::Never,
+            _ => return Err(TOLLBAR_E_OUT_OF_RANGE),
+        };
+        let reason = reason_of(reason, verdict);
+        table.count_refused(PolicyId::new(policy), key, verdict, reason).map_err(request_code)?;
+        Ok(TOLLBAR_ALLOWED)
+    })
+}
+
+/// The reason with this number. A number that no metric counts becomes the verdict's usual reason.
+fn reason_of(number: u32, verdict: Verdict) -> Reason {
+    match number {
+        TOLLBAR_REASON_BANNED => Reason::Banned,
+        TOLLBAR_REASON_RESERVE => Reason::Reserve,
+        TOLLBAR_REASON_MISSING_KEY => Reason::MissingKey,
+        TOLLBAR_REASON_EXEMPT => Reason::Exempt,
+        TOLLBAR_REASON_QUEUE_FULL => Reason::QueueFull,
+        _ => Reason::of(verdict),
+    }
 }

@@ -207,6 +207,9 @@ CASE(tollbar_table_get_counts) {
 CASE(tollbar_table_count_verdict) {
     RUN(tollbar_table_count_verdict(w->table, 0, TOLLBAR_DENIED, TOLLBAR_REASON_RATE));
 }
+CASE(tollbar_table_count_refusal) {
+    RUN(tollbar_table_count_refusal(w->table, 0, "refused", 7, TOLLBAR_DENIED, TOLLBAR_REASON_RATE));
+}
 CASE(tollbar_table_get_stats) {
     tollbar_table_stats stats = TOLLBAR_TABLE_STATS_INIT;
     RUN(tollbar_table_get_stats(w->table, &stats));
