@@ -165,6 +165,9 @@ static void start(ngx_shm_zone_t *shm_zone, ngx_log_t *log)
             error = tollbar_table_add_policy(zone->table, &zone->policies[n], &number);
         }
     }
+    if (error == 0) {
+        error = tollbar_table_record_refusals(zone->table, zone->top_refused);
+    }
     if (error != 0) {
         /* It is too late to refuse the configuration, so the former policies stay in force. */
         ngx_log_error(NGX_LOG_ALERT, log, 0, "zone \"%V\" keeps its former limits: %s", &shm_zone->shm.name,

@@ -58,6 +58,8 @@ typedef struct {
     ngx_uint_t on_full;
     /* The number of keys for which each worker may take permits in advance. */
     uint32_t hot_keys;
+    /* The number of refused keys that a page shows. 0: the table records none. */
+    uint32_t top_refused;
     tollbar_policy_spec *policies;
     ngx_uint_t policies_n;
 

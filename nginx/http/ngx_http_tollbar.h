@@ -17,6 +17,7 @@
 #include "ngx_http_tollbar_request.h"
 #include "ngx_http_tollbar_rules.h"
 #include "ngx_http_tollbar_sync.h"
+#include "ngx_http_tollbar_tree.h"
 #include "ngx_tollbar_conf.h"
 #include "ngx_tollbar_file.h"
 #include "ngx_tollbar_several.h"
@@ -55,6 +56,8 @@ struct ngx_http_tollbar_zone_s {
     ngx_tollbar_seldom_t no_policy;
     /* NULL: the zone has a table. */
     ngx_http_tollbar_sync_t *sync;
+    /* NULL: the zone is of `tollbar_zone`. The table has the nodes of the tree. */
+    ngx_http_tollbar_tree_t *tree;
     /* The zone has `rate` and no `sync`: its limits have bursts and may delay. */
     unsigned paced:1;
     /* The zone has `rate`, a burst and `sync`: its limits must say `nodelay`. */
@@ -76,6 +79,8 @@ typedef struct {
     uint64_t undelayed;
     /* The policy's index in the table. */
     uint32_t number;
+    /* The class of a limit with a tree. */
+    const ngx_http_tollbar_class_t *class;
     /* The limit may admit a request and delay it. */
     unsigned delays:1;
     /* The zone has a node. */
@@ -221,6 +226,47 @@ ngx_int_t ngx_http_tollbar_send_page(ngx_http_request_t *r, ngx_chain_t *page, c
  * are escaped. Without, they stay. */
 ngx_int_t ngx_http_tollbar_page_text(ngx_pool_t *pool, const ngx_str_t *text, ngx_str_t *escaped, ngx_flag_t escapes);
 
+/* Read the directives of trees. */
+char *ngx_http_tollbar_read_tree(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+char *ngx_http_tollbar_read_tree_class(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+
+/* Check a limit with a tree, and that a level has at most one. */
+ngx_int_t ngx_http_tollbar_tree_check(ngx_conf_t *cf, ngx_http_tollbar_limit_t *limit);
+ngx_int_t ngx_http_tollbar_tree_check_level(ngx_conf_t *cf, const ngx_http_tollbar_conf_t *conf);
+
+/* NULL: the tree has no class of that name. */
+ngx_http_tollbar_class_t *ngx_http_tollbar_find_class(const ngx_http_tollbar_tree_t *tree, const ngx_str_t *name);
+
+/* Puts a class into the numbers of a limit. */
+void ngx_http_tollbar_tree_resolve(ngx_http_tollbar_resolved_t *resolved, const ngx_http_tollbar_class_t *class);
+
+/* Puts the request's class into its numbers. NGX_DECLINED: the class is empty, so the request is not
+ * limited. NGX_ERROR, with a line in the log: there is no such class. NGX_ABORT: the value cannot be
+ * evaluated. */
+ngx_int_t ngx_http_tollbar_tree_class_of(ngx_http_request_t *r, ngx_http_tollbar_limit_t *limit, ngx_http_tollbar_resolved_t *resolved);
+
+/* Charges the request's class and all classes above it, or none, at `charge->now`. */
+ngx_int_t ngx_http_tollbar_take_tree(ngx_http_request_t *r, ngx_http_tollbar_charge_t *charge);
+
+/* Refuses a zone that is too small for its policy. */
+char *ngx_http_tollbar_check_size(ngx_conf_t *cf, ngx_str_t *name, size_t size, ngx_http_tollbar_zone_t *zone);
+
+/* Reads `top_refused` of a zone, and checks whether the zone may have it. */
+char *ngx_http_tollbar_read_top_refused(ngx_conf_t *cf, ngx_str_t *argument, ngx_http_tollbar_zone_t *zone);
+char *ngx_http_tollbar_check_top_refused(ngx_conf_t *cf, ngx_str_t *name, ngx_http_tollbar_zone_t *zone);
+
+/* Reads the keys that the zone's table has refused most, as many as `top_refused` says. Returns 0 or
+ * an error of the library. */
+int32_t ngx_http_tollbar_read_refused(ngx_pool_t *pool, const ngx_http_tollbar_zone_t *zone, tollbar_table_refused **refused,
+                                      size_t *count);
+
+/* The most bytes of a printed key. */
+#define NGX_HTTP_TOLLBAR_KEY_MOST (6 * TOLLBAR_REFUSED_KEY)
+
+/* Prints a key between the quotes of a JSON text: the address of a zone whose KEY is
+ * $tollbar_client or $binary_remote_addr, otherwise printable ASCII with \xNN for other bytes. */
+u_char *ngx_http_tollbar_print_key(u_char *to, const ngx_http_tollbar_zone_t *zone, const tollbar_table_refused *refused);
+
 /* The handler of `tollbar_status_page prometheus`. */
 ngx_int_t ngx_http_tollbar_answer_prometheus(ngx_http_request_t *r);
 
@@ -302,7 +348,8 @@ void ngx_http_tollbar_set_refusal(ngx_http_tollbar_charge_t *charge, int32_t ver
 /* Counts in the zone's statistics a verdict that the table has not counted. */
 void ngx_http_tollbar_count(ngx_http_request_t *r, const ngx_http_tollbar_charge_t *charge, int32_t verdict);
 
-/* Counts a refusal by a peek or by the limit's own burst, which the table has not counted. */
+/* Counts a refusal by a peek or by the limit's own burst, which the table has not counted. A zone
+ * with `top_refused` records the key. */
 void ngx_http_tollbar_count_refusal(ngx_http_request_t *r, const ngx_http_tollbar_charge_t *charge);
 
 /* Logs that the charge's zone returned an error. Returns NGX_ERROR. */

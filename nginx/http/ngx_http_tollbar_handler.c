@@ -127,6 +127,10 @@ static ngx_int_t peek_at_all(ngx_http_request_t *r, conf_t *conf, outcome_t *out
         if (rc == NGX_OK && !charge->resolved->leased) {
             rc = read_clock(r, charge);
         }
+        /* A tree has no peek. It is charged first, so its refusal leaves the other limits alone. */
+        if (rc == NGX_OK && charge->resolved->class != NULL) {
+            continue;
+        }
         if (rc == NGX_OK && n + 1 == conf->enforced && n == conf->order[0] && worst == NGX_OK) {
             continue;
         }
@@ -203,11 +207,11 @@ static ngx_int_t take_all(ngx_http_request_t *r, conf_t *conf, outcome_t *outcom
     return NGX_OK;
 }
 
-/* Gives back a charge of a table. A node takes no permits back, and a limit with `count` or `when`
+/* Gives back a charge of a table. A node and a tree take no permits back, and a limit with `count` or `when`
  * has charged nothing before the answer. */
 static void give_back(const charge_t *charge)
 {
-    if (charge->applies && !charge->resolved->leased && !charge->limit->afterwards) {
+    if (charge->applies && !charge->resolved->leased && charge->resolved->class == NULL && !charge->limit->afterwards) {
         ngx_tollbar_give_back(charge->limit->zone->zone.table, charge->resolved->number,
                               &charge->key, charge->resolved->cost, charge->now);
     }
@@ -299,6 +303,9 @@ static ngx_int_t take_other(ngx_http_request_t *r, charge_t *charge, ngx_flag_t 
 {
     if (charge->limit->afterwards) {
         return take_afterwards(r, charge);
+    }
+    if (charge->resolved->class != NULL) {
+        return ngx_http_tollbar_take_tree(r, charge);
     }
     return charge->resolved->leased ? ngx_http_tollbar_take_leased(r, charge, full) : take_in_full(r, charge);
 }

@@ -122,7 +122,7 @@ static void describe(const charge_t *charge, source_t *source, tollbar_http_limi
 }
 
 /* Nanoseconds until more permits are left than in `decision`. TOLLBAR_NO_TIME: unknown, as for
- * every limit with a node. */
+ * every limit with a node or a tree. */
 static uint64_t more_after(const charge_t *charge, const tollbar_decision *decision)
 {
     const ngx_http_tollbar_resolved_t *resolved = charge->resolved;
@@ -130,7 +130,7 @@ static uint64_t more_after(const charge_t *charge, const tollbar_decision *decis
     tollbar_decision whole = *decision;
     uint64_t more = TOLLBAR_NO_TIME;
 
-    if (resolved->leased || !charge->decided) {
+    if (resolved->leased || resolved->class != NULL || !charge->decided) {
         return TOLLBAR_NO_TIME;
     }
     whole.remaining += resolved->spare;

@@ -37,6 +37,9 @@ static ngx_conf_enum_t header_kinds[] = {
 static ngx_command_t commands[] = {
     { ngx_string("tollbar_zone"), NGX_HTTP_MAIN_CONF|NGX_CONF_2MORE, ngx_http_tollbar_read_zone, NGX_HTTP_MAIN_CONF_OFFSET, 0,
       NULL },
+    { ngx_string("tollbar_tree"), NGX_HTTP_MAIN_CONF|NGX_CONF_2MORE, ngx_http_tollbar_read_tree, NGX_HTTP_MAIN_CONF_OFFSET, 0, NULL },
+    { ngx_string("tollbar_tree_class"), NGX_HTTP_MAIN_CONF|NGX_CONF_2MORE, ngx_http_tollbar_read_tree_class, NGX_HTTP_MAIN_CONF_OFFSET, 0,
+      NULL },
     { ngx_string("tollbar"), ANYWHERE|NGX_CONF_1MORE, ngx_http_tollbar_read_limit, NGX_HTTP_LOC_CONF_OFFSET, 0, NULL },
     { ngx_string("tollbar_status"), ANYWHERE|NGX_CONF_TAKE1, ngx_tollbar_conf_set_status, NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(conf_t, status_code), NULL },
@@ -84,6 +87,9 @@ static ngx_int_t complete(ngx_conf_t *cf)
         conf->afterwards |= limits[n]->afterwards;
     }
     for (n = 0; n < conf->confs.nelts; n++) {
+        if (ngx_http_tollbar_tree_check_level(cf, confs[n]) != NGX_OK) {
+            return NGX_ERROR;
+        }
         confs[n]->order = ngx_tollbar_order(cf->pool, &confs[n]->limits, confs[n]->enforced, refill_of);
         if (confs[n]->order == NULL) {
             return NGX_ERROR;
@@ -125,6 +131,9 @@ static ngx_int_t complete_zone(ngx_conf_t *cf, limit_t *limit)
         return NGX_ERROR;
     }
     limit->zone = zone;
+    if (zone->tree != NULL) {
+        return ngx_http_tollbar_tree_check(cf, limit);
+    }
     if (limit->class_name != NULL && ngx_http_tollbar_class_check(cf, limit) != NGX_OK) {
         return NGX_ERROR;
     }
@@ -180,6 +189,9 @@ static ngx_int_t complete_limit(ngx_conf_t *cf, limit_t *limit)
     if (!limit->varies) {
         ngx_http_tollbar_resolve(&limit->resolved, limit, &zone->policy, 0, (uint64_t) limit->burst.number,
                                limit->afterwards ? 1 : (uint64_t) limit->cost.number);
+        if (zone->tree != NULL) {
+            ngx_http_tollbar_tree_resolve(&limit->resolved, ngx_http_tollbar_find_class(zone->tree, &limit->class_name->value));
+        }
         most = ngx_http_tollbar_sync_most(zone, limit->resolved.capacity);
         /* A capacity of 0 is a policy that refuses every request on purpose. */
         if (ngx_http_tollbar_needed(&limit->resolved) > most && limit->resolved.capacity != 0) {
@@ -314,6 +326,7 @@ static ngx_uint_t place_of(const limit_t *limit)
 
 /* The sort key of the charging order. These limits come first to last:
  *
+ *     a tree                          which takes no permits back, and which the module cannot peek at
  *     tables that take permits back   by the time after which they have refilled a permit
  *     rates with variables            together, because each request may have another rate
  *     nodes                           which take no permits back
@@ -325,6 +338,9 @@ static uint64_t refill_of(const ngx_tollbar_limit_t *base)
     const zone_t *zone = limit->zone;
     uint64_t refill;
 
+    if (zone->tree != NULL) {
+        return 0;
+    }
     if (limit->afterwards) {
         return UINT64_MAX;
     }

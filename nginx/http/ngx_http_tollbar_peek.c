@@ -84,7 +84,14 @@ void ngx_http_tollbar_set_decision(charge_t *charge, const tollbar_decision *dec
 
 void ngx_http_tollbar_count_refusal(ngx_http_request_t *r, const charge_t *charge)
 {
-    ngx_http_tollbar_count(r, charge, ngx_http_tollbar_needed(charge->resolved) > charge->resolved->capacity ? TOLLBAR_NEVER : TOLLBAR_DENIED);
+    const resolved_t *resolved = charge->resolved;
+    int32_t verdict = ngx_http_tollbar_needed(resolved) > resolved->capacity ? TOLLBAR_NEVER : TOLLBAR_DENIED;
+    int32_t error = tollbar_table_count_refusal(charge->limit->zone->zone.table, resolved->number, charge->key.data, charge->key.len,
+                                                verdict, charge->reason);
+
+    if (error != 0) {
+        ngx_http_tollbar_failed(r, charge, error);
+    }
 }
 
 void ngx_http_tollbar_count(ngx_http_request_t *r, const charge_t *charge, int32_t verdict)

@@ -21,7 +21,6 @@ static char *read_limit_parameter(ngx_conf_t *cf, ngx_str_t *argument, limit_t *
 static char *read_amount(ngx_conf_t *cf, ngx_str_t *argument, size_t prefix, amount_t *amount, const char *message);
 static char *read_status(ngx_conf_t *cf, ngx_str_t *argument, limit_t *limit);
 static ngx_http_complex_value_t *compile(ngx_conf_t *cf, ngx_str_t *text);
-static char *check_size(ngx_conf_t *cf, ngx_str_t *name, size_t size, zone_t *zone);
 static char *check_file(ngx_conf_t *cf, ngx_str_t *name, zone_t *zone);
 
 /* The expectation in messages about numbers that may hold variables. */
@@ -33,7 +32,7 @@ static ngx_flag_t begins(const ngx_str_t *argument, const char *word)
 }
 
 /* tollbar_zone KEY zone=NAME:SIZE rate=RATE|policy=POLICY [burst=N] [on_full=WORD] [hot_keys=N]
- *              [ban=TIME [after=N]]
+ *              [ban=TIME [after=N]] [top_refused=N]
  *              [file=PATH [capacity=N] [mode=OCTAL] [trust_anyone]]  (then zone=NAME)
  *              [sync=URL nodes=N [fallback=WORD] [lease=TIME] [overdraft=N] [name=NAME]] */
 char *ngx_http_tollbar_read_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
@@ -82,13 +81,16 @@ char *ngx_http_tollbar_read_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     if (error == NGX_CONF_OK && zone->zone.file.path.len != 0) {
         error = check_file(cf, &name, zone);
     }
+    if (error == NGX_CONF_OK) {
+        error = ngx_http_tollbar_check_top_refused(cf, &name, zone);
+    }
     if (error != NGX_CONF_OK) {
         return error;
     }
 
     zone->zone.policies = &zone->policy;
     zone->zone.policies_n = 1;
-    error = zone->sync != NULL ? ngx_http_tollbar_sync_check(cf, &name, size, zone) : check_size(cf, &name, size, zone);
+    error = zone->sync != NULL ? ngx_http_tollbar_sync_check(cf, &name, size, zone) : ngx_http_tollbar_check_size(cf, &name, size, zone);
     if (error == NGX_CONF_OK) {
         error = ngx_tollbar_file_check(cf, &name, &zone->zone);
     }
@@ -127,6 +129,9 @@ static char *read_zone_parameter(ngx_conf_t *cf, ngx_str_t *argument, zone_t *zo
     if (begins(argument, "hot_keys=")) {
         return ngx_tollbar_conf_hot_keys(cf, argument, &zone->zone.hot_keys);
     }
+    if (begins(argument, "top_refused=")) {
+        return ngx_http_tollbar_read_top_refused(cf, argument, zone);
+    }
     if (begins(argument, "ban=")) {
         return read_ban(cf, argument, zone);
     }
@@ -145,7 +150,7 @@ static char *read_zone_parameter(ngx_conf_t *cf, ngx_str_t *argument, zone_t *zo
         rc = ngx_http_tollbar_sync_read(cf, argument, &zone->sync);
     }
     if (rc == NGX_DECLINED) {
-        return ngx_tollbar_conf_refuse(cf, "invalid parameter \"%V\", it must be zone=, rate=, policy=, burst=, ban=, after=, on_full=, hot_keys=, "
+        return ngx_tollbar_conf_refuse(cf, "invalid parameter \"%V\", it must be zone=, rate=, policy=, burst=, ban=, after=, on_full=, hot_keys=, top_refused=, "
                                        "or file=, capacity=, mode=, trust_anyone, or sync=, "
                                        "nodes=, fallback=, lease=, overdraft=, name=", argument);
     }
@@ -383,7 +388,7 @@ static ngx_http_complex_value_t *compile(ngx_conf_t *cf, ngx_str_t *text)
 
 /* Checks that the zone has room for the smallest table. Its size depends on the policy, because
  * sliding windows and logs need more memory for each key. */
-static char *check_size(ngx_conf_t *cf, ngx_str_t *name, size_t size, zone_t *zone)
+char *ngx_http_tollbar_check_size(ngx_conf_t *cf, ngx_str_t *name, size_t size, zone_t *zone)
 {
     tollbar_table_options options = TOLLBAR_TABLE_OPTIONS_INIT(1);
     const tollbar_policy_spec *policies[] = { &zone->policy };

@@ -39,7 +39,8 @@ ngx_int_t ngx_http_tollbar_resolve_for(ngx_http_request_t *r, limit_t *limit, ch
     if (rc == NGX_OK) {
         ngx_http_tollbar_resolve(&charge->own, limit, policy, number, burst, cost);
         charge->resolved = &charge->own;
-        rc = ngx_http_tollbar_class_of(r, limit, &charge->own.reserve);
+        rc = zone->tree != NULL ? ngx_http_tollbar_tree_class_of(r, limit, &charge->own)
+                                : ngx_http_tollbar_class_of(r, limit, &charge->own.reserve);
     }
     return rc;
 }
@@ -77,6 +78,7 @@ void ngx_http_tollbar_resolve(resolved_t *resolved, const limit_t *limit, const 
     resolved->number = number;
     resolved->cost = cost;
     resolved->reserve = limit->reserve;
+    resolved->class = NULL;
     resolved->capacity = policy->burst;
     resolved->undelayed = 0;
     resolved->delays = 0;

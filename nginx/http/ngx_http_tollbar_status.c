@@ -22,6 +22,9 @@ typedef struct {
     /* The decisions of each policy. A node has none. */
     decided_t *decided;
     ngx_uint_t decided_n;
+    /* The keys that the table has refused most, if the zone has `top_refused`. */
+    tollbar_table_refused *refused;
+    size_t refused_n;
     ngx_str_t name;
     ngx_str_t key;
     /* The name in the store. */
@@ -72,8 +75,12 @@ static const metric_t metrics[] = {
 /* The most bytes of one policy's decisions. */
 #define DECIDED_MOST (sizeof("{\"policy\":\"\",\"allowed\":,\"denied\":,\"never\":},") + TOLLBAR_POLICY_TEXT_MAX + 3 * NGX_INT64_LEN)
 
+/* The most bytes of one refused key. */
+#define REFUSED_MOST \
+    (sizeof("{\"refused\":,\"policy\":\"\",\"key\":\"\",\"cut\":false},") + NGX_INT64_LEN + TOLLBAR_POLICY_TEXT_MAX + NGX_HTTP_TOLLBAR_KEY_MOST)
+
 static ngx_int_t answer_json(ngx_http_request_t *r);
-static seen_t *collect(ngx_http_request_t *r, ngx_uint_t *count, size_t *names, size_t *decided);
+static seen_t *collect(ngx_http_request_t *r, ngx_uint_t *count, size_t *names, size_t *decided, size_t *refused);
 static ngx_int_t collect_zone(ngx_http_request_t *r, ngx_shm_zone_t *shm_zone, seen_t *seen);
 static int32_t read_stats(ngx_pool_t *pool, seen_t *seen);
 static int32_t read_policies(ngx_pool_t *pool, seen_t *seen);
@@ -82,6 +89,7 @@ static size_t sequence(const u_char *text, size_t length);
 static u_char *print_json_zone(u_char *to, const seen_t *zone);
 static u_char *print_kind(u_char *to, const seen_t *zone);
 static u_char *print_decided(u_char *to, const seen_t *zone);
+static u_char *print_refused(u_char *to, const seen_t *zone);
 static uint64_t value_of(const seen_t *zone, const metric_t *metric);
 
 /* tollbar_status_page json|prometheus */
@@ -110,17 +118,17 @@ static ngx_int_t answer_json(ngx_http_request_t *r)
     ngx_buf_t *buffer;
     ngx_chain_t page;
     seen_t *zones;
-    size_t names, decided;
+    size_t names, decided, refused;
 
     if (rc != NGX_OK) {
         return rc;
     }
-    zones = collect(r, &zones_n, &names, &decided);
+    zones = collect(r, &zones_n, &names, &decided, &refused);
     if (zones == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
     buffer = ngx_create_temp_buf(
-        r->pool, HEAD_MOST + names + decided * DECIDED_MOST
+        r->pool, HEAD_MOST + names + decided * DECIDED_MOST + refused * REFUSED_MOST
                      + zones_n * (METRICS * NUMBER_MOST + HEAD_MOST + TOLLBAR_POLICY_TEXT_MAX));
     if (buffer == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
@@ -144,15 +152,15 @@ ngx_int_t ngx_http_tollbar_begin_page(ngx_http_request_t *r)
 }
 
 /* Collects all zones. `*names` is the bytes of their printed names and keys, `*decided` the number
- * of their policies. */
-static seen_t *collect(ngx_http_request_t *r, ngx_uint_t *count, size_t *names, size_t *decided)
+ * of their policies, `*refused` the number of their refused keys. */
+static seen_t *collect(ngx_http_request_t *r, ngx_uint_t *count, size_t *names, size_t *decided, size_t *refused)
 {
     main_conf_t *main = ngx_http_get_module_main_conf(r, ngx_http_tollbar_module);
     ngx_shm_zone_t **all = main->zones.elts;
     seen_t *zones = ngx_pcalloc(r->pool, main->zones.nelts * sizeof(seen_t) + 1);
     ngx_uint_t n;
 
-    *names = *decided = 0;
+    *names = *decided = *refused = 0;
     *count = main->zones.nelts;
     for (n = 0; zones != NULL && n < main->zones.nelts; n++) {
         if (collect_zone(r, all[n], &zones[n]) != NGX_OK) {
@@ -160,6 +168,7 @@ static seen_t *collect(ngx_http_request_t *r, ngx_uint_t *count, size_t *names, 
         }
         *names += zones[n].name.len + zones[n].key.len + zones[n].shared.len;
         *decided += zones[n].decided_n;
+        *refused += zones[n].refused_n;
     }
     return zones;
 }
@@ -194,7 +203,8 @@ static int32_t read_stats(ngx_pool_t *pool, seen_t *seen)
     seen->leases = no_node;
     if (sync == NULL) {
         error = tollbar_table_get_stats(seen->zone->zone.table, &seen->stats);
-        return error == 0 ? read_policies(pool, seen) : error;
+        error = error == 0 ? read_policies(pool, seen) : error;
+        return error == 0 ? ngx_http_tollbar_read_refused(pool, seen->zone, &seen->refused, &seen->refused_n) : error;
     }
     seen->stats.bytes = sync->node->bytes;
     seen->stats.capacity = sync->node->capacity;
@@ -290,7 +300,9 @@ static u_char *print_json_zone(u_char *to, const seen_t *zone)
     ngx_uint_t n;
 
     to = ngx_sprintf(to, "{\"name\":\"%V\",\"key\":\"%V\",", &zone->name, &zone->key);
-    if (zone->zone->rate == NULL && tollbar_policy_spec_print(&zone->zone->policy, policy, sizeof(policy), NULL) == 0) {
+    if (zone->zone->tree != NULL) {
+        to = ngx_sprintf(to, "\"tree\":\"%V\",", &zone->zone->tree->rate);
+    } else if (zone->zone->rate == NULL && tollbar_policy_spec_print(&zone->zone->policy, policy, sizeof(policy), NULL) == 0) {
         to = ngx_sprintf(to, "\"policy\":\"%s\",", policy);
     }
     to = print_kind(to, zone);
@@ -302,6 +314,7 @@ static u_char *print_json_zone(u_char *to, const seen_t *zone)
     }
     if (zone->has == TABLE) {
         to = print_decided(to, zone);
+        to = print_refused(to, zone);
     }
     *to++ = '}';
     return to;
@@ -316,6 +329,28 @@ static u_char *print_decided(u_char *to, const seen_t *zone)
     for (n = 0; n < zone->decided_n; n++, decided++) {
         to = ngx_sprintf(to, "%s{\"policy\":\"%s\",\"allowed\":%uL,\"denied\":%uL,\"never\":%uL}", n != 0 ? "," : "",
                          decided->policy, decided->counts.allowed, decided->counts.denied, decided->counts.never);
+    }
+    *to++ = ']';
+    return to;
+}
+
+/* Prints `top_refused` of a zone that has it. */
+static u_char *print_refused(u_char *to, const seen_t *zone)
+{
+    const tollbar_table_refused *refused = zone->refused;
+    ngx_uint_t n, first = zone->zone->rate != NULL;
+
+    if (zone->zone->zone.top_refused == 0) {
+        return to;
+    }
+    to = ngx_cpymem(to, ",\"top_refused\":[", sizeof(",\"top_refused\":[") - 1);
+    for (n = 0; n < zone->refused_n; n++, refused++) {
+        /* A policy that another worker has added since has no text here. */
+        const char *policy = refused->policy - first < zone->decided_n ? zone->decided[refused->policy - first].policy : "";
+
+        to = ngx_sprintf(to, "%s{\"refused\":%uL,\"policy\":\"%s\",\"key\":\"", n != 0 ? "," : "", refused->count, policy);
+        to = ngx_http_tollbar_print_key(to, zone->zone, refused);
+        to = ngx_sprintf(to, "\",\"cut\":%s}", refused->is_cut == TOLLBAR_YES ? "true" : "false");
     }
     *to++ = ']';
     return to;

@@ -124,7 +124,7 @@ RATES = [
     *[(f"rate={rate}", ZERO) for rate in ("0r/s", "1r/0s")],
     ("rate=1r/999999999d", LONG), ("rate=900000000000r/s", "it must be at most {rate}r/s"),
 ]
-PARAMETERS = "zone=, rate=, policy=, burst=, ban=, after=, on_full=, hot_keys=, or file=, capacity=, mode=, trust_anyone, or sync=, nodes=, fallback=, lease=, overdraft=, name="
+PARAMETERS = "zone=, rate=, policy=, burst=, ban=, after=, on_full=, hot_keys=, top_refused=, or file=, capacity=, mode=, trust_anyone, or sync=, nodes=, fallback=, lease=, overdraft=, name="
 HTTP = [
     *zones_of("tollbar_zone", " rate=1r/s"),
     ("no zone", "{{tollbar_zone $arg_k rate=1r/s burst=2;}}", "", '"tollbar_zone" must have "zone" parameter, such as zone=one:10m'),
@@ -137,6 +137,12 @@ HTTP = [
     ("burst=0", "{{tollbar_zone $arg_k zone=z:1m rate=1r/s burst=0;}}", "", f'invalid burst value "burst=0", {AMOUNT}'),
     ("burst of a policy's zone", "{{tollbar_zone $arg_k zone=z:1m policy=1/s burst=1;}}", "",
      '"burst" must be in the policy of zone "z", such as policy="10/s burst 20"'),
+    *[(f"top_refused={n}", f"{{{{tollbar_zone $arg_k zone=z:1m rate=1r/s top_refused={n};}}}}", "",
+       f'invalid top_refused value "top_refused={n}", it must be a number of keys from 1 to 224') for n in ("0", "225", "", "all")],
+    ("top_refused beside hot_keys", "{{tollbar_zone $arg_k zone=z:1m rate=1r/s hot_keys=64 top_refused=9;}}", "",
+     '"top_refused" must not be beside "hot_keys" in zone "z"'),
+    ("top_refused beside sync", f"{{{{tollbar_zone $arg_k zone=z:1m rate=100r/s burst=20 {STORE} top_refused=9;}}}}", "",
+     '"top_refused" must not be beside "sync" in zone "z"'),
     ("ban", "{{tollbar_zone $arg_k zone=z:1m rate=5r/m ban=long;}}", "", 'invalid ban value "ban=long", it must be a time such as 10m, 1h or 1d'),
     ("after", "{{tollbar_zone $arg_k zone=z:1m rate=5r/m ban=1h after=x;}}", "",
      'invalid after value "after=x", it must be a whole number from 1 to 1000'),
@@ -226,6 +232,48 @@ SYNC = [
      'invalid cost 10 in "tollbar" directive, it must be at most {cost}, which is all that zone "z" allows at once'),
 ]
 
+OF_TREE = "tollbar_tree $arg_k zone=z:1m rate=1000/s;"
+TREE = OF_TREE + " tollbar_tree_class a zone=z; tollbar_tree_class b zone=z parent=a;"
+CLASS = "it must be zone=NAME, parent=NAME, guaranteed=RATE, ceiling=RATE or keys=NUMBER"
+TREES = [
+    *zones_of("tollbar_tree", " rate=1000/s"),
+    ("no zone", "{{tollbar_tree $arg_k rate=1000/s burst=1s;}}", "", '"tollbar_tree" must have "zone" parameter, such as zone=one:10m'),
+    ("no rate", "{{tollbar_tree $arg_k zone=z:1m;}}", "", '"tollbar_tree" must have "rate" parameter, such as rate=1000/s'),
+    ("another parameter", "{{tollbar_tree $arg_k zone=z:1m rate=1000/s ban=1h;}}", "",
+     'invalid parameter "ban=1h", it must be zone=NAME:SIZE, rate=RATE, burst=TIME or top_refused=NUMBER'),
+    *[(f"burst={time}", f"{{{{tollbar_tree $arg_k zone=z:1m rate=1000/s burst={time};}}}}", "",
+       f'invalid burst value "burst={time}", it must be a time from 1ms to 10s') for time in ("0", "11s", "long", "")],
+    ("a burst too short", "{{tollbar_tree $arg_k zone=z:1m rate=2/s burst=1s;}}", "",
+     '"burst" must be the time of at least 20 requests of the rate of tree "z"'),
+    *[(f"rate={rate}", f"{{{{tollbar_tree $arg_k zone=z:1m rate={rate};}}}}", "",
+       f'invalid rate "{rate}" in "tollbar_tree" directive, it must be like 1000/s or 300/min, up to 1000000/s') for rate in ("10r/s", "0/s", "2000000/s")],
+    ("too small for a table", "{{tollbar_tree $arg_k zone=z:64k rate=1000/s;}}", "", 'zone "z" is too small, it must have at least {size}k'),
+    ("a class without a zone", f"{OF_TREE} {{{{tollbar_tree_class a ceiling=1/s;}}}}", "",
+     '"tollbar_tree_class" must have "zone" parameter, such as zone=one'),
+    ("a class of no tree", f"{OF_TREE} {{{{tollbar_tree_class a zone=y;}}}}", "", 'unknown tree "y", a "tollbar_tree" before must declare it'),
+    ("a class of a zone", f"{ZONE} {{{{tollbar_tree_class a zone=z;}}}}", "", 'unknown tree "z", a "tollbar_tree" before must declare it'),
+    ("a class of no parent", f"{OF_TREE} {{{{tollbar_tree_class a zone=z parent=b;}}}}", "",
+     'unknown parent "b", a "tollbar_tree_class" before must declare it'),
+    ("a class twice", f"{OF_TREE} tollbar_tree_class a zone=z; {{{{tollbar_tree_class a zone=z;}}}}", "",
+     'class "a" is already declared, each class of a tree must have its own name'),
+    ("another parameter of a class", f"{OF_TREE} {{{{tollbar_tree_class a zone=z rate=1/s;}}}}", "", f'invalid parameter "rate=1/s", {CLASS}'),
+    ("keys=0", f"{OF_TREE} {{{{tollbar_tree_class a zone=z keys=0;}}}}", "", f'invalid keys value "keys=0", {NUMBER}'),
+    ("more than all guaranteed", f"{OF_TREE} {{{{tollbar_tree_class a zone=z guaranteed=1001/s;}}}}", "",
+     'class "a" cannot be in tree "z": more is guaranteed than the ceiling or the parent\'s guaranteed rate'),
+    ("a rate of a class", f"{OF_TREE} {{{{tollbar_tree_class a zone=z ceiling=5r/s;}}}}", "",
+     'class "a" cannot be in tree "z": the rate of a class is LIMIT/PERIOD, from 1 in 9 minutes to 1000000/s'),
+    ("no class", TREE, "{{tollbar zone=z;}}", '"class" must be in a limit of tree "z"'),
+    *[(f"class={name}", TREE, f"{{{{tollbar zone=z class={name};}}}}",
+       f'unknown class "{name}" in "tollbar" directive, it must be a class of tree "z" without children') for name in ("c", "a", "")],
+    ("burst", TREE, "{{tollbar zone=z class=b burst=5;}}", '"burst" must be in the "tollbar_tree" of tree "z"'),
+    ("delay", TREE, "{{tollbar zone=z class=b delay=5;}}", '"delay" must be for a "rate" of "tollbar_zone", not for tree "z"'),
+    ("count", TREE, "{{tollbar zone=z class=b count=all;}}", '"count" and "when" must be for a "tollbar_zone", not for tree "z"'),
+    ("two trees", f"{TREE} tollbar_tree $arg_k zone=y:1m rate=1000/s; tollbar_tree_class a zone=y;",
+     "tollbar zone=z class=b; {{tollbar zone=y class=a;}}", 'a location must have the limit of one tree, and has a second one of tree "y"'),
+    ("a cost too high", TREE, "{{tollbar zone=z class=b cost=101;}}",
+     'invalid cost 101 in "tollbar" directive, it must be at most 100, which is all that zone "z" allows at once'),
+]
+
 CONN = "tollbar_conn_zone $arg_k zone=z:1m;"
 CONNS = [
     *zones_of("tollbar_conn_zone"),
@@ -274,7 +322,7 @@ RULES = [
      'invalid name "Path" in "tollbar_rules_field" directive, nginx itself gives the method, the path and the address, so the name must be another'),
 ]
 
-PARTS = [rows("rules", RULES), rows("limit_req", LIMIT_REQ), rows("http", HTTP), rows("sync", SYNC), rows("conn", [*CONNS, *others_of("tollbar_conn")]),
+PARTS = [rows("rules", RULES), rows("limit_req", LIMIT_REQ), rows("http", HTTP), rows("sync", SYNC), rows("tree", TREES), rows("conn", [*CONNS, *others_of("tollbar_conn")]),
          rows("stream", STREAM), rows("stream conn", [*CONNS, *others_of("tollbar_conn", status=False)])]
 ROWS = [row for part, _ in PARTS for row in part]
 NAMES = [name for _, names in PARTS for name in names]
@@ -323,6 +371,8 @@ ELSEWHERE = [
     'zone "%V" has lost its file', 'zone "%V" has its file in', 'zone "%V" has no file', 'zone "%V" found a table', 'zone "%V" cannot use "%V"',
     'zone "%V" cannot open "%V"', 'zone "%V" cannot trust "%V"', 'zone "%V" has the policy', 'zone "%V" cannot change the policy',
     "/dev/urandom cannot be read", 'zone "%V" cannot be used again', 'zone "%V" of %uz bytes cannot hold',
+    # No memory.
+    'tree "%V" cannot be made',
     # Any other fault of the client than the URL's, and a host that the system finds without an
     # address.
     '"sync" of zone "%V": %s', "no address",
