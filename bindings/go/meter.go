@@ -41,8 +41,8 @@ type MeterOptions struct {
 	Period time.Duration
 }
 
-// Meter gives each packet of a flow a colour by RFC 2697 or RFC 2698. All buckets are full at first.
-// Each flow has a Meter of its own.
+// Meter gives each packet of a flow a colour by RFC 2697 or RFC 2698. All buckets are full at
+// first. Each flow has a Meter of its own.
 //
 //	uploads, err := tollbar.NewMeter(tollbar.MeterOptions{CommittedBytes: 1e6, CommittedBurst: 1e5, ExcessBurst: 5e4})
 //	...
@@ -50,7 +50,8 @@ type MeterOptions struct {
 //		return errDropped
 //	}
 //
-// Any number of goroutines may use it at once. A copy has the same buckets. The zero Meter says Red.
+// Any number of goroutines may use it at once. A copy has the same buckets. The zero Meter says
+// Red.
 type Meter struct {
 	options tollbar_meter
 	// The buckets. Their address must not change, so they are never on a goroutine's stack.

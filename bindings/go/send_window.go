@@ -130,7 +130,8 @@ func (w *SendWindow) Read() SendWindowState { return sendWindowOf(w.word.Load())
 
 func sendWindowOf(word uint64) SendWindowState {
 	s := SendWindowState{
-		Limit: uint32(word >> (2 * sendCount)), Sent: uint32(word>>sendCount) & sendMask, Acknowledged: uint32(word) & sendMask,
+		Limit: uint32(word >> (2 * sendCount)), Sent: uint32(word>>sendCount) & sendMask,
+		Acknowledged: uint32(word) & sendMask,
 	}
 	s.InFlight = (s.Sent - s.Acknowledged) & sendMask
 	s.Usable = max(s.Limit, s.InFlight) - s.InFlight

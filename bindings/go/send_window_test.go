@@ -143,7 +143,8 @@ func TestRandomOperationsOfAWindowEqualASequentialModel(t *testing.T) {
 			got, want = window.Resize(model.limit) == nil, true
 		}
 		state := tollbar.SendWindowState{
-			Limit: model.limit, Sent: model.sent, Acknowledged: model.acknowledged, InFlight: uint32(len(model.flying)), Usable: model.usable(),
+			Limit: model.limit, Sent: model.sent, Acknowledged: model.acknowledged,
+			InFlight: uint32(len(model.flying)), Usable: model.usable(),
 		}
 		if got != want || number != wanted || window.Read() != state {
 			t.Fatalf("step %d: %d, %v, not %d, %v; %+v, not %+v", step, number, got, wanted, want, window.Read(), state)
@@ -193,7 +194,9 @@ func TestALimitOfAWindowOutOfRange(t *testing.T) {
 	if err := window.Resize(1 << 20); !errors.Is(err, tollbar.ErrOutOfRange) {
 		t.Error(err)
 	}
-	if _, ok := window.Acquire(1<<32 - 1); ok || window.Release(1) || window.Acknowledge(1<<32-1) || window.Read() != (tollbar.SendWindowState{}) {
+	_, ok := window.Acquire(1<<32 - 1)
+	if ok || window.Release(1) || window.Acknowledge(1<<32-1) ||
+		window.Read() != (tollbar.SendWindowState{}) {
 		t.Errorf("%+v", window.Read())
 	}
 }

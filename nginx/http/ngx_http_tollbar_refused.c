@@ -1,4 +1,4 @@
-/* The parameter `top_refused` of a zone: the keys that the zone refuses most, on the status page. */
+/* `top_refused` of a zone: the keys that the zone refuses most, on the status page. */
 
 #include "ngx_http_tollbar.h"
 
@@ -18,7 +18,9 @@ char *ngx_http_tollbar_read_top_refused(ngx_conf_t *cf, ngx_str_t *argument, zon
     ngx_int_t number = ngx_atoi(text.data, text.len);
 
     if (number < 1 || number > TOLLBAR_REFUSED_MOST) {
-        return ngx_tollbar_conf_refuse(cf, "invalid top_refused value \"%V\", it must be a number of keys from 1 to 224", argument);
+        return ngx_tollbar_conf_refuse(cf,
+                                       "invalid top_refused value \"%V\", it must be a number of "
+                                       "keys from 1 to 224", argument);
     }
     zone->zone.top_refused = (uint32_t) number;
     return NGX_CONF_OK;
@@ -30,16 +32,21 @@ char *ngx_http_tollbar_check_top_refused(ngx_conf_t *cf, ngx_str_t *name, zone_t
         return NGX_CONF_OK;
     }
     if (zone->sync != NULL) {
-        return ngx_tollbar_conf_refuse(cf, "\"top_refused\" must not be beside \"sync\" in zone \"%V\"", name);
+        return ngx_tollbar_conf_refuse(cf,
+                                       "\"top_refused\" must not be beside \"sync\" in zone "
+                                       "\"%V\"", name);
     }
     /* A table that records refusals takes no permits in advance. */
     if (zone->zone.hot_keys != 0) {
-        return ngx_tollbar_conf_refuse(cf, "\"top_refused\" must not be beside \"hot_keys\" in zone \"%V\"", name);
+        return ngx_tollbar_conf_refuse(cf,
+                                       "\"top_refused\" must not be beside \"hot_keys\" in zone "
+                                       "\"%V\"", name);
     }
     return NGX_CONF_OK;
 }
 
-int32_t ngx_http_tollbar_read_refused(ngx_pool_t *pool, const zone_t *zone, tollbar_table_refused **refused, size_t *count)
+int32_t ngx_http_tollbar_read_refused(ngx_pool_t *pool, const zone_t *zone,
+                                      tollbar_table_refused **refused, size_t *count)
 {
     static const tollbar_table_refused none = TOLLBAR_TABLE_REFUSED_INIT;
     const tollbar_table *table = zone->zone.table;
@@ -56,10 +63,12 @@ int32_t ngx_http_tollbar_read_refused(ngx_pool_t *pool, const zone_t *zone, toll
     }
     **refused = none;
     error = tollbar_table_now(table, &now);
-    return error == 0 ? tollbar_table_top_refused(table, now, *refused, zone->zone.top_refused, count) : error;
+    return error == 0 ? tollbar_table_top_refused(table, now, *refused, zone->zone.top_refused,
+                                                  count) : error;
 }
 
-u_char *ngx_http_tollbar_print_key(u_char *to, const zone_t *zone, const tollbar_table_refused *refused)
+u_char *ngx_http_tollbar_print_key(u_char *to, const zone_t *zone,
+                                   const tollbar_table_refused *refused)
 {
     const ngx_str_t *text = &zone->zone.keys;
     const u_char *key = refused->key;
@@ -99,8 +108,8 @@ static u_char *print_address(u_char *to, const u_char *bytes, size_t length, ngx
 }
 
 /* Prints the bytes as `tollbar top` does: printable ASCII, and every other byte, blanks and
- * backslashes as \xNN. A key is the client's, so that it must not end the JSON text, nor be a tag for a
- * program that takes the page for HTML. */
+ * backslashes as \xNN. A key is the client's, so that it must not end the JSON text, nor be a
+ * tag for a program that takes the page for HTML. */
 static u_char *print_plain(u_char *to, const u_char *bytes, size_t length)
 {
     static const u_char digits[] = "0123456789abcdef";

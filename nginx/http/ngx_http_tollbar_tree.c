@@ -1,5 +1,5 @@
-/* Decides a request by a limit with a tree: takes from the request's class and from all classes above
- * it, or from none. */
+/* Decides a request by a limit with a tree: takes from the request's class and from all classes
+ * above it, or from none. */
 
 #include "ngx_http_tollbar.h"
 
@@ -14,7 +14,8 @@ class_t *ngx_http_tollbar_find_class(const ngx_http_tollbar_tree_t *tree, const 
     ngx_uint_t n;
 
     for (n = 0; n < tree->classes.nelts; n++, class++) {
-        if (class->name.len == name->len && ngx_memcmp(class->name.data, name->data, name->len) == 0) {
+        if (class->name.len == name->len
+            && ngx_memcmp(class->name.data, name->data, name->len) == 0) {
             return class;
         }
     }
@@ -29,7 +30,8 @@ void ngx_http_tollbar_tree_resolve(resolved_t *resolved, const class_t *class)
     resolved->class = class;
 }
 
-ngx_int_t ngx_http_tollbar_tree_class_of(ngx_http_request_t *r, limit_t *limit, resolved_t *resolved)
+ngx_int_t ngx_http_tollbar_tree_class_of(ngx_http_request_t *r, limit_t *limit,
+                                         resolved_t *resolved)
 {
     ngx_str_t name = limit->class_name->value;
     const class_t *class;
@@ -46,8 +48,11 @@ ngx_int_t ngx_http_tollbar_tree_class_of(ngx_http_request_t *r, limit_t *limit, 
         return NGX_OK;
     }
     if (ngx_tollbar_seldom(&limit->wrong_class)) {
-        ngx_log_error(NGX_LOG_ERR, r->connection->log, 0, "unknown class \"%V\", it must be a class of tree \"%V\" without children, in %V:%ui%s",
-                      &name, &limit->base.shm_zone->shm.name, &limit->base.where.file, limit->base.where.line, limit->wrong_class.text);
+        ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
+                      "unknown class \"%V\", it must be a class of tree \"%V\" without "
+                      "children, in %V:%ui%s",
+                      &name, &limit->base.shm_zone->shm.name, &limit->base.where.file,
+                      limit->base.where.line, limit->wrong_class.text);
     }
     return NGX_ERROR;
 }
@@ -59,8 +64,10 @@ ngx_int_t ngx_http_tollbar_take_tree(ngx_http_request_t *r, charge_t *charge)
     const class_t *class = resolved->class;
     tollbar_share share = TOLLBAR_SHARE_INIT;
     /* A class without keys has one node for all requests. */
-    int32_t verdict = tollbar_hierarchy_take_at(zone->tree->hierarchy, zone->zone.table, class->number, class->keyed ? charge->key.data : NULL,
-                                                class->keyed ? charge->key.len : 0, resolved->cost, charge->now, &share);
+    const ngx_str_t key = class->keyed ? charge->key : (ngx_str_t) ngx_null_string;
+    int32_t verdict = tollbar_hierarchy_take_at(zone->tree->hierarchy, zone->zone.table,
+                                                class->number, key.data, key.len, resolved->cost,
+                                                charge->now, &share);
 
     if (verdict < 0) {
         return ngx_http_tollbar_failed(r, charge, verdict);

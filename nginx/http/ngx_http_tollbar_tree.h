@@ -1,6 +1,6 @@
 /* Trees: zones whose rate is divided among classes with guaranteed rates and ceilings
- * (docs/hierarchy.md). A class is a line of the configuration. The nodes are keys of the zone's table,
- * so workers share them; the tree itself is plain data that workers inherit. */
+ * (docs/hierarchy.md). A class is a line of the configuration. The nodes are keys of the zone's
+ * table, so workers share them; the tree itself is plain data that workers inherit. */
 
 #ifndef NGX_HTTP_TOLLBAR_TREE_H
 #define NGX_HTTP_TOLLBAR_TREE_H

@@ -25,12 +25,14 @@ typedef struct {
     ngx_int_t keys;
 } asked_t;
 
-static char *read_tree_parameter(ngx_conf_t *cf, ngx_str_t *argument, zone_t *zone, ngx_str_t *name, size_t *size);
+static char *read_tree_parameter(ngx_conf_t *cf, ngx_str_t *argument, zone_t *zone, ngx_str_t *name,
+                                 size_t *size);
 static char *read_burst(ngx_conf_t *cf, ngx_str_t *argument, tree_t *tree);
 static char *make_tree(ngx_conf_t *cf, ngx_str_t *name, tree_t *tree);
 static uint64_t usual_burst(const tree_t *tree);
 static void free_tree(void *data);
-static char *read_class_parameter(ngx_conf_t *cf, ngx_str_t *argument, main_conf_t *main, asked_t *asked);
+static char *read_class_parameter(ngx_conf_t *cf, ngx_str_t *argument, main_conf_t *main,
+                                  asked_t *asked);
 static char *add_class(ngx_conf_t *cf, ngx_str_t *name, asked_t *asked);
 static void set_ceiling(const tree_t *tree, tollbar_policy_spec *ceiling, const char *text);
 static ngx_int_t wrong(ngx_conf_t *cf, const limit_t *limit, const char *message);
@@ -53,7 +55,8 @@ char *ngx_http_tollbar_read_tree(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     ngx_uint_t n;
     char *error;
 
-    if (zone == NULL || tree == NULL || ngx_http_tollbar_key_compile(cf, &value[1], &zone->key) != NGX_OK
+    if (zone == NULL || tree == NULL
+        || ngx_http_tollbar_key_compile(cf, &value[1], &zone->key) != NGX_OK
         || ngx_array_init(&tree->classes, cf->pool, 8, sizeof(class_t)) != NGX_OK)
     {
         return NGX_CONF_ERROR;
@@ -67,17 +70,22 @@ char *ngx_http_tollbar_read_tree(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         }
     }
     if (name.len == 0) {
-        return ngx_tollbar_conf_refuse(cf, "\"%V\" must have \"zone\" parameter, such as zone=one:10m", &cmd->name);
+        return ngx_tollbar_conf_refuse(cf,
+                                       "\"%V\" must have \"zone\" parameter, such as zone=one:10m",
+                                       &cmd->name);
     }
     if (tree->rate.len == 0) {
-        return ngx_tollbar_conf_refuse(cf, "\"%V\" must have \"rate\" parameter, such as rate=1000/s", &cmd->name);
+        return ngx_tollbar_conf_refuse(cf,
+                                       "\"%V\" must have \"rate\" parameter, such as rate=1000/s",
+                                       &cmd->name);
     }
     error = make_tree(cf, &name, tree);
     if (error != NGX_CONF_OK) {
         return error;
     }
     zone->policy = (tollbar_policy_spec) TOLLBAR_POLICY_SPEC_INIT;
-    (void) tollbar_policy_spec_parse(TOLLBAR_HIERARCHY_POLICY, sizeof(TOLLBAR_HIERARCHY_POLICY) - 1, &zone->policy, NULL);
+    (void) tollbar_policy_spec_parse(TOLLBAR_HIERARCHY_POLICY, sizeof(TOLLBAR_HIERARCHY_POLICY) - 1,
+                                     &zone->policy, NULL);
     zone->zone.policies = &zone->policy;
     zone->zone.policies_n = 1;
     /* A table that evicts a node forgets its debt. */
@@ -86,11 +94,16 @@ char *ngx_http_tollbar_read_tree(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     if (error != NGX_CONF_OK) {
         return error;
     }
-    shm_zone = ngx_tollbar_zone_add(cf, &name, size, &ngx_http_tollbar_module, &zone->zone, &main->zones);
-    return shm_zone != NULL && ngx_tollbar_zone_bind(cf, shm_zone, &zone->zone) == NGX_OK ? NGX_CONF_OK : NGX_CONF_ERROR;
+    shm_zone = ngx_tollbar_zone_add(cf, &name, size, &ngx_http_tollbar_module, &zone->zone,
+                                    &main->zones);
+    if (shm_zone == NULL || ngx_tollbar_zone_bind(cf, shm_zone, &zone->zone) != NGX_OK) {
+        return NGX_CONF_ERROR;
+    }
+    return NGX_CONF_OK;
 }
 
-static char *read_tree_parameter(ngx_conf_t *cf, ngx_str_t *argument, zone_t *zone, ngx_str_t *name, size_t *size)
+static char *read_tree_parameter(ngx_conf_t *cf, ngx_str_t *argument, zone_t *zone, ngx_str_t *name,
+                                 size_t *size)
 {
     if (begins(argument, "zone=")) {
         return ngx_tollbar_conf_zone(cf, argument, name, size);
@@ -106,7 +119,9 @@ static char *read_tree_parameter(ngx_conf_t *cf, ngx_str_t *argument, zone_t *zo
     if (begins(argument, "top_refused=")) {
         return ngx_http_tollbar_read_top_refused(cf, argument, zone);
     }
-    return ngx_tollbar_conf_refuse(cf, "invalid parameter \"%V\", it must be zone=NAME:SIZE, rate=RATE, burst=TIME or top_refused=NUMBER", argument);
+    return ngx_tollbar_conf_refuse(cf,
+                                   "invalid parameter \"%V\", it must be zone=NAME:SIZE, "
+                                   "rate=RATE, burst=TIME or top_refused=NUMBER", argument);
 }
 
 static char *read_burst(ngx_conf_t *cf, ngx_str_t *argument, tree_t *tree)
@@ -115,7 +130,9 @@ static char *read_burst(ngx_conf_t *cf, ngx_str_t *argument, tree_t *tree)
     ngx_int_t milliseconds = ngx_parse_time(&text, 0);
 
     if (milliseconds == NGX_ERROR || milliseconds < 1 || milliseconds > 10000) {
-        return ngx_tollbar_conf_refuse(cf, "invalid burst value \"%V\", it must be a time from 1ms to 10s", argument);
+        return ngx_tollbar_conf_refuse(cf,
+                                       "invalid burst value \"%V\", it must be a time from 1ms to "
+                                       "10s", argument);
     }
     tree->burst_ns = (uint64_t) milliseconds * 1000000;
     return NGX_CONF_OK;
@@ -132,15 +149,22 @@ static char *make_tree(ngx_conf_t *cf, ngx_str_t *name, tree_t *tree)
     if (tree->burst_ns == 0) {
         tree->burst_ns = usual_burst(tree);
     }
-    error = tollbar_hierarchy_new((const char *) tree->rate.data, tree->burst_ns, CLASSES_MOST, 0, &tree->hierarchy);
+    error = tollbar_hierarchy_new((const char *) tree->rate.data, tree->burst_ns, CLASSES_MOST, 0,
+                                  &tree->hierarchy);
     if (error == TOLLBAR_E_OUT_OF_RANGE) {
-        return ngx_tollbar_conf_refuse(cf, "\"burst\" must be the time of at least 20 requests of the rate of tree \"%V\"", name);
+        return ngx_tollbar_conf_refuse(cf,
+                                       "\"burst\" must be the time of at least 20 requests of the "
+                                       "rate of tree \"%V\"", name);
     }
     if (error == TOLLBAR_E_CLASS_RATE) {
-        return ngx_tollbar_conf_refuse(cf, "invalid rate \"%V\" in \"tollbar_tree\" directive, it must be like 1000/s or 300/min, up to 1000000/s", &tree->rate);
+        return ngx_tollbar_conf_refuse(cf,
+                                       "invalid rate \"%V\" in \"tollbar_tree\" directive, it "
+                                       "must be like 1000/s or 300/min, up to 1000000/s",
+                                       &tree->rate);
     }
     if (error != 0) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "tree \"%V\" cannot be made: %s", name, tollbar_strerror(error));
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "tree \"%V\" cannot be made: %s", name,
+                           tollbar_strerror(error));
         return NGX_CONF_ERROR;
     }
     cleanup->handler = free_tree;
@@ -155,7 +179,8 @@ static uint64_t usual_burst(const tree_t *tree)
     tollbar_policy_spec rate = TOLLBAR_POLICY_SPEC_INIT;
     uint64_t burst = 0;
 
-    if (tollbar_policy_spec_parse((const char *) tree->rate.data, tree->rate.len, &rate, NULL) == 0 && rate.limit != 0) {
+    if (tollbar_policy_spec_parse((const char *) tree->rate.data, tree->rate.len, &rate, NULL) == 0
+        && rate.limit != 0) {
         burst = rate.period_ns / rate.limit * 20 + 20;
     }
     return ngx_min(ngx_max(burst, BURST_LEAST), BURST_MOST);
@@ -170,9 +195,12 @@ static void free_tree(void *data)
  * library has accepted the rate. */
 static void set_ceiling(const tree_t *tree, tollbar_policy_spec *ceiling, const char *text)
 {
+    uint64_t at_once;
+
     *ceiling = (tollbar_policy_spec) TOLLBAR_POLICY_SPEC_INIT;
     (void) tollbar_policy_spec_parse(text, ngx_strlen(text), ceiling, NULL);
-    ceiling->burst = ngx_max((uint64_t) ((double) ceiling->limit * tree->burst_ns / ceiling->period_ns), 1);
+    at_once = (uint64_t) ((double) ceiling->limit * tree->burst_ns / ceiling->period_ns);
+    ceiling->burst = ngx_max(at_once, 1);
 }
 
 /* tollbar_tree_class NAME zone=NAME [parent=NAME] [guaranteed=RATE] [ceiling=RATE] [keys=NUMBER] */
@@ -193,21 +221,27 @@ char *ngx_http_tollbar_read_tree_class(ngx_conf_t *cf, ngx_command_t *cmd, void 
         }
     }
     if (asked.zone == NULL) {
-        return ngx_tollbar_conf_refuse(cf, "\"%V\" must have \"zone\" parameter, such as zone=one", &cmd->name);
+        return ngx_tollbar_conf_refuse(cf, "\"%V\" must have \"zone\" parameter, such as zone=one",
+                                       &cmd->name);
     }
     if (asked.parent_name.data != NULL) {
         asked.parent = ngx_http_tollbar_find_class(asked.zone->tree, &asked.parent_name);
         if (asked.parent == NULL) {
-            return ngx_tollbar_conf_refuse(cf, "unknown parent \"%V\", a \"tollbar_tree_class\" before must declare it", &asked.parent_name);
+            return ngx_tollbar_conf_refuse(cf,
+                                           "unknown parent \"%V\", a \"tollbar_tree_class\" "
+                                           "before must declare it", &asked.parent_name);
         }
     }
     if (ngx_http_tollbar_find_class(asked.zone->tree, &value[1]) != NULL) {
-        return ngx_tollbar_conf_refuse(cf, "class \"%V\" is already declared, each class of a tree must have its own name", &value[1]);
+        return ngx_tollbar_conf_refuse(cf,
+                                       "class \"%V\" is already declared, each class of a tree "
+                                       "must have its own name", &value[1]);
     }
     return add_class(cf, &value[1], &asked);
 }
 
-static char *read_class_parameter(ngx_conf_t *cf, ngx_str_t *argument, main_conf_t *main, asked_t *asked)
+static char *read_class_parameter(ngx_conf_t *cf, ngx_str_t *argument, main_conf_t *main,
+                                  asked_t *asked)
 {
     ngx_shm_zone_t **zones = main->zones.elts;
     ngx_uint_t n;
@@ -219,13 +253,16 @@ static char *read_class_parameter(ngx_conf_t *cf, ngx_str_t *argument, main_conf
             zone_t *zone = zones[n]->data;
 
             if (zone->tree != NULL && zones[n]->shm.name.len == asked->zone_name.len
-                && ngx_memcmp(zones[n]->shm.name.data, asked->zone_name.data, asked->zone_name.len) == 0)
+                && ngx_memcmp(zones[n]->shm.name.data, asked->zone_name.data,
+                              asked->zone_name.len) == 0)
             {
                 asked->zone = zone;
                 return NGX_CONF_OK;
             }
         }
-        return ngx_tollbar_conf_refuse(cf, "unknown tree \"%V\", a \"tollbar_tree\" before must declare it", &asked->zone_name);
+        return ngx_tollbar_conf_refuse(cf,
+                                       "unknown tree \"%V\", a \"tollbar_tree\" before must "
+                                       "declare it", &asked->zone_name);
     }
     if (begins(argument, "parent=")) {
         asked->parent_name.data = argument->data + 7;
@@ -243,7 +280,9 @@ static char *read_class_parameter(ngx_conf_t *cf, ngx_str_t *argument, main_conf
     if (begins(argument, "keys=")) {
         return ngx_tollbar_conf_count(cf, argument, "keys", &asked->keys);
     }
-    return ngx_tollbar_conf_refuse(cf, "invalid parameter \"%V\", it must be zone=NAME, parent=NAME, guaranteed=RATE, ceiling=RATE or keys=NUMBER",
+    return ngx_tollbar_conf_refuse(cf,
+                                   "invalid parameter \"%V\", it must be zone=NAME, parent=NAME, "
+                                   "guaranteed=RATE, ceiling=RATE or keys=NUMBER",
                                    argument);
 }
 
@@ -253,10 +292,12 @@ static char *add_class(ngx_conf_t *cf, ngx_str_t *name, asked_t *asked)
     class_t *class;
     uint32_t number, keys = asked->keys < UINT32_MAX ? (uint32_t) asked->keys : UINT32_MAX;
     uint32_t parent = asked->parent != NULL ? asked->parent->number : TOLLBAR_HIERARCHY_ROOT;
-    int32_t error = tollbar_hierarchy_add(tree->hierarchy, parent, (const char *) name->data, asked->guaranteed, asked->ceiling, keys, &number);
+    int32_t error = tollbar_hierarchy_add(tree->hierarchy, parent, (const char *) name->data,
+                                          asked->guaranteed, asked->ceiling, keys, &number);
 
     if (error != 0) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "class \"%V\" cannot be in tree \"%V\": %s", name, &asked->zone_name, tollbar_strerror(error));
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "class \"%V\" cannot be in tree \"%V\": %s", name,
+                           &asked->zone_name, tollbar_strerror(error));
         return NGX_CONF_ERROR;
     }
     if (asked->parent != NULL) {
@@ -267,7 +308,9 @@ static char *add_class(ngx_conf_t *cf, ngx_str_t *name, asked_t *asked)
         return NGX_CONF_ERROR;
     }
     /* The parent may have moved with the array. */
-    asked->parent = asked->parent != NULL ? ngx_http_tollbar_find_class(tree, &asked->parent_name) : NULL;
+    if (asked->parent != NULL) {
+        asked->parent = ngx_http_tollbar_find_class(tree, &asked->parent_name);
+    }
     class->name = *name;
     class->number = number;
     class->keyed = keys > 1;
@@ -291,10 +334,12 @@ ngx_int_t ngx_http_tollbar_tree_check(ngx_conf_t *cf, limit_t *limit)
         return wrong(cf, limit, "\"burst\" must be in the \"tollbar_tree\" of tree");
     }
     if (limit->delay != 0 && limit->delay != NGX_MAX_INT_T_VALUE) {
-        return wrong(cf, limit, "\"delay\" must be for a \"rate\" of \"tollbar_zone\", not for tree");
+        return wrong(cf, limit,
+                     "\"delay\" must be for a \"rate\" of \"tollbar_zone\", not for tree");
     }
     if (limit->afterwards) {
-        return wrong(cf, limit, "\"count\" and \"when\" must be for a \"tollbar_zone\", not for tree");
+        return wrong(cf, limit,
+                     "\"count\" and \"when\" must be for a \"tollbar_zone\", not for tree");
     }
     limit->class_varies = limit->class_name->lengths != NULL;
     if (limit->class_varies) {
@@ -302,7 +347,9 @@ ngx_int_t ngx_http_tollbar_tree_check(ngx_conf_t *cf, limit_t *limit)
     }
     class = ngx_http_tollbar_find_class(limit->zone->tree, &limit->class_name->value);
     if (class == NULL || class->is_parent) {
-        ngx_tollbar_conf_late(cf, &limit->base.where, "unknown class \"%V\" in \"tollbar\" directive, it must be a class of tree \"%V\" without children",
+        ngx_tollbar_conf_late(cf, &limit->base.where,
+                              "unknown class \"%V\" in \"tollbar\" directive, it must be a class "
+                              "of tree \"%V\" without children",
                               &limit->class_name->value, &limit->base.shm_zone->shm.name);
         return NGX_ERROR;
     }
@@ -317,7 +364,9 @@ ngx_int_t ngx_http_tollbar_tree_check_level(ngx_conf_t *cf, const ngx_http_tollb
 
     for (n = 0; n < conf->enforced; n++) {
         if (limits[n]->zone->tree != NULL && trees++ != 0) {
-            return wrong(cf, limits[n], "a location must have the limit of one tree, and has a second one of tree");
+            return wrong(cf, limits[n],
+                         "a location must have the limit of one tree, and has a second one of "
+                         "tree");
         }
     }
     return NGX_OK;
@@ -326,6 +375,7 @@ ngx_int_t ngx_http_tollbar_tree_check_level(ngx_conf_t *cf, const ngx_http_tollb
 /* Logs `message`, which ends with the tree's name, for the limit's directive. */
 static ngx_int_t wrong(ngx_conf_t *cf, const limit_t *limit, const char *message)
 {
-    ngx_tollbar_conf_late(cf, &limit->base.where, "%s \"%V\"", message, &limit->base.shm_zone->shm.name);
+    ngx_tollbar_conf_late(cf, &limit->base.where, "%s \"%V\"", message,
+                          &limit->base.shm_zone->shm.name);
     return NGX_ERROR;
 }

@@ -26,8 +26,8 @@ def keys(nginx, zone=0):
 
 
 def refuse(nginx, path, key, times):
-    """The first request takes the only permit of the hour, and so many more are refused. Every count
-    is so large that a key stays when it is halved, which the table does each 68.7 s."""
+    """The first request takes the only permit of the hour, and so many more are refused. Every
+    count is so large that a key stays when it is halved, which the table does each 68.7 s."""
     for _ in range(times + 1):
         nginx.get(f"{path}?k={quote(key, safe='')}")
 

@@ -1,7 +1,7 @@
 """tollbar_tree: a zone whose rate is divided among classes with guaranteed rates and ceilings.
 
-The bursts are 10 s, so that a fresh class of 30/min admits six requests at once: the one of its rate,
-and five of the burst. Every bound adds what the rate gives while the test runs."""
+The bursts are 10 s, so that a fresh class of 30/min admits six requests at once: the one of its
+rate, and five of the burst. Every bound adds what the rate gives while the test runs."""
 
 import json
 import time

@@ -1,5 +1,5 @@
---- Meters: green, yellow and red packets, with the numbers of the C tests, and beside the text of the
---- RFCs.
+--- Meters: green, yellow and red packets, with the numbers of the C tests, and beside the text of
+--- the RFCs.
 local harness = require "harness"
 local tollbar = require "tollbar"
 local test, equal, raises, fails = harness.test, harness.equal, harness.raises, harness.fails
@@ -8,7 +8,8 @@ local C = tollbar.C
 local SEC, HOUR = 1e9, 3600 * 1e9
 
 local function single_rate()
-    return assert(tollbar.meter { committed_bytes = 1000, committed_burst = 3000, excess_burst = 1500 })
+    return assert(tollbar.meter { committed_bytes = 1000, committed_burst = 3000,
+                                  excess_burst = 1500 })
 end
 
 -- RFC 2697: tokens fill the committed bucket first, and then the excess bucket.
@@ -29,8 +30,8 @@ test("colours of an earlier meter", function()
     equal(meter:color_at(HOUR, 1000, "yellow"), "yellow")
     equal(meter:color_at(HOUR, 1000, "yellow"), "red")
     equal(meter:color_at(HOUR, 1000, "green"), "green")
-    -- By the library's clock. Another state, because HOUR may be in the future of a machine that has
-    -- just started.
+    -- By the library's clock. Another state, because HOUR may be in the future of a machine that
+    -- has just started.
     equal(single_rate():color(3000), "green")
     equal(single_rate():color(3001), "red")
 end)
@@ -38,7 +39,8 @@ end)
 -- RFC 2698, token by token: a packet needs its bytes of the peak bucket, and to be green of the
 -- committed one, too. A millisecond adds 1 token at 1000/s and 3 at 3000/s.
 test("two rates beside the RFC's text", function()
-    local meter = assert(tollbar.meter { committed_bytes = 1000, committed_burst = 40, peak_bytes = 3000, peak_burst = 60 })
+    local meter = assert(tollbar.meter { committed_bytes = 1000, committed_burst = 40,
+                                         peak_bytes = 3000, peak_burst = 60 })
     local committed, peak, now, seed = 40, 60, HOUR, 2698
     local seen = { green = 0, yellow = 0, red = 0 }
     for step = 1, 20000 do
@@ -64,11 +66,14 @@ test("what is wrong is said", function()
     end
     fails("the meter: ", C.TOLLBAR_E_PERIOD_ZERO, of { period = 0 })
     fails("the meter: ", C.TOLLBAR_E_RATE_TOO_HIGH, of { committed_bytes = 16 * SEC })
-    fails("the meter: ", C.TOLLBAR_E_RATE_TOO_HIGH, of { excess_burst = false, peak_bytes = 999, peak_burst = 1 })
-    fails("the meter: ", C.TOLLBAR_E_RATE_TOO_HIGH, of { excess_burst = false, peak_bytes = 0, peak_burst = 1 })
+    fails("the meter: ", C.TOLLBAR_E_RATE_TOO_HIGH,
+          of { excess_burst = false, peak_bytes = 999, peak_burst = 1 })
+    fails("the meter: ", C.TOLLBAR_E_RATE_TOO_HIGH,
+          of { excess_burst = false, peak_bytes = 0, peak_burst = 1 })
     fails("the meter: ", C.TOLLBAR_E_BURST_ZERO, of { committed_burst = 0, excess_burst = 0 })
     fails("the meter: ", C.TOLLBAR_E_BURST_TOO_LARGE, of { excess_burst = 2^53 * 1024ULL })
-    raises("a meter has an excess_burst, or else", function() tollbar.meter { peak_bytes = 1, peak_burst = 1, excess_burst = 1 } end)
+    raises("a meter has an excess_burst, or else",
+           function() tollbar.meter { peak_bytes = 1, peak_burst = 1, excess_burst = 1 } end)
     raises("a meter has an excess_burst, or else", function() tollbar.meter { peak_bytes = 1 } end)
     raises("a whole number", function() tollbar.meter { committed_bytes = 1 } end)
     raises("no option rate", function() tollbar.meter { rate = 1 } end)

@@ -26,13 +26,15 @@ test("turns and pauses", function()
     end
     equal(pace:leave(turns[3]), true)
     equal(pace:wait(turns[4]), 0.1)
-    equal(pace:respond(turns[1], 429, { ["retry-AFTER"] = "7", ["Content-Type"] = "text/plain" }), true)
+    equal(pace:respond(turns[1], 429, { ["retry-AFTER"] = "7", ["Content-Type"] = "text/plain" }),
+          true)
     now[1] = SEC
     equal(pace:state("a").paused, 6)
     equal(pace:wait(turns[4]), 6)
     now[1] = 7 * SEC
     equal(pace:wait(turns[4]), 0)
-    pace:respond(turns[2], 403, { ["X-RateLimit-Remaining"] = { "0" }, ["X-RateLimit-Reset"] = 999999 })
+    pace:respond(turns[2], 403, { ["X-RateLimit-Remaining"] = { "0" },
+                                  ["X-RateLimit-Reset"] = 999999 })
     equal(pace:state("a").paused, 60)
     equal(pace:wait(pace:turn("b")), 0)
     -- A header as text.
@@ -41,8 +43,8 @@ test("turns and pauses", function()
     equal(tostring(pace), "tollbar.pacing")
 end)
 
---- Runs 16 workers that send as often as the pace allows to a server that admits 50 a second, for two
---- minutes of the test's clock. Returns the accepted and the refused requests of each second.
+--- Runs 16 workers that send as often as the pace allows to a server that admits 50 a second, for
+--- two minutes of the test's clock. Returns the accepted and the refused requests of each second.
 local function run(options)
     local pace, now = paced(options)
     local server = assert(tollbar.limiter("50/s"))
@@ -92,7 +94,8 @@ for name, options in pairs { cubic = {}, aimd = { algorithm = "aimd", increase =
             for second = first, first + 9 do
                 good, bad = good + accepted[second], bad + refused[second]
             end
-            assert(good >= 475 and good + bad <= 525, first .. " s: " .. good .. " accepted, " .. bad .. " refused")
+            assert(good >= 475 and good + bad <= 525,
+                   first .. " s: " .. good .. " accepted, " .. bad .. " refused")
         end
     end)
 end
@@ -116,13 +119,15 @@ test("acquire sleeps in the thread, and gives the turn of a failed sleep back", 
 end)
 
 test("what is wrong is said", function()
-    for _, options in ipairs { { least = 0 }, { least = 2, most = 1 }, { most = 1e10 }, { burst = 0 } } do
+    for _, options in ipairs { { least = 0 }, { least = 2, most = 1 }, { most = 1e10 },
+                               { burst = 0 } } do
         fails("the pacing: ", C.TOLLBAR_E_OUT_OF_RANGE, tollbar.pacing(options))
     end
     fails("the pacing: ", C.TOLLBAR_E_CAPACITY, tollbar.pacing { hosts = 0 })
     raises("algorithm cannot be tcp", function() tollbar.pacing { algorithm = "tcp" } end)
     raises("increase belongs to the algorithm aimd", function() tollbar.pacing { increase = 5 } end)
-    raises("increase belongs to the algorithm aimd", function() tollbar.pacing { algorithm = "aimd" } end)
+    raises("increase belongs to the algorithm aimd",
+           function() tollbar.pacing { algorithm = "aimd" } end)
     raises("least is a number", function() tollbar.pacing { least = -1 } end)
     raises("no option rate", function() tollbar.pacing { rate = 5 } end)
     local pace = assert(tollbar.pacing())

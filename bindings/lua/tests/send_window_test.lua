@@ -109,7 +109,8 @@ test("random operations equal a sequential model", function()
         equal(sent, model.sent, "step " .. step)
         equal(acknowledged, model.acknowledged, "step " .. step)
     end
-    assert(admitted > 10000 and refused > 10000 and late > 1000, admitted .. " " .. refused .. " " .. late)
+    assert(admitted > 10000 and refused > 10000 and late > 1000,
+           admitted .. " " .. refused .. " " .. late)
 end)
 
 test("what is wrong is said", function()

@@ -6,7 +6,8 @@ local lib = core.lib
 local count, failure = core.count, core.failure
 local ALLOWED = lib.TOLLBAR_ALLOWED
 
-local COLORS = { green = lib.TOLLBAR_COLOR_GREEN, yellow = lib.TOLLBAR_COLOR_YELLOW, red = lib.TOLLBAR_COLOR_RED }
+local COLORS = { green = lib.TOLLBAR_COLOR_GREEN, yellow = lib.TOLLBAR_COLOR_YELLOW,
+                 red = lib.TOLLBAR_COLOR_RED }
 local NAMES = {}
 for name, color in pairs(COLORS) do
     NAMES[color] = name
@@ -28,9 +29,9 @@ local function before_of(before)
     return before == nil and 0 or core.choice("a colour", before, COLORS, 4)
 end
 
---- Returns the colour of a packet of `bytes`, "green", "yellow" or "red", and charges the bytes to the
---- buckets of that colour. A red packet charges nothing. `before` is the colour that an earlier meter
---- gave: the answer is never better.
+--- Returns the colour of a packet of `bytes`, "green", "yellow" or "red", and charges the bytes to
+--- the buckets of that colour. A red packet charges nothing. `before` is the colour that an earlier
+--- meter gave: the answer is never better.
 --
 --     if meter:color(#packet) == "red" then return drop(packet) end
 function Meter:color(bytes, before)
@@ -39,7 +40,8 @@ end
 
 --- color at the caller's time, in nanoseconds of one clock.
 function Meter:color_at(now, bytes, before)
-    return answer(lib.tollbar_meter_color_at(self.of, self.state, count(bytes), before_of(before), count(now)))
+    return answer(lib.tollbar_meter_color_at(self.of, self.state, count(bytes), before_of(before),
+                                             count(now)))
 end
 
 local new = ffi.metatype("tollbar_lua_meter", {
@@ -61,25 +63,27 @@ local meter = {}
 
 --- meter { committed_bytes = 1e6, committed_burst = 1e5, excess_burst = 5e4 } makes a meter of RFC
 --- 2697, with full buckets: bytes in a `period` of seconds, 1 by default, and bursts in bytes. With
---- `peak_bytes` and `peak_burst` instead of `excess_burst` it is a meter of RFC 2698. Each flow has a
---- meter of its own.
+--- `peak_bytes` and `peak_burst` instead of `excess_burst` it is a meter of RFC 2698. Each flow has
+--- a meter of its own.
 function meter.new(options)
     options = core.options(options, KNOWN)
-    if (options.peak_bytes == nil) ~= (options.peak_burst == nil) or (options.peak_bytes ~= nil and options.excess_burst ~= nil) then
+    local peak_bytes, peak_burst = options.peak_bytes, options.peak_burst
+    if (peak_bytes == nil) ~= (peak_burst == nil) or peak_bytes and options.excess_burst then
         error("a meter has an excess_burst, or else peak_bytes and peak_burst", 2)
     end
     local self = new()
     local of = self.of
     of.struct_size = ffi.sizeof("tollbar_meter")
-    of.committed_bytes, of.committed_burst = count(options.committed_bytes), count(options.committed_burst)
-    of.second_burst = count(options.peak_burst or options.excess_burst or 0)
+    of.committed_bytes = count(options.committed_bytes)
+    of.committed_burst = count(options.committed_burst)
+    of.second_burst = count(peak_burst or options.excess_burst or 0)
     local period = options.period or 1
     if type(period) ~= "number" or not (period >= 0 and period < 1e9) then
         error("period is a number of seconds, not " .. tostring(period), 2)
     end
     of.period_ns = ffi.cast("uint64_t", period * 1e9 + 0.5)
-    if options.peak_bytes ~= nil then
-        of.peak_bytes = count(options.peak_bytes)
+    if peak_bytes ~= nil then
+        of.peak_bytes = count(peak_bytes)
         -- The library reads a peak rate of 0 as RFC 2697.
         if of.peak_bytes == 0 then
             return failure(lib.TOLLBAR_E_RATE_TOO_HIGH, "the meter")

@@ -12,7 +12,8 @@ local MONOTONIC, WALL = lib.TOLLBAR_CLOCK_MONOTONIC, lib.TOLLBAR_CLOCK_WALL
 -- Under a name of this module's own, because the program may declare nanosleep, too.
 ffi.cdef [[
 typedef struct { long seconds, nanoseconds; } tollbar_lua_time;
-int tollbar_lua_nanosleep(const tollbar_lua_time *wanted, tollbar_lua_time *left) __asm__("nanosleep");
+int tollbar_lua_nanosleep(const tollbar_lua_time *wanted,
+                          tollbar_lua_time *left) __asm__("nanosleep");
 ]]
 
 local wait = ffi.new("uint64_t[1]")
@@ -25,7 +26,8 @@ local SLEEP_MOST = 3600
 --- The sleep of a thread without an event loop. A signal may end it early: acquire asks again.
 local function sleep_thread(duration)
     local whole = math.floor(duration)
-    ffi.C.tollbar_lua_nanosleep(ffi.new("tollbar_lua_time", whole, math.floor((duration - whole) * 1e9)), nil)
+    ffi.C.tollbar_lua_nanosleep(ffi.new("tollbar_lua_time", whole,
+                                        math.floor((duration - whole) * 1e9)), nil)
 end
 
 local function ticket_of(value, level)
@@ -43,8 +45,8 @@ function Pacing.__tostring(self)
 end
 
 --- Takes the host's next turn and returns its ticket. `host` is any text that names what has one
---- limit, such as "https://api.example.com". Ask `wait` until it returns 0, send the request, and call
---- `respond`. If the request is not sent, call `leave`.
+--- limit, such as "https://api.example.com". Ask `wait` until it returns 0, send the request, and
+--- call `respond`. If the request is not sent, call `leave`.
 function Pacing:turn(host)
     core.text("a host", host)
     local ticket = is_ticket()
@@ -73,8 +75,8 @@ function Pacing:leave(ticket)
     return true
 end
 
---- Sleeps until a ticket's request may be sent. An error of the sleep, such as that of a light thread
---- which may not sleep, gives the turn back.
+--- Sleeps until a ticket's request may be sent. An error of the sleep, such as that of a light
+--- thread which may not sleep, gives the turn back.
 local function sleep_until(self, ticket, sleep)
     while true do
         local left, message, code = self:wait(ticket)
@@ -90,8 +92,8 @@ local function sleep_until(self, ticket, sleep)
 end
 
 --- Takes the host's next turn, sleeps until the request may be sent, and returns the ticket for
---- `respond`. In nginx other requests go on during the sleep (ngx.sleep). Elsewhere the thread sleeps,
---- or the event loop's `sleep`, a function of seconds.
+--- `respond`. In nginx other requests go on during the sleep (ngx.sleep). Elsewhere the thread
+--- sleeps, or the event loop's `sleep`, a function of seconds.
 --
 --     local ticket = pace:acquire("https://api.example.com")
 --     local answer = http:request_uri("https://api.example.com/orders")
@@ -106,7 +108,8 @@ end
 
 local function is_about_limits(name)
     name = name:lower()
-    return name == "retry-after" or name:find("^ratelimit") or name:find("^x%-ratelimit%-") or name:find("^x%-rate%-limit%-")
+    return name == "retry-after" or name:find("^ratelimit") or name:find("^x%-ratelimit%-")
+        or name:find("^x%-rate%-limit%-")
 end
 
 --- Returns the lines of a header: a text, or a table of names and values. A value may be an array.
@@ -129,12 +132,13 @@ local function lines_of(header)
 end
 
 --- The host has answered a ticket's request with an HTTP status and a header. The rate falls after
---- 429, after 503 with Retry-After, and after 403 with no permit left; other answers raise it. After
---- Retry-After no caller sends to the host until that time. A request that got no answer needs no
---- call.
+--- 429, after 503 with Retry-After, and after 403 with no permit left; other answers raise it.
+--- After Retry-After no caller sends to the host until that time. A request that got no answer
+--- needs no call.
 function Pacing:respond(ticket, status, header)
     local lines = lines_of(header)
-    local code = lib.tollbar_pacing_respond_at(self.handle, ticket_of(ticket), core.number(status), lines, #lines,
+    local code = lib.tollbar_pacing_respond_at(self.handle, ticket_of(ticket), core.number(status),
+                                               lines, #lines,
         core.clock_now(WALL), self.clock())
     if code ~= ALLOWED then
         return failure(code, "the pacing")
@@ -142,8 +146,8 @@ function Pacing:respond(ticket, status, header)
     return true
 end
 
---- Returns a table of the host: `rate` and `measured` in requests per second, `waiting` callers, and
---- the seconds that it is `paused`. Returns false if the host is unknown or forgotten.
+--- Returns a table of the host: `rate` and `measured` in requests per second, `waiting` callers,
+--- and the seconds that it is `paused`. Returns false if the host is unknown or forgotten.
 function Pacing:state(host)
     core.text("a host", host)
     local code = lib.tollbar_pacing_read_at(self.handle, host, #host, self.clock(), seen)
@@ -169,7 +173,8 @@ function Pacing:close()
     end
 end
 
-local KNOWN = { algorithm = true, increase = true, least = true, most = true, burst = true, pause_most = true, hosts = true, clock = true }
+local KNOWN = { algorithm = true, increase = true, least = true, most = true, burst = true,
+                pause_most = true, hosts = true, clock = true }
 local ALGORITHMS = { cubic = lib.TOLLBAR_PACING_CUBIC, aimd = lib.TOLLBAR_PACING_AIMD }
 local new_options = core.struct("tollbar_pacing_options")
 
@@ -186,12 +191,13 @@ end
 
 local pacing = {}
 
---- pacing { least = 0.5, most = 1e6 } makes the pacing of a client; one serves all light threads of a
---- worker. Rates are requests per second: `least` is the floor of each host, `most` its ceiling. `burst`
---- requests may be sent at once after an idle time. The `algorithm` is "cubic" or "aimd", which needs
---- `increase`, the rise in a second. No answer stops a host for more than `pause_most` seconds, 300 by
---- default. If there are more than `hosts` hosts, 256 by default, the one that is idle the longest is
---- forgotten. `clock` is a function that returns nanoseconds which do not go back.
+--- pacing { least = 0.5, most = 1e6 } makes the pacing of a client; one serves all light threads of
+--- a worker. Rates are requests per second: `least` is the floor of each host, `most` its ceiling.
+--- `burst` requests may be sent at once after an idle time. The `algorithm` is "cubic" or "aimd",
+--- which needs `increase`, the rise in a second. No answer stops a host for more than `pause_most`
+--- seconds, 300 by default. If there are more than `hosts` hosts, 256 by default, the one that is
+--- idle the longest is forgotten. `clock` is a function that returns nanoseconds which do not go
+--- back.
 function pacing.new(options)
     options = core.options(options, KNOWN)
     local o, out = new_options(), ffi.new("tollbar_pacing *[1]")

@@ -25,7 +25,8 @@ local route = {}
 --- weight 0 gets none. Returns false if no node has a weight above 0.
 --
 --     local shard = tollbar.route({ "10.0.0.1", "10.0.0.2" }, user)
---     local shard = tollbar.route({ ["10.0.0.1"] = 1, ["10.0.0.2"] = 2 }, user) -- the second gets two thirds
+--     -- The second gets two thirds of the keys.
+--     local shard = tollbar.route({ ["10.0.0.1"] = 1, ["10.0.0.2"] = 2 }, user)
 --
 -- If a node leaves, only its own keys move. All callers give the same `seed`, 0 by default. With a
 -- secret one a stranger cannot invent keys that all belong to one node. A call takes 100 to 200 ns
@@ -47,7 +48,12 @@ function route.of(nodes, key, seed)
         end
     end
     local data, length = core.key(key)
-    local code = lib.tollbar_route(list, n, data, length, seed == nil and 0 or core.count(seed), index)
+    if n == 0 then
+        -- The library refuses an empty list. It is a cluster without a node that takes the key.
+        return false
+    end
+    local code = lib.tollbar_route(list, n, data, length, seed == nil and 0 or core.count(seed),
+                                   index)
     if code == lib.TOLLBAR_YES then
         return names[tonumber(index[0]) + 1]
     end

@@ -1,5 +1,5 @@
---- SendWindow: a limit on the permits of one Lua state that are sent and not yet acknowledged, as in
---- the send window of TCP.
+--- SendWindow: a limit on the permits of one Lua state that are sent and not yet acknowledged, as
+--- in the send window of TCP.
 local ffi = require "ffi"
 local core = require "tollbar.core"
 
@@ -12,14 +12,16 @@ local seen = core.struct("tollbar_send_window_state")()
 
 local SendWindow = {}
 
---- Sends `permits` permits, 1 by default, and returns the number of the last one. Returns false, and
---- sends none, if fewer are usable. No call waits. Numbers count from 1, and 0 follows 2^22 - 1.
+--- Sends `permits` permits, 1 by default, and returns the number of the last one. Returns false,
+--- and sends none, if fewer are usable. No call waits. Numbers count from 1, and 0 follows 2^22 -
+--- 1.
 --
 --     local number = window:acquire()
 --     if not number then return wait_for_acknowledgement() end
 --     send(number, message)
 function SendWindow:acquire(permits)
-    local code = lib.tollbar_send_window_acquire(self.of, permits == nil and 1 or number(permits), last)
+    local code = lib.tollbar_send_window_acquire(self.of, permits == nil and 1 or number(permits),
+                                                 last)
     if code == ALLOWED then
         return last[0]
     end
@@ -36,8 +38,8 @@ local function released(code)
     return failure(code)
 end
 
---- Releases all permits up to the number `of`, which acquire has returned. Returns false if no permit
---- in flight has this number.
+--- Releases all permits up to the number `of`, which acquire has returned. Returns false if no
+--- permit in flight has this number.
 function SendWindow:acknowledge(of)
     return released(lib.tollbar_send_window_acknowledge(self.of, number(of)))
 end
@@ -45,7 +47,8 @@ end
 --- Releases any `permits` permits, 1 by default. Returns false if fewer are in flight. A window has
 --- either calls of release or calls of acknowledge.
 function SendWindow:release(permits)
-    return released(lib.tollbar_send_window_release(self.of, permits == nil and 1 or number(permits)))
+    return released(lib.tollbar_send_window_release(self.of,
+                                                    permits == nil and 1 or number(permits)))
 end
 
 --- Sets the limit, 1,048,575 at most. If more permits are in flight, none is usable until enough of
@@ -58,8 +61,8 @@ function SendWindow:resize(limit)
     return true
 end
 
---- Returns the limit, the permits in flight, the permits that may be sent now, and the numbers of the
---- last permit that was sent and of the last one that was acknowledged.
+--- Returns the limit, the permits in flight, the permits that may be sent now, and the numbers of
+--- the last permit that was sent and of the last one that was acknowledged.
 function SendWindow:read()
     local code = lib.tollbar_send_window_read(self.of, seen)
     if code ~= ALLOWED then

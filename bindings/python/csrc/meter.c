@@ -64,13 +64,15 @@ static int color_of(PyObject *object, uint32_t *out) {
     return -1;
 }
 
-static PyObject *meter_color(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *keywords) {
+static PyObject *meter_color(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
+                             PyObject *keywords) {
     static const char *const names[] = { "bytes", "before", "at", NULL };
     PyObject *given[3] = { NULL, NULL, NULL };
     uint64_t bytes, now;
     uint32_t before;
     int32_t code;
-    if (core_bind("color", names, 1, 2, args, nargs, keywords, given) != 0 || core_uint64(given[0], "bytes", &bytes) != 0
+    if (core_bind("color", names, 1, 2, args, nargs, keywords, given) != 0
+        || core_uint64(given[0], "bytes", &bytes) != 0
         || color_of(given[1], &before) != 0)
         return NULL;
     if (given[2] == NULL || given[2] == Py_None) {
@@ -87,8 +89,10 @@ static PyObject *meter_color(PyObject *self, PyObject *const *args, Py_ssize_t n
 
 static PyMethodDef meter_methods[] = {
     CORE_FAST("color", meter_color, "($self, /, bytes, before='green', *, at=None)",
-              "The colour of a packet, 'green', 'yellow' or 'red'. The bytes are charged to the buckets of that colour; a red\n"
-              "packet charges nothing. `before` is the colour that an earlier meter gave: the answer is never better."),
+              "The colour of a packet, 'green', 'yellow' or 'red'. The bytes are charged to the "
+              "buckets of that colour; a red\n"
+              "packet charges nothing. `before` is the colour that an earlier meter gave: the "
+              "answer is never better."),
     { NULL, NULL, 0, NULL },
 };
 

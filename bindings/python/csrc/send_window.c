@@ -67,11 +67,13 @@ static void send_window_dealloc(PyObject *self) {
     Py_DECREF(type);
 }
 
-static PyObject *send_window_acquire(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *keywords) {
+static PyObject *send_window_acquire(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
+                                     PyObject *keywords) {
     static const char *const names[] = { "permits", NULL };
     PyObject *given[1] = { NULL };
     uint32_t permits, last = 0;
-    if (core_bind("acquire", names, 0, 1, args, nargs, keywords, given) != 0 || number_of(given[0], "permits", &permits) != 0)
+    if (core_bind("acquire", names, 0, 1, args, nargs, keywords, given) != 0
+        || number_of(given[0], "permits", &permits) != 0)
         return NULL;
     const int32_t code = tollbar_send_window_acquire(&of(self)->window, permits, &last);
     if (code < 0)
@@ -87,11 +89,13 @@ static PyObject *released(PyObject *self, int32_t code) {
     return PyBool_FromLong(code == TOLLBAR_ALLOWED);
 }
 
-static PyObject *send_window_release(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *keywords) {
+static PyObject *send_window_release(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
+                                     PyObject *keywords) {
     static const char *const names[] = { "permits", NULL };
     PyObject *given[1] = { NULL };
     uint32_t permits;
-    if (core_bind("release", names, 0, 1, args, nargs, keywords, given) != 0 || number_of(given[0], "permits", &permits) != 0)
+    if (core_bind("release", names, 0, 1, args, nargs, keywords, given) != 0
+        || number_of(given[0], "permits", &permits) != 0)
         return NULL;
     return released(self, tollbar_send_window_release(&of(self)->window, permits));
 }
@@ -100,7 +104,8 @@ static PyObject *send_window_acknowledge(PyObject *self, PyObject *object) {
     uint32_t last;
     if (number_of(object, "number", &last) != 0)
         return NULL;
-    return released(self, tollbar_send_window_acknowledge(&of(self)->window, last == ZERO ? 0 : last));
+    return released(self, tollbar_send_window_acknowledge(&of(self)->window,
+                                                          last == ZERO ? 0 : last));
 }
 
 /* _read() -> (limit, in_flight, usable, sent, acknowledged) */
@@ -110,22 +115,27 @@ static PyObject *send_window_read(PyObject *self, PyObject *unused) {
     const int32_t code = tollbar_send_window_read(&of(self)->window, &seen);
     if (code != 0)
         return core_raise(of(self)->state, code, NULL);
-    return Py_BuildValue("(IIIII)", seen.limit, seen.in_flight, seen.usable, seen.sent, seen.acknowledged);
+    return Py_BuildValue("(IIIII)", seen.limit, seen.in_flight, seen.usable, seen.sent,
+                         seen.acknowledged);
 }
 
 static PyMethodDef send_window_methods[] = {
     CORE_FAST("acquire", send_window_acquire, "($self, /, permits=1)",
-              "Sends permits, and returns the number of the last one, 1 to 2**22. None, and it sends none, if fewer are usable."),
+              "Sends permits, and returns the number of the last one, 1 to 2**22. None, and it "
+              "sends none, if fewer are usable."),
     CORE_METHOD("acknowledge", send_window_acknowledge, METH_O, "($self, number, /)",
                 "Releases all permits up to this number. False if no permit in flight has it."),
     CORE_FAST("release", send_window_release, "($self, /, permits=1)",
-              "Releases any permits. False if fewer are in flight. A window has either these calls or those of acknowledge."),
+              "Releases any permits. False if fewer are in flight. A window has either these "
+              "calls or those of acknowledge."),
     CORE_METHOD("resize", send_window_resize, METH_O, "($self, limit, /)",
-                "Sets the limit, 2**20 - 1 at most. If more are in flight, none is usable until enough are released."),
+                "Sets the limit, 2**20 - 1 at most. If more are in flight, none is usable until "
+                "enough are released."),
     CORE_METHOD("_read", send_window_read, METH_NOARGS, "($self, /)", ""),
     { NULL, NULL, 0, NULL },
 };
 
 static PyType_Slot send_window_slots[] = { CORE_SLOTS(send_window), { 0, NULL } };
 
-CORE_TYPE(core_send_window_spec, "tollbar._core.SendWindow", core_send_window, Py_TPFLAGS_BASETYPE, send_window_slots);
+CORE_TYPE(core_send_window_spec, "tollbar._core.SendWindow", core_send_window, Py_TPFLAGS_BASETYPE,
+          send_window_slots);

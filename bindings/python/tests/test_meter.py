@@ -1,5 +1,5 @@
-"""Meters: green, yellow and red packets, with the numbers of the C tests, and beside the texts of the
-RFCs."""
+"""Meters: green, yellow and red packets, with the numbers of the C tests, and beside the texts of
+the RFCs."""
 
 import random
 from collections import Counter
@@ -20,7 +20,9 @@ def test_one_rate_and_two_bursts():
     """RFC 2697: tokens fill the committed bucket first, and then the excess bucket."""
     meter = single_rate()
     assert [meter.color(size, at=HOUR) for size in (3000, 1500, 1)] == ["green", "yellow", "red"]
-    assert [meter.color(size, at=HOUR + 4 * SEC) for size in (3000, 1001, 1000)] == ["green", "red", "yellow"]
+    assert [meter.color(size,
+                        at=HOUR + 4 * SEC) for size in (3000, 1001,
+                                                        1000)] == ["green", "red", "yellow"]
 
 
 def test_colors_of_an_earlier_meter():
@@ -72,7 +74,8 @@ def test_wrong_arguments():
         assert raised.value.name == f"TOLLBAR_E_{name}"
     with pytest.raises(PolicyError):
         Meter(16 * SEC, 1)
-    for options in ({"peak_bytes": 5}, {"peak_bytes": 2000, "peak_burst": 5}, {"excess_burst": None, "peak_bytes": 0, "peak_burst": 1}):
+    for options in ({"peak_bytes": 5}, {"peak_bytes": 2000, "peak_burst": 5},
+                    {"excess_burst": None, "peak_bytes": 0, "peak_burst": 1}):
         with pytest.raises(ValueError):
             single_rate(**options)
     meter = single_rate()

@@ -43,12 +43,14 @@ def test_the_node_itself_comes_back():
 
 
 def test_nobody_to_go_to_and_wrong_arguments():
-    assert route([], "k") is None and route({"a": 0, "b": 0}, "k") is None and route({"a": 0, "b": 1}, "k") == "b"
+    assert route([], "k") is None and route({"a": 0, "b": 0},
+                                            "k") is None and route({"a": 0, "b": 1}, "k") == "b"
     assert route((f"node {n}" for n in range(1024)), "k").startswith("node ")
     for nodes in ([f"node {n}" for n in range(1025)], {"a": -1}, {"a": 2**32}, [-1]):
         with pytest.raises(ValueError):
             route(nodes, "k")
-    for arguments in (("abc", "k"), (b"abc", "k"), (5, "k"), ([1.5], "k"), ({"a": "1"}, "k"), (["a"],), (["a"], 1.5), (["a"], "k", "s")):
+    for arguments in (("abc", "k"), (b"abc", "k"), (5, "k"), ([1.5], "k"), ({"a": "1"}, "k"),
+                      (["a"],), (["a"], 1.5), (["a"], "k", "s")):
         with pytest.raises(TypeError):
             route(*arguments)
     with pytest.raises(ZeroDivisionError):

@@ -1,4 +1,4 @@
-"""Send windows: the trace of a window of four, random operations beside a sequential model, threads."""
+"""Send windows: the trace of a window of four, random operations beside a model, threads."""
 
 import random
 import threading
@@ -83,7 +83,8 @@ def test_random_operations_equal_a_sequential_model():
         assert got == want, step
         flying = len(model.flying)
         usable = max(model.limit - flying, 0)
-        assert window.read() == (model.limit, flying, usable, model.sent % MODULUS, model.acknowledged % MODULUS), step
+        assert window.read() == (model.limit, flying, usable, model.sent % MODULUS,
+                                 model.acknowledged % MODULUS), step
     assert seen["admitted"] > 10_000 and seen["refused"] > 10_000 and seen["late"] > 1_000 and seen["again"], seen
 
 
@@ -115,14 +116,17 @@ def test_threads_share_a_window():
 def test_wrong_arguments():
     window = SendWindow(0)
     assert window.acquire() is None and window.acquire(2**40) is None and not window.release(2**64 - 1)
-    for bad in (lambda: SendWindow(MOST + 1), lambda: SendWindow(2**40), lambda: window.resize(MOST + 1)):
+    for bad in (lambda: SendWindow(MOST + 1), lambda: SendWindow(2**40),
+                lambda: window.resize(MOST + 1)):
         with pytest.raises(Error) as raised:
             bad()
         assert raised.value.name == "TOLLBAR_E_OUT_OF_RANGE"
-    for bad in (lambda: window.acquire(-1), lambda: window.acknowledge(2**64), lambda: window.release(-1)):
+    for bad in (lambda: window.acquire(-1), lambda: window.acknowledge(2**64),
+                lambda: window.release(-1)):
         with pytest.raises(ValueError):
             bad()
-    for bad in (lambda: SendWindow(), lambda: SendWindow("1"), lambda: window.acquire(1.5), lambda: window.acknowledge(None)):
+    for bad in (lambda: SendWindow(), lambda: SendWindow("1"), lambda: window.acquire(1.5),
+                lambda: window.acknowledge(None)):
         with pytest.raises(TypeError):
             bad()
     assert window.read() == (0, 0, 0, 0, 0)

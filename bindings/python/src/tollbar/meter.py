@@ -13,14 +13,14 @@ class Meter(_core.Meter):
         if uploads.color(len(packet)) == "red":
             return drop(packet)
 
-    A packet is green if the committed bucket has its bytes, yellow if the excess bucket has them, and
-    red otherwise. With `peak_bytes` and `peak_burst` instead of `excess_burst` it is a meter of RFC
-    2698: a packet is red if the peak bucket lacks its bytes, and yellow if only the committed one
-    does.
+    A packet is green if the committed bucket has its bytes, yellow if the excess bucket has them,
+    and red otherwise. With `peak_bytes` and `peak_burst` instead of `excess_burst` it is a meter of
+    RFC 2698: a packet is red if the peak bucket lacks its bytes, and yellow if only the committed
+    one does.
 
-    Rates are bytes per `period`, in seconds or a timedelta; bursts are bytes. All buckets are full at
-    first. Each flow has a meter of its own. Any number of threads may use one at once. A meter that
-    cannot be raises PolicyError.
+    Rates are bytes per `period`, in seconds or a timedelta; bursts are bytes. All buckets are full
+    at first. Each flow has a meter of its own. Any number of threads may use one at once. Numbers
+    that no meter can have raise PolicyError.
     """
 
     __slots__ = ()
@@ -35,9 +35,11 @@ class Meter(_core.Meter):
         peak_burst: int | None = None,
         period: Time = 1,
     ) -> Meter:
-        if (peak_bytes is None) != (peak_burst is None) or (peak_bytes is not None and excess_burst is not None):
+        is_rfc_2698 = peak_bytes is not None
+        if is_rfc_2698 != (peak_burst is not None) or is_rfc_2698 and excess_burst is not None:
             raise ValueError("a meter has an excess_burst, or else peak_bytes and peak_burst")
         if peak_bytes == 0:
             raise ValueError("peak_bytes must be at least committed_bytes and above 0")
         second = excess_burst if peak_burst is None else peak_burst
-        return super().__new__(cls, committed_bytes, nanoseconds(period, "period"), committed_burst, peak_bytes or 0, second or 0)
+        return super().__new__(cls, committed_bytes, nanoseconds(period, "period"), committed_burst,
+                               peak_bytes or 0, second or 0)

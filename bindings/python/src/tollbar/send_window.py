@@ -33,9 +33,9 @@ class SendWindow(_core.SendWindow):
         ...
         window.acknowledge(answer.number)  # releases all permits up to this number
 
-    Numbers count from 1 to 2**22, and begin again. A window has either calls of `acknowledge`, which
-    is cumulative, or calls of `release`, which releases any permits. No call waits. Any number of
-    threads may use one object at once.
+    Numbers count from 1 to 2**22, and begin again. A window has either calls of `acknowledge`,
+    which is cumulative, or calls of `release`, which releases any permits. No call waits. Any number
+    of threads may use one object at once.
     """
 
     __slots__ = ()
