@@ -192,6 +192,28 @@ def test_waiting_lets_others_go_on(launch):
     assert max(refused) < passed[-1] - passed[0]
 
 
+def test_pacing_lets_others_go_on(launch):
+    server = """
+    location /paced { access_by_lua_block {
+        local ticket = assert(pace:acquire("http://api"))
+        assert(pace:respond(ticket, 200, {}))
+    } empty_gif; }
+    location / { empty_gif; }
+"""
+    make = '0; pace = assert(require("tollbar").pacing { least = 0.5, most = 0.5 })'
+    nginx = launch(**parts(make, server=server, workers=1))
+    answers = []
+    paced = threading.Thread(target=lambda: answers.extend(nginx.volley("/paced", 3)))
+    paced.start()
+    # The second and third wait for two and four seconds, in light threads of the only worker.
+    assert nginx.get("/").status == 200 and paced.is_alive()
+    paced.join()
+    assert statuses(answers) == [200] * 3
+    done = sorted(answer.done for answer in answers)
+    # Two seconds apart, but for how long an answer is on its way to a busy client.
+    assert all(later - earlier > 1 for earlier, later in zip(done, done[1:], strict=False)), done
+
+
 def test_waiting_for_a_key(launch):
     """Two workers, whose requests for one key depart one after the other; another key is not held
     up."""

@@ -41,9 +41,9 @@ static PyObject *send_window_resize(PyObject *self, PyObject *object) {
 
 /* SendWindow(limit) */
 static PyObject *send_window_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
-    static char *names[] = { "limit", NULL };
+    (void)keywords;
     PyObject *limit;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O:SendWindow", names, &limit))
+    if (!PyArg_ParseTuple(args, "O", &limit))
         return NULL;
     core_state *state = core_state_of(type);
     if (state == NULL)

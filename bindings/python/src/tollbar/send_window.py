@@ -40,6 +40,9 @@ class SendWindow(_core.SendWindow):
 
     __slots__ = ()
 
+    def __new__(cls, limit: int) -> SendWindow:
+        return super().__new__(cls, limit)
+
     def read(self) -> SendWindowState:
         """The state of the window. Another thread may change it at once."""
         return SendWindowState(*self._read())

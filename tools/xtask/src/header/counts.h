@@ -8,7 +8,7 @@
  * - a new key that a full table refuses: denied. The statistics' `refused` counts it as well.
  *
  * Peeks and errors do not count. A caller that refuses a request because of a peek reports it by
- * tollbar_table_count_verdict. Limiters (tollbar_limiter_state) count by the same rules. A cell is
+ * tollbar_table_count_refusal. Limiters (tollbar_limiter_state) count by the same rules. A cell is
  * one word and has no room for counts.
  *
  * Each thread counts on cache lines that no other thread writes, so a count costs one plain
