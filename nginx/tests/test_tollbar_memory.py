@@ -13,12 +13,15 @@ SEED = int(os.environ.get("FUZZ_SEED", "1"))
 PIECES = int(os.environ.get("FUZZ_PIECES", "1000" if "TOLLBAR_SOAK" in os.environ else "400"))
 
 HTTP = """
-    tollbar_zone $arg_k zone=one:1m rate=2r/s;
+    tollbar_zone $arg_k zone=one:1m rate=2r/s top_refused=224;
     tollbar_zone "$arg_a$arg_k" zone=two:344k rate=$arg_x;
     tollbar_zone "$arg_k$arg_k$arg_k$arg_k$arg_k$arg_k$arg_k$arg_k$arg_k$arg_k$arg_k$arg_k$arg_k$arg_k$arg_k$arg_k"
                  zone=long:1m policy="1/s algo sliding-window";
     tollbar_zone $binary_remote_addr zone=address:1m policy="30/s burst 10";
     tollbar_zone $binary_remote_addr zone=log:2m policy="30/s algo sliding-log";
+    tollbar_tree $arg_k zone=shop:1m rate=5/s top_refused=9;
+    tollbar_tree_class ann zone=shop guaranteed=1/s;
+    tollbar_tree_class users zone=shop parent=ann ceiling=2/s keys=9;
     tollbar_headers both;
     tollbar_rules_field account $arg_a;
 """
@@ -31,6 +34,7 @@ SERVER = f"""
                         tollbar zone=log; tollbar zone=long; {SHOW} {CONTENT} }}
     location /dry {{ tollbar_dry_run on; tollbar zone=two; tollbar zone=one burst=1; tollbar_headers off; {CONTENT} }}
     location /long {{ tollbar zone=long; {CONTENT} }}
+    location /tree {{ tollbar zone=shop class=$arg_c cost=$arg_b; tollbar zone=log; {SHOW} {CONTENT} }}
     location /redirect {{ tollbar zone=one burst=9; try_files /none /delay; }}
     location /json {{ tollbar_status_page json; }}
     location /metrics {{ tollbar_status_page prometheus; }}
@@ -46,6 +50,8 @@ def test_an_odd_stream_of_requests(tmp_path):
         for n in range(140):
             nginx.get(f"/dry?k=a&x={n + 1}r/h")
         assert {nginx.get("/rules/blog").status for _ in range(20)} == {200, 429}
+        assert {nginx.get("/tree?k=a&c=users").status for _ in range(40)} == {200, 429}
+        assert [nginx.get(f"/tree?k=a&c={name}").status for name in ("ann", "nobody", "")] == [429, 429, 200]
         assert [nginx.get(path).status for path in ("/?k=the-end", "/json", "/metrics")] == [200] * 3
         # A second configuration takes over the zones of the first. A single process does not serve
         # after that, with any module; but this way one process has had them both.
