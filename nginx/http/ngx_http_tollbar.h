@@ -245,6 +245,10 @@ void ngx_http_tollbar_tree_resolve(ngx_http_tollbar_resolved_t *resolved, const 
  * evaluated. */
 ngx_int_t ngx_http_tollbar_tree_class_of(ngx_http_request_t *r, ngx_http_tollbar_limit_t *limit, ngx_http_tollbar_resolved_t *resolved);
 
+/* Prepares a request without a key. NGX_DECLINED: its class has a node for each key, so the request
+ * is not limited. Other classes need no key. */
+ngx_int_t ngx_http_tollbar_tree_without_key(ngx_http_request_t *r, ngx_http_tollbar_limit_t *limit, ngx_http_tollbar_charge_t *charge);
+
 /* Charges the request's class and all classes above it, or none, at `charge->now`. */
 ngx_int_t ngx_http_tollbar_take_tree(ngx_http_request_t *r, ngx_http_tollbar_charge_t *charge);
 

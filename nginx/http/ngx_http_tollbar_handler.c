@@ -260,6 +260,9 @@ static ngx_inline ngx_int_t prepare(ngx_http_request_t *r, limit_t *limit, charg
     charge->charged = 0;
     charge->applies = 1;
     charge->reason = TOLLBAR_REASON_FAULT;
+    if (rc == NGX_DECLINED && limit->zone->tree != NULL) {
+        return ngx_http_tollbar_tree_without_key(r, limit, charge);
+    }
     return rc == NGX_OK && limit->varies ? ngx_http_tollbar_resolve_for(r, limit, charge) : rc;
 }
 

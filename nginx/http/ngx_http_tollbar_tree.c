@@ -57,6 +57,13 @@ ngx_int_t ngx_http_tollbar_tree_class_of(ngx_http_request_t *r, limit_t *limit,
     return NGX_ERROR;
 }
 
+ngx_int_t ngx_http_tollbar_tree_without_key(ngx_http_request_t *r, limit_t *limit, charge_t *charge)
+{
+    ngx_int_t rc = limit->varies ? ngx_http_tollbar_resolve_for(r, limit, charge) : NGX_OK;
+
+    return rc == NGX_OK && charge->resolved->class->keyed ? NGX_DECLINED : rc;
+}
+
 ngx_int_t ngx_http_tollbar_take_tree(ngx_http_request_t *r, charge_t *charge)
 {
     const ngx_http_tollbar_zone_t *zone = charge->limit->zone;

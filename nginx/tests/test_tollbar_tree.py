@@ -74,9 +74,12 @@ def test_all_keys_of_a_class_without_keys_have_one_node(launch):
 
 def test_classes_by_variable(launch):
     nginx = shop(launch)
-    # No class, and no key: not limited.
+    # No class, and no key for a class with keys: not limited.
     assert admitted(nginx, "/?k=x", 40)[0] == 40
-    assert admitted(nginx, "/?c=eve", 40)[0] == 40
+    assert admitted(nginx, "/?c=users", 40)[0] == 40
+    # A class without keys needs none.
+    assert at_once(admitted(nginx, "/?c=eve", 40), 0.5, 6)
+    assert admitted(nginx, "/?k=x&c=eve", 10)[0] <= 3
     for path in ("/?k=x&c=nobody", "/?k=x&c=team"):
         answer = nginx.get(path)
         assert answer.status == 429
