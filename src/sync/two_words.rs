@@ -6,8 +6,6 @@
 #[cfg(loom)]
 mod model;
 
-#[cfg(all(target_arch = "x86_64", not(loom)))]
-use super::AtomicU32;
 #[cfg(not(loom))]
 use super::{AtomicU64, Ordering};
 #[cfg(loom)]
@@ -98,19 +96,9 @@ impl TwoWords {
         }
     }
 
-    /// Whether this processor has CMPXCHG16B. All but the first of x86-64 have it. The answer is
-    /// kept, because CPUID costs a virtual machine microseconds.
+    /// Whether this processor has CMPXCHG16B. All but the first of x86-64 have it.
     pub(crate) fn swaps() -> bool {
-        static KNOWN: AtomicU32 = AtomicU32::new(0);
-        // Relaxed: every thread finds the same answer.
-        match KNOWN.load(Ordering::Relaxed) {
-            0 => {
-                let swaps = features() & (1 << 13) != 0;
-                KNOWN.store(if swaps { 1 } else { 2 }, Ordering::Relaxed);
-                swaps
-            }
-            known => known == 1,
-        }
+        features() & (1 << 13) != 0
     }
 
     /// Whether this processor has AVX, which makes aligned 16-byte loads atomic.
@@ -120,11 +108,21 @@ impl TwoWords {
     }
 }
 
+/// The features of this processor: ECX of CPUID's leaf 1. The answer is kept, because CPUID costs a
+/// virtual machine microseconds.
 #[cfg(all(target_arch = "x86_64", not(loom)))]
 fn features() -> u32 {
+    const IS_KNOWN: u64 = 1 << 32;
+    static KNOWN: AtomicU64 = AtomicU64::new(0);
+    // Relaxed: every thread finds the same answer.
+    let known = KNOWN.load(Ordering::Relaxed);
+    if known & IS_KNOWN != 0 {
+        return known as u32;
+    }
     // SAFETY: every x86-64 processor has CPUID, and leaf 1.
     #[allow(unused_unsafe)]
     let leaf = unsafe { core::arch::x86_64::__cpuid(1) };
+    KNOWN.store(IS_KNOWN | u64::from(leaf.ecx), Ordering::Relaxed);
     leaf.ecx
 }
 
