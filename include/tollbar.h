@@ -207,8 +207,9 @@ extern "C" {
  *
  * Curves. A curve says how early in each slice of one period its permits come, and exactly `limit` come in a slice.
  * Slices are aligned to time 0. `ln` and `log2` follow ln(1 + (e - 1)t) and log2(1 + t). `front` gives half at the
- * beginning and the rest evenly. `step` gives a quarter at the beginning of each quarter. Up to 16 knots make another
- * curve: TIME:SHARE in whole percents of the slice and of the limit.
+ * beginning and the rest evenly. `step` gives a quarter at the beginning of each quarter. Up to 40 knots make another
+ * curve: TIME:SHARE in percents of the slice and of the limit, with at most two decimals. tollbar_policy_spec_curve
+ * makes the knots of a function.
  *
  * Bands. Permits of level-refill come back at a rate that depends on the level: up to 4 bands
  * LEVEL:RATE, in whole percents of the burst and of the policy's rate.
@@ -255,7 +256,7 @@ extern "C" {
  */
 
 /* A buffer of this size takes any policy's text. */
-#define TOLLBAR_POLICY_TEXT_MAX 384
+#define TOLLBAR_POLICY_TEXT_MAX 640
 
 /* The generic cell rate algorithm: a token bucket, and a leaky bucket as a meter. One word. */
 #define TOLLBAR_ALGORITHM_GCRA 0u
@@ -352,6 +353,9 @@ extern "C" {
 /* The bytes of a class's name, with at least one 0 at the end. */
 #define TOLLBAR_CLASS_NAME_SIZE 16
 
+/* The values of a function that tollbar_policy_spec_samples takes as they are. */
+#define TOLLBAR_CURVE_TIMES 40001
+
 /* A compiled policy for cells: read-only, for any number of cells and threads. */
 typedef struct tollbar_policy tollbar_policy;
 
@@ -415,12 +419,13 @@ typedef struct tollbar_policy_spec {
     /* gcra without borrow, interval, fixed window, weighted window, quota: the classes of
      * requests, the used ones first. */
     tollbar_class classes[4];
-    /* curve: up to 16 knots of two bytes, {time in the period, share of `limit`} in whole
-     * percents, without {0, 0}, where each curve begins; none is a straight line. level-refill: up
-     * to 4 bands of two bytes, {level in percents of `burst`, rate in percents of the policy's};
-     * none is one rate at all levels. Unused bytes are 0. tollbar_policy_spec_parse knows the
-     * curves' names. */
-    uint8_t knots[32];
+    /* In hundredths of a percent. curve: up to 40 knots of two numbers, {time in the period, share
+     * of `limit`}, without {0, 0}, where each curve begins; none is a straight line. level-refill:
+     * up to 4 bands of two numbers, {level as a share of `burst`, rate as a share of the
+     * policy's}, whole percents; none is one rate at all levels. Unused numbers are 0.
+     * tollbar_policy_spec_parse knows the curves' names, and tollbar_policy_spec_curve makes the
+     * knots of a function. */
+    uint16_t knots[80];
     /* calendar: the zone, all 0 for UTC. tollbar_policy_spec_parse writes the words of a name or a
      * rule. */
     uint64_t zone[5];
@@ -438,6 +443,23 @@ typedef struct tollbar_policy_error {
     /* What was expected there, or why the policy is refused. The string is static. */
     const char *expected;
 } tollbar_policy_error;
+
+/* How near a curve is to the function that it was made of, or why there is none. */
+typedef struct tollbar_curve_fit {
+    /* sizeof(tollbar_curve_fit), as the caller's compiler sees it. */
+    uint32_t struct_size;
+    /* The result that the call returned. */
+    int32_t code;
+    /* After 0: the largest difference between the curve and the function that was found, as a
+     * share of the limit (0.001 is a permille). Otherwise 0. */
+    double error;
+    /* The time of that difference, or of the refused value, as a share of the slice. */
+    double time;
+    /* The function's value at that time. */
+    double value;
+    /* What the function should have given there. The string is static, and empty after 0. */
+    const char *expected;
+} tollbar_curve_fit;
 
 /* Reads one line of text such as "100/s burst 20" into `out`.
  *
@@ -516,6 +538,40 @@ int32_t tollbar_policy_init_in(void *memory,
                                const tollbar_policy_spec *spec,
                                tollbar_policy **out);
 
+/* Makes a policy of the algorithm `curve` whose permits come as a function says: `share` gets a
+ * time in the slice from 0 to 1 and returns the share of `limit` that has come by then, from 0 to
+ * 1. A slice is `period_ns` nanoseconds long and admits exactly `limit` permits.
+ *
+ * The call asks `share` at 40,001 times in rising order and sets up to 40 knots, so the policy's
+ * text is that of any curve. Unless NULL, `fit` gets the largest difference between curve and
+ * function: at most half a permille of the limit for a smooth function of one or two convex or
+ * concave pieces (an S), and at most a permille for up to six. It is more around a jump between
+ * two hundredths of a percent of the slice, where the curve jumps at the later one, and where the
+ * function rises by a percent and more within one such hundredth, as the square root does at 0.
+ *
+ * `share` must not fall, must end at 1, and is not called any more after a value that breaks a
+ * rule. The call then returns TOLLBAR_E_OUT_OF_RANGE for a value that is no share (such as NaN),
+ * or TOLLBAR_E_KNOTS for one that falls or a last one that is not 1, and `fit` has the time and
+ * the value. Differences below 1e-7 are taken for rounding. Other results: TOLLBAR_E_NO_MEMORY,
+ * and those of tollbar_policy_spec_validate. `context` is passed on as it is. `share` must return, so
+ * it throws no C++ exception and does not longjmp. */
+int32_t tollbar_policy_spec_curve(uint64_t limit,
+                                  uint64_t period_ns,
+                                  double (*share)(double time, void *context),
+                                  void *context,
+                                  tollbar_policy_spec *out,
+                                  tollbar_curve_fit *fit);
+
+/* tollbar_policy_spec_curve for values instead of a function: the shares at `count` times with
+ * equal distances, the first at 0 and the last at 1. Between two of them the function is straight.
+ * There are at least two. Of TOLLBAR_CURVE_TIMES values each is used as it is. */
+int32_t tollbar_policy_spec_samples(uint64_t limit,
+                                    uint64_t period_ns,
+                                    const double *shares,
+                                    size_t count,
+                                    tollbar_policy_spec *out,
+                                    tollbar_curve_fit *fit);
+
 /* A spec to start from: gcra, all options unset; set limit, period_ns and burst. */
 #define TOLLBAR_POLICY_SPEC_INIT                                                                     \
     { (uint32_t)sizeof(tollbar_policy_spec), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,  \
@@ -526,6 +582,8 @@ int32_t tollbar_policy_init_in(void *memory,
 /* An error report to start from. */
 #define TOLLBAR_POLICY_ERROR_INIT { (uint32_t)sizeof(tollbar_policy_error), 0, 0, NULL }
 
+/* A report of a fit to start from. */
+#define TOLLBAR_CURVE_FIT_INIT { (uint32_t)sizeof(tollbar_curve_fit), 0, 0, 0, 0, NULL }
 /* --------------------------------------------------------------------------------------------
  * 2. Clocks
  * -------------------------------------------------------------------------------------------- */
@@ -2520,7 +2578,7 @@ int32_t tollbar_queue_stop(const tollbar_queue *queue);
  * tollbar_schedule_print replaces the
  * name by its rule. */
 /* A buffer of this size takes any schedule's text. */
-#define TOLLBAR_SCHEDULE_TEXT_MAX 7776
+#define TOLLBAR_SCHEDULE_TEXT_MAX 12384
 
 /* Writes to `*policy` the policy that a schedule's text has in force at `unix_ns`, and to
  * `*until_ns`, unless NULL, the time at which the next one comes into force, or TOLLBAR_NO_TIME.

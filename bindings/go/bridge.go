@@ -190,6 +190,22 @@ func worstCase(p *Policy, window uint64) (uint64, error) {
 	return most, nil
 }
 
+func curvePolicy(limit, period uint64, shares []float64) (Policy, CurveFit, error) {
+	spec := newSpec()
+	fit := tollbar_curve_fit{struct_size: uint32(unsafe.Sizeof(tollbar_curve_fit{}))}
+	code := Code(cPolicySamples(limit, period, shares, &spec, &fit))
+	found := CurveFit{Error: fit.error, Time: fit.time, Value: fit.value}
+	switch {
+	case code == needsLibraryCode:
+		return Policy{}, CurveFit{}, libraryError()
+	case code != 0 && cString(fit.expected) != "":
+		return Policy{}, found, &CurveError{Code: code, CurveFit: found, Expected: cString(fit.expected)}
+	case code != 0:
+		return Policy{}, found, code
+	}
+	return policyOf(&spec), found, nil
+}
+
 func printPolicy(p *Policy) (string, error) {
 	buffer := make([]byte, tollbar_policy_text_max)
 	spec := p.spec()

@@ -17,6 +17,7 @@ func layouts() [][2]any {
 		{tollbar_class{}, C.tollbar_class{}},
 		{tollbar_policy_spec{}, C.tollbar_policy_spec{}},
 		{tollbar_policy_error{}, C.tollbar_policy_error{}},
+		{tollbar_curve_fit{}, C.tollbar_curve_fit{}},
 		{tollbar_decision{}, C.tollbar_decision{}},
 		{tollbar_limiter_options{}, C.tollbar_limiter_options{}},
 		{tollbar_limiter_state{}, C.tollbar_limiter_state{}},

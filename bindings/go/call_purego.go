@@ -76,6 +76,12 @@ func cPolicyWorstCase(spec *tollbar_policy_spec, window uint64, most *uint64) in
 		uintptr(unsafe.Pointer(most)))
 }
 
+func cPolicySamples(limit, period uint64, shares []float64, spec *tollbar_policy_spec, fit *tollbar_curve_fit) int32 {
+	return library.Call6(tollbar_policy_spec_samples, uintptr(limit), uintptr(period),
+		uintptr(unsafe.Pointer(unsafe.SliceData(shares))), uintptr(len(shares)), uintptr(unsafe.Pointer(spec)),
+		uintptr(unsafe.Pointer(fit)))
+}
+
 func cPolicyPrint(spec *tollbar_policy_spec, buffer []byte) int32 {
 	return library.Call3(tollbar_policy_spec_print, uintptr(unsafe.Pointer(spec)), uintptr(library.First(buffer)),
 		uintptr(len(buffer)))

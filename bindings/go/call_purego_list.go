@@ -339,6 +339,7 @@ var (
 	tollbar_policy_spec_parse        = libtollbar.Need("tollbar_policy_spec_parse")
 	tollbar_policy_spec_print        = libtollbar.Need("tollbar_policy_spec_print")
 	tollbar_policy_spec_worst_case   = libtollbar.Need("tollbar_policy_spec_worst_case")
+	tollbar_policy_spec_samples      = libtollbar.Need("tollbar_policy_spec_samples")
 	tollbar_policy_spec_validate     = libtollbar.Need("tollbar_policy_spec_validate")
 	tollbar_policy_spec_last_time    = libtollbar.Need("tollbar_policy_spec_last_time")
 	tollbar_clock_now                = libtollbar.Need("tollbar_clock_now")

@@ -5,6 +5,7 @@ package tollbar_test
 import (
 	"context"
 	"errors"
+	"math"
 	"runtime"
 	"strings"
 	"sync"
@@ -235,6 +236,37 @@ func TestM6WorstCases(t *testing.T) {
 	}
 	if _, err := (tollbar.Policy{Limit: 1}).WorstCase(time.Second); err == nil {
 		t.Error("a policy without a period has a worst case")
+	}
+}
+
+func TestS54CurvesOfFunctions(t *testing.T) {
+	square := func(time float64) float64 { return time * time }
+	policy, fit, err := tollbar.CurvePolicy(1_000_000, time.Minute, square)
+	if err != nil || fit.Error <= 0 || fit.Error >= 0.001 {
+		t.Fatalf("%+v, %v", fit, err)
+	}
+	if again, err := tollbar.ParsePolicy(policy.String()); err != nil || again != policy {
+		t.Errorf("%v is read as %v (%v)", policy, again, err)
+	}
+	limiter := mustLimiter(t, policy.String())
+	var sum uint64
+	for n := uint64(1); n <= 1000; n++ {
+		at := uint64(time.Hour) + min(n*uint64(time.Minute)/1000, uint64(time.Minute)-1)
+		taken, err := limiter.TakeUpToAt(at, 2_000_000)
+		if sum += taken; err != nil || sum+1000 < n*n || sum > n*n+1000 {
+			t.Fatalf("%d after %d thousandths", sum, n)
+		}
+	}
+	if sum != 1_000_000 {
+		t.Errorf("a slice has %d permits", sum)
+	}
+	_, _, err = tollbar.CurvePolicy(100, time.Minute, func(time float64) float64 { return math.Sqrt(time - 0.25) })
+	var why *tollbar.CurveError
+	if !errors.As(err, &why) || why.Time != 0 || !math.IsNaN(why.Value) || !errors.Is(err, tollbar.ErrOutOfRange) {
+		t.Errorf("%v", err)
+	}
+	if _, _, err := tollbar.CurvePolicy(100, 0, square); err == nil {
+		t.Error("a period of 0 is taken")
 	}
 }
 

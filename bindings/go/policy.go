@@ -1,6 +1,7 @@
 package tollbar
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -167,14 +168,15 @@ type Class struct {
 	Reserve uint64
 }
 
-// Knots are up to 16 pairs of whole percents. A pair of zeros ends a shorter list. For a Curve each
-// is a time in the slice and a share of Limit, without the first one of 0 and 0; no pair is a
-// straight line. For a LevelRefill each of up to 4 is a level in percents of Burst and a rate in
-// percents of the policy's; no pair is one rate at all levels.
-type Knots [16]Knot
+// Knots are up to 40 pairs in hundredths of a percent. A pair of zeros ends a shorter list. For a
+// Curve each is a time in the slice and a share of Limit, without the first one of 0 and 0; no pair
+// is a straight line, and [CurvePolicy] makes the knots of a function. For a LevelRefill each of up
+// to 4 is a level as a share of Burst and a rate as a share of the policy's, in whole percents; no
+// pair is one rate at all levels.
+type Knots [40]Knot
 
 // Knot is a pair of [Knots].
-type Knot [2]uint8
+type Knot [2]uint16
 
 // Zone is a time zone, as the rule by which its offset changes. Two are equal if their rules are.
 type Zone [5]uint64
@@ -195,6 +197,49 @@ const (
 // such as "100/s burst 20", "3/min algo interval anchor first" or "250000000/s burst 1mb unit
 // bytes". tollbar.h has the grammar. The error is a [*PolicyError] with the column.
 func ParsePolicy(text string) (Policy, error) { return parsePolicy(text) }
+
+// CurveFit says how near a curve is to the function that it was made of.
+type CurveFit struct {
+	// Error is the largest difference that was found, as a share of the limit: 0.001 is a permille.
+	Error float64
+	// Time is where it was found, as a share of the slice, and Value is the function's value there.
+	Time, Value float64
+}
+
+// CurveError says why a function is no refill: at Time it gives Value.
+type CurveError struct {
+	Code Code
+	CurveFit
+	Expected string
+}
+
+func (e *CurveError) Error() string {
+	return fmt.Sprintf("tollbar: at time %g of the slice the function gives %g, expected %s", e.Time, e.Value, e.Expected)
+}
+
+// Unwrap returns the code.
+func (e *CurveError) Unwrap() error { return e.Code }
+
+// CurvePolicy returns a policy whose permits come as a function says: share gets a time in the slice
+// from 0 to 1 and returns the share of limit that has come by then, from 0 to 1. It does not fall,
+// and ends at 1. A slice of the period admits exactly limit permits.
+//
+// The function is called 40,001 times and becomes a curve of up to 40 knots. The CurveFit says how
+// near the curve is: at most half a permille of the limit for a smooth function of one or two convex
+// or concave pieces, at most a permille for up to six, and more around a jump between two hundredths
+// of a percent of the slice.
+// The error of a function that breaks a rule is a [*CurveError]. Without the library the error is
+// [ErrNeedsLibrary].
+func CurvePolicy(limit uint64, period time.Duration, share func(time float64) float64) (Policy, CurveFit, error) {
+	shares := make([]float64, curveTimes)
+	for i := range shares {
+		shares[i] = share(float64(i) / (curveTimes - 1))
+	}
+	return curvePolicy(limit, uint64(max(period, 0)), shares)
+}
+
+// curveTimes is TOLLBAR_CURVE_TIMES.
+const curveTimes = 40001
 
 // Check returns nil if a limiter can have the policy, otherwise a [*PolicyError].
 func (p Policy) Check() error { return checkPolicy(&p) }

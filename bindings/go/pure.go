@@ -132,6 +132,10 @@ func lastTime(p *Policy) (uint64, error) {
 
 func worstCase(*Policy, uint64) (uint64, error) { return 0, libraryError() }
 
+func curvePolicy(uint64, uint64, []float64) (Policy, CurveFit, error) {
+	return Policy{}, CurveFit{}, libraryError()
+}
+
 func printPolicy(p *Policy) (string, error) {
 	of, _, err := p.compile()
 	if err != nil {

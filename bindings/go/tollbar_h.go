@@ -20,8 +20,8 @@ const (
 	tollbar_denied             = 1
 	tollbar_never              = 2
 	tollbar_yes                = 1
-	tollbar_policy_text_max    = 384
-	tollbar_schedule_text_max  = 7776
+	tollbar_policy_text_max    = 640
+	tollbar_schedule_text_max  = 12384
 	tollbar_policy_borrow      = 1
 	tollbar_policy_rejected    = 2
 	tollbar_policy_has_init    = 4
@@ -50,8 +50,15 @@ type tollbar_policy_spec struct {
 	ban_after, from                                  uint32
 	second_limit, second_period_ns, second_burst     uint64
 	classes                                          [4]tollbar_class
-	knots                                            [32]uint8
+	knots                                            [80]uint16
 	zone                                             [5]uint64
+}
+
+type tollbar_curve_fit struct {
+	struct_size        uint32
+	code               int32
+	error, time, value float64
+	expected           *byte
 }
 
 type tollbar_policy_error struct {

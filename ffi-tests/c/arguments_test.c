@@ -1,12 +1,18 @@
 /* [C4] A NULL or misaligned argument is an error, and [C2] then nothing is written or charged. */
 #include "arguments.h"
 
+static double even(double time, void *context) {
+    (void)context;
+    return time;
+}
+
 static void c4_policy_arguments(void **state) {
     tollbar_policy_spec spec = spec_of("10/s");
     tollbar_policy *policy = NULL;
     char line[TOLLBAR_POLICY_TEXT_MAX] = "untouched";
     size_t length = 7;
     uint64_t last = 7;
+    static const double shares[] = {0, 1};
     (void)state;
     NULL_IS(tollbar_policy_spec_parse(NULL, 3, &spec, NULL));
     NULL_IS(tollbar_policy_spec_parse("7/s", 3, NULL, NULL));
@@ -34,6 +40,17 @@ static void c4_policy_arguments(void **state) {
     NULL_IS(tollbar_policy_spec_refill(&spec, NULL));
     ODD_IS(tollbar_policy_spec_refill(ODD(tollbar_policy_spec), &last));
     ODD_IS(tollbar_policy_spec_refill(&spec, ODD(uint64_t)));
+    NULL_IS(tollbar_policy_spec_curve(1, 1, NULL, NULL, &spec, NULL));
+    NULL_IS(tollbar_policy_spec_curve(1, 1, even, NULL, NULL, NULL));
+    ODD_IS(tollbar_policy_spec_curve(1, 1, even, NULL, ODD(tollbar_policy_spec), NULL));
+    ODD_IS(tollbar_policy_spec_curve(1, 1, even, NULL, &spec, ODD(tollbar_curve_fit)));
+    NULL_IS(tollbar_policy_spec_samples(1, 1, NULL, 2, &spec, NULL));
+    NULL_IS(tollbar_policy_spec_samples(1, 1, shares, 2, NULL, NULL));
+    ODD_IS(tollbar_policy_spec_samples(1, 1, ODD(double), 2, &spec, NULL));
+    ODD_IS(tollbar_policy_spec_samples(1, 1, shares, 2, ODD(tollbar_policy_spec), NULL));
+    ODD_IS(tollbar_policy_spec_samples(1, 1, shares, 2, &spec, ODD(tollbar_curve_fit)));
+    assert_int_equal(tollbar_policy_spec_samples(1, 1, shares, 1, &spec, NULL), TOLLBAR_E_OUT_OF_RANGE);
+    assert_int_equal(tollbar_policy_spec_samples(1, 1, shares, 0, &spec, NULL), TOLLBAR_E_OUT_OF_RANGE);
     NULL_IS(tollbar_policy_spec_worst_case(NULL, 1, &last));
     NULL_IS(tollbar_policy_spec_worst_case(&spec, 1, NULL));
     ODD_IS(tollbar_policy_spec_worst_case(ODD(tollbar_policy_spec), 1, &last));

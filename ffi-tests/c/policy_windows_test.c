@@ -1,6 +1,7 @@
 /* Policies as structs: quotas, curves and calendars. */
 #include "policy_spec.h"
 
+#include <math.h>
 #include <stdio.h>
 
 /* A quota's only period is TOLLBAR_FOREVER, and its text has that period's name. */
@@ -21,18 +22,75 @@ static void a_quota_lasts_for_ever(void **state) {
     assert_refused(&spec, TOLLBAR_E_QUOTA);
 }
 
+static double square(double time, void *context) {
+    uint64_t *calls = context;
+    ++*calls;
+    return time * time;
+}
+
+static double half(double time, void *context) {
+    (void)context;
+    return time / 2;
+}
+
+/* S54 in C: a function makes a curve, or is refused at a place. */
+static void s54_a_curve_follows_a_function(void **state) {
+    tollbar_policy_spec spec = TOLLBAR_POLICY_SPEC_INIT, sampled = TOLLBAR_POLICY_SPEC_INIT, parsed = TOLLBAR_POLICY_SPEC_INIT;
+    tollbar_curve_fit fit = TOLLBAR_CURVE_FIT_INIT;
+    tollbar_limiter *limiter = NULL;
+    char text[TOLLBAR_POLICY_TEXT_MAX];
+    size_t length = 0, n;
+    uint64_t calls = 0, taken = 0, sum = 0;
+    static double shares[TOLLBAR_CURVE_TIMES];
+    (void)state;
+    assert_int_equal(tollbar_policy_spec_curve(1000000, 60 * SEC, square, &calls, &spec, &fit), 0);
+    assert_int_equal(calls, TOLLBAR_CURVE_TIMES);
+    assert_int_equal(fit.code, 0);
+    assert_string_equal(fit.expected, "");
+    assert_true(fit.error > 0 && fit.error < 0.001 && fabs(fit.value - fit.time * fit.time) < 1e-6);
+    assert_int_equal(tollbar_limiter_new(&spec, NULL, &limiter), 0);
+    for (n = 1; n <= 1000; n++) {
+        const uint64_t offset = n == 1000 ? 60 * SEC - 1 : n * 60 * SEC / 1000;
+        assert_int_equal(tollbar_limiter_take_up_to_at(limiter, UINT64_MAX, HOUR + offset, &taken), 0);
+        sum += taken;
+        assert_true(sum + 1000 >= n * n && sum <= n * n + 1000);
+    }
+    assert_true(sum == 1000000);
+    tollbar_limiter_free(limiter);
+    assert_int_equal(tollbar_policy_spec_print(&spec, text, sizeof text, &length), 0);
+    assert_int_equal(tollbar_policy_spec_parse(text, length, &parsed, NULL), 0);
+    assert_memory_equal(&parsed, &spec, sizeof spec);
+    for (n = 0; n < TOLLBAR_CURVE_TIMES; n++)
+        shares[n] = square((double)n / (TOLLBAR_CURVE_TIMES - 1), &calls);
+    assert_int_equal(tollbar_policy_spec_samples(1000000, 60 * SEC, shares, TOLLBAR_CURVE_TIMES, &sampled, NULL), 0);
+    assert_memory_equal(&sampled, &spec, sizeof spec);
+
+    assert_int_equal(tollbar_policy_spec_curve(100, 60 * SEC, half, NULL, &sampled, &fit), TOLLBAR_E_KNOTS);
+    assert_true(fit.code == TOLLBAR_E_KNOTS && fit.time == 1 && fit.value == 0.5);
+    assert_string_equal(fit.expected, "1: a slice gets its whole limit");
+    assert_memory_equal(&sampled, &spec, sizeof spec);
+    shares[20000] = NAN;
+    assert_int_equal(tollbar_policy_spec_samples(100, 60 * SEC, shares, TOLLBAR_CURVE_TIMES, &sampled, &fit), TOLLBAR_E_OUT_OF_RANGE);
+    assert_true(fit.time == 0.5 && isnan(fit.value));
+    shares[20000] = 0.1;
+    assert_int_equal(tollbar_policy_spec_samples(100, 60 * SEC, shares, TOLLBAR_CURVE_TIMES, &sampled, &fit), TOLLBAR_E_KNOTS);
+    assert_true(fit.time == 0.5 && fit.value == 0.1);
+    shares[20000] = 0.25;
+    assert_int_equal(tollbar_policy_spec_samples(100, 0, shares, TOLLBAR_CURVE_TIMES, &sampled, &fit), TOLLBAR_E_PERIOD_ZERO);
+}
+
 /* S12 in C: the permits that have come at half a slice, and exactly the limit at its end. */
 static void curves_by_numbers_and_by_name(void **state) {
     static const struct {
         const char *name;
         uint64_t half;
-        uint8_t knots[8];
+        uint16_t knots[4];
     } curves[] = {
         {"linear", 50, {0}},
         {"ln", 62, {0}},
         {"log2", 58, {0}},
-        {"front", 75, {0, 50, 100, 100}},
-        {"0:0 50%:80% 100%:100%", 80, {50, 80, 100, 100}},
+        {"front", 75, {0, 5000, 10000, 10000}},
+        {"0:0 50%:80% 100%:100%", 80, {5000, 8000, 10000, 10000}},
     };
     size_t i;
     (void)state;
@@ -102,6 +160,7 @@ static void a_calendar_needs_the_wall_clock(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_quota_lasts_for_ever),
+        cmocka_unit_test(s54_a_curve_follows_a_function),
         cmocka_unit_test(curves_by_numbers_and_by_name),
         cmocka_unit_test(a_calendar_needs_the_wall_clock),
     };

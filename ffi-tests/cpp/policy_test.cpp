@@ -4,6 +4,7 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <cmath>
 #include <cstdlib>
 #include <limits>
 #include <string>
@@ -55,7 +56,32 @@ TEST(curves_and_bands_are_made_of_numbers) {
     CHECK(tollbar::spec(100, 60s).with_curve({}).text() == "100/min curve linear");
     const auto bucket = tollbar::spec(100, 1s).with_burst(200).with_bands({{0, 50}, {50, 100}});
     CHECK(bucket.text() == "100/s burst 200 refill 0:50% 50%:100%" && bucket == tollbar::spec(bucket.text()));
+    CHECK(tollbar::spec(100, 60s).with_curve({{12.34, 56.7}, {100, 100}}).text() == "100/min curve 0:0 12.34%:56.7% 100%:100%");
+    CHECK(tollbar::spec(100, 60s).with_curve({{-1, 50}, {100, 100}}).try_validate().why().code == errc::knots);
     CHECK(bucket.with_bands({{1, 50}}).try_validate().why().code == errc::knots);
+}
+
+TEST(s54_a_curve_follows_a_function) {
+    tollbar_curve_fit fit{};
+    fit.struct_size = sizeof fit;
+    const double power = 3;
+    const auto made = spec::curve(1'000'000, 60s, [&](double time) { return std::pow(time, power); }, &fit);
+    CHECK(fit.error > 0 && fit.error < 0.001 && made == spec(made.text()));
+    const tollbar::limiter limiter(made);
+    for (int n = 1; n < 100; n++) {
+        const double has = static_cast<double>(limiter.peek_at(1h + n * 600ms, 0).remaining());
+        CHECK(std::fabs(has / 1e6 - std::pow(n / 100.0, power)) < 0.001);
+    }
+    CHECK(limiter.take_up_to_at(1h + 60s - 1ns, 2'000'000).permits == 1'000'000);
+    const auto falls = spec::try_curve(100, 60s, [](double time) { return time < 0.5 ? 0.4 : time / 2; }, &fit);
+    CHECK(!falls && falls.why().code == errc::knots && fit.time == 0.5 && fit.value == 0.25);
+    bool thrown = false;
+    try {
+        (void)spec::curve(100, 60s, [](double) -> double { throw 7; });
+    } catch (int seven) {
+        thrown = seven == 7;
+    }
+    CHECK(thrown);
 }
 
 TEST(a_calendar_has_the_windows_of_its_zone) {

@@ -14,6 +14,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <vector>
 
 #include "decision.hpp"
 #include "error.hpp"
@@ -50,9 +51,10 @@ enum class window_mode : std::uint32_t {
 /// The unit of permits. It changes the text form only.
 enum class unit : std::uint32_t { permits = TOLLBAR_UNIT_PERMITS, bytes = TOLLBAR_UNIT_BYTES };
 
-/// A knot of a curve, or a band of a level-dependent refill: two whole percents.
+/// A knot of a curve, in percents with up to two decimals, or a band of a level-dependent refill,
+/// in whole percents.
 struct knot {
-    std::uint8_t first, second;
+    double first, second;
 };
 
 /// A policy as plain data, from which limiters, tables and compiled policies are made. It comes
@@ -96,6 +98,33 @@ public:
         spec made(limit, nanoseconds(1), algorithm::calendar);
         made.raw_.period_ns = period;
         return made;
+    }
+
+    /// A curve that follows a function of one's own: `share` gets a time in the slice from 0 to 1
+    /// and returns the share of `limit` that has come by then, from 0 to 1. The function does not
+    /// fall, and ends at 1. `fit`, unless null, gets how near the curve is, or the place and the
+    /// value for which the function is refused (tollbar_policy_spec_curve). Throws policy_error
+    /// then, and what `share` throws.
+    template <class Rep, class Period, class Share>
+    [[nodiscard]] static spec curve(std::uint64_t limit, const std::chrono::duration<Rep, Period> &period, Share &&share,
+                                    tollbar_curve_fit *fit = nullptr) {
+        return try_curve(limit, period, share, fit).value();
+    }
+    template <class Rep, class Period, class Share>
+    static result<spec> try_curve(std::uint64_t limit, const std::chrono::duration<Rep, Period> &period, Share &&share,
+                                  tollbar_curve_fit *fit = nullptr) {
+        std::vector<double> shares(TOLLBAR_CURVE_TIMES);
+        const double last = static_cast<double>(shares.size() - 1);
+        for (std::size_t n = 0; n < shares.size(); n++)
+            shares[n] = share(static_cast<double>(n) / last);
+        auto raw = detail::blank<tollbar_policy_spec>();
+        auto found = detail::blank<tollbar_curve_fit>();
+        const std::int32_t code = tollbar_policy_spec_samples(limit, detail::saturated(period), shares.data(), shares.size(), &raw, &found);
+        if (fit != nullptr)
+            *fit = found;
+        if (code != 0)
+            return failure{static_cast<errc>(code), 0, 0, found.expected};
+        return spec(raw);
     }
 
     /// From the C struct.
@@ -198,7 +227,7 @@ public:
             raw.second_period_ns = detail::saturated(period);
         });
     }
-    /// The algorithm `curve` with up to 16 knots, {time in the slice, share of the limit} in whole
+    /// The algorithm `curve` with up to 40 knots, {time in the slice, share of the limit} in
     /// percents, without {0, 0}. An empty list is a straight line. The named curves come from a
     /// text. Further knots are ignored.
     [[nodiscard]] spec with_curve(std::initializer_list<knot> knots) const noexcept {
@@ -267,12 +296,17 @@ private:
             std::memset(raw.knots, 0, sizeof raw.knots);
             std::size_t n = 0;
             for (const knot &pair : knots) {
-                if (n == sizeof raw.knots)
+                if (n == sizeof raw.knots / sizeof *raw.knots)
                     break;
-                raw.knots[n++] = pair.first;
-                raw.knots[n++] = pair.second;
+                raw.knots[n++] = hundredths(pair.first);
+                raw.knots[n++] = hundredths(pair.second);
             }
         });
+    }
+
+    /// Hundredths of a percent. validate() refuses those of a number that is no share.
+    static std::uint16_t hundredths(double percents) noexcept {
+        return percents >= 0 && percents <= 100 ? static_cast<std::uint16_t>(percents * 100 + 0.5) : 0xffff;
     }
 
     template <class Change> spec with(const Change &change) const noexcept {

@@ -1,7 +1,7 @@
 //! Refill curves: within each slice of one period the permits come along a curve, and all of them
 //! have come at its end.
 //!
-//! The slices are aligned to time 0. The curve is a line through up to 16 knots ([`Knots`]), which
+//! The slices are aligned to time 0. The curve is a line through up to 40 knots ([`Knots`]), which
 //! are shares of the limit at shares of the slice. With the shares as exact fractions,
 //!
 //! ```text
@@ -52,10 +52,10 @@ impl Curve {
         }
         let period = NonZeroU64::new(policy.period).ok_or(PolicyError::PeriodZero)?;
         let window = FixedWindow::with(policy.limit, period.get(), period, false)?;
-        // `come` and its inverse multiply two percents, the limit and the period. No product of
+        // `come` and its inverse multiply two shares, the limit and the period. No product of
         // theirs is larger, so none overflows 128 bits.
         let product = u128::from(policy.limit).checked_mul(u128::from(period.get()));
-        product.and_then(|n| n.checked_mul(PERCENT * PERCENT)).ok_or(PolicyError::RateTooHigh)?;
+        product.and_then(|n| n.checked_mul(WHOLE * WHOLE)).ok_or(PolicyError::RateTooHigh)?;
         let knots = if policy.knots.is_none() { LINEAR } else { policy.knots };
         Ok(Curve { window, limit: policy.limit, length: period.get() - 1, knots })
     }
@@ -63,7 +63,7 @@ impl Curve {
     /// The permits that have come `offset` nanoseconds after the beginning of a slice.
     #[inline(never)]
     fn come(&self, offset: u64) -> u64 {
-        let (length, offset) = (u128::from(self.length), u128::from(offset) * PERCENT);
+        let (length, offset) = (u128::from(self.length), u128::from(offset) * WHOLE);
         let mut last = Knot::BEGIN;
         for knot in self.knots.pairs().map(Knot::from) {
             let begin = last.at * length;
@@ -72,7 +72,7 @@ impl Curve {
                 // is not.
                 let width = (knot.at - last.at) * length;
                 let shares = last.share * width + (knot.share - last.share) * (offset - begin);
-                let permits = (u128::from(self.limit) * shares).checked_div(PERCENT * width);
+                let permits = (u128::from(self.limit) * shares).checked_div(WHOLE * width);
                 return permits.map_or(0, |permits| permits as u64);
             }
             last = knot;
@@ -85,7 +85,7 @@ impl Curve {
     #[inline(never)]
     fn offset_of(&self, permits: u64) -> u64 {
         let (length, limit) = (u128::from(self.length), u128::from(self.limit));
-        let wanted = u128::from(permits) * PERCENT;
+        let wanted = u128::from(permits) * WHOLE;
         let mut last = Knot::BEGIN;
         for knot in self.knots.pairs().map(Knot::from) {
             if limit * knot.share >= wanted {
@@ -94,7 +94,7 @@ impl Curve {
                 let lacking = wanted.saturating_sub(limit * last.share);
                 let rise = limit * (knot.share - last.share);
                 let time = last.at * length * rise + lacking * (knot.at - last.at) * length;
-                let per = rise * PERCENT;
+                let per = rise * WHOLE;
                 let offset = time.checked_div(per).unwrap_or(0);
                 return offset as u64 + u64::from(offset * per != time);
             }
@@ -128,11 +128,11 @@ struct SliceUsage {
     is_later: bool,
 }
 
-const PERCENT: u128 = 100;
+const WHOLE: u128 = Knots::WHOLE as u128;
 /// The default curve.
 const LINEAR: Knots = Knots::of(&[[100, 100]]);
 
-/// A knot in percents.
+/// A knot in hundredths of a percent.
 #[derive(Clone, Copy)]
 struct Knot {
     at: u128,
@@ -142,7 +142,7 @@ struct Knot {
 impl Knot {
     const BEGIN: Knot = Knot { at: 0, share: 0 };
 
-    fn from([at, share]: [u8; 2]) -> Knot {
+    fn from([at, share]: [u16; 2]) -> Knot {
         Knot { at: at.into(), share: share.into() }
     }
 }

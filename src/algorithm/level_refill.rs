@@ -82,8 +82,8 @@ impl LevelRefill {
         // A permit at r % takes 100 / r permits' time. It is a whole number of parts if a permit's
         // time at 100 % has `parts` parts.
         let mut parts: u64 = 1;
-        for [_, rate] in bands.pairs() {
-            let steps = whole(u64::from(rate), common(u64::from(rate), PERCENT))?;
+        for [_, rate] in percents(&bands) {
+            let steps = whole(rate, common(rate, PERCENT))?;
             parts = whole(parts, common(parts, steps))?
                 .checked_mul(steps)
                 .ok_or(PolicyError::RateTooHigh)?;
@@ -158,6 +158,11 @@ impl LevelRefill {
     }
 }
 
+/// The bands in percents, of which they are whole ones.
+fn percents(knots: &Knots) -> impl Iterator<Item = [u64; 2]> + '_ {
+    knots.pairs().map(|pair| pair.map(|hundredths| u64::from(hundredths / 100)))
+}
+
 /// The bands of a bucket.
 struct Bands {
     bands: [Band; Knots::BANDS_MOST],
@@ -173,11 +178,10 @@ impl Bands {
         let none = Band { from: u64::MAX, time: u64::MAX, permit: NonZeroU64::MIN };
         let mut bands = [none; Knots::BANDS_MOST];
         let mut last = Band { from: 0, time: 0, permit: NonZeroU64::MIN };
-        for (band, [level, rate]) in bands.iter_mut().zip(knots.pairs()) {
+        for (band, [level, rate]) in bands.iter_mut().zip(percents(knots)) {
             let from = (u128::from(burst) * u128::from(level) / u128::from(PERCENT)) as u64;
             let time = (from - last.from).checked_mul(last.permit.get())?.checked_add(last.time)?;
-            let permit =
-                NonZeroU64::new(units.checked_mul(PERCENT)? / NonZeroU64::new(u64::from(rate))?)?;
+            let permit = NonZeroU64::new(units.checked_mul(PERCENT)? / NonZeroU64::new(rate)?)?;
             *band = Band { from, time, permit };
             last = *band;
         }
@@ -328,7 +332,7 @@ impl Facts for LevelRefill {
 
     /// The fastest band all the time, and then the whole bucket.
     fn most_in(&self, policy: &Policy, window: u64) -> u64 {
-        let rate = policy.knots.pairs().map(|[_, rate]| rate).max().unwrap_or(100);
+        let rate = percents(&policy.knots).map(|[_, rate]| rate).max().unwrap_or(PERCENT);
         let fastest = u128::from(policy.limit) * u128::from(rate);
         let come = fastest
             .checked_mul(u128::from(window - 1))

@@ -1,21 +1,28 @@
-//! Pairs of whole percents: the knots of a refill curve, and the bands of a bucket whose refill
-//! depends on its level.
+//! Pairs of shares: the knots of a refill curve, and the bands of a bucket whose refill depends on
+//! its level.
 
-/// Up to 16 pairs of whole percents, as 32 bytes. The pair `[0, 0]` ends a shorter list. An empty
-/// list is the algorithm's default.
+/// Hundredths of a percent in a percent.
+const PERCENT: u16 = Knots::WHOLE / 100;
+
+/// Up to 40 pairs of shares in hundredths of a percent, as 160 bytes. The pair `[0, 0]` ends a
+/// shorter list. An empty list is the algorithm's default.
 ///
 /// - `curve`: each pair is a knot, `[time in the slice, share of the limit]`. The curve begins at
 ///   `[0, 0]`, which is not in the list, and is straight between two knots. Neither number falls
-///   from a knot to the next, each knot differs from the one before, and the last share is 100.
+///   from a knot to the next, each knot differs from the one before, and the last share is
+///   [`Knots::WHOLE`]. [`Knots::fit`] makes the list of a function.
 /// - `level-refill`: each pair is a band, `[level, rate]`: from that share of the burst on permits
-///   come back at that share of the rate. The first level is 0, levels rise and are below 100,
-///   rates are 1 to 100, and there are at most [`Knots::BANDS_MOST`] bands.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Knots([[u8; 2]; Knots::MOST]);
+///   come back at that share of the rate. The first level is 0, levels rise and are below 100 %,
+///   rates are 1 % to 100 %, all are whole percents, and there are at most [`Knots::BANDS_MOST`]
+///   bands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Knots([[u16; 2]; Knots::MOST]);
 
 impl Knots {
     /// The most pairs.
-    pub const MOST: usize = 16;
+    pub const MOST: usize = 40;
+    /// 100 %: the whole slice, limit, burst or rate.
+    pub const WHOLE: u16 = 10_000;
     /// The most bands of a `level-refill`.
     pub const BANDS_MOST: usize = 4;
     /// The empty list.
@@ -41,35 +48,43 @@ impl Knots {
     pub const STEP: Knots =
         Knots::of(&[[0, 25], [25, 25], [25, 50], [50, 50], [50, 75], [75, 75], [75, 100]]);
 
-    /// The list of these pairs, of which the first [`Knots::MOST`] count.
+    /// The list of these pairs in whole percents, of which the first [`Knots::MOST`] count.
     pub const fn of(pairs: &[[u8; 2]]) -> Knots {
         let mut knots = Knots::NONE;
         let mut i = 0;
         while i < pairs.len() && i < Knots::MOST {
-            knots.0[i] = pairs[i];
+            knots.0[i] = [pairs[i][0] as u16 * PERCENT, pairs[i][1] as u16 * PERCENT];
             i += 1;
         }
         knots
     }
 
-    /// The list in these bytes.
-    pub fn from_bytes(bytes: &[u8; 2 * Knots::MOST]) -> Knots {
+    /// The list of these pairs in hundredths of a percent, of which the first [`Knots::MOST`]
+    /// count.
+    pub fn of_hundredths(pairs: &[[u16; 2]]) -> Knots {
+        let mut knots = Knots::NONE;
+        knots.0.iter_mut().zip(pairs).for_each(|(to, pair)| *to = *pair);
+        knots
+    }
+
+    /// The list of these numbers: each pair's two, one pair after the other.
+    pub fn from_array(numbers: &[u16; 2 * Knots::MOST]) -> Knots {
         let mut knots = Knots::NONE;
         // No `chunks_exact` and `copy_from_slice`: a compiler for size keeps their panics.
-        let mut from = bytes.iter();
+        let mut from = numbers.iter();
         knots.0.iter_mut().flatten().for_each(|to| *to = from.next().copied().unwrap_or(0));
         knots
     }
 
-    /// The list as bytes.
-    pub fn to_bytes(self) -> [u8; 2 * Knots::MOST] {
-        let mut bytes = [0; 2 * Knots::MOST];
-        bytes.iter_mut().zip(self.0.iter().flatten()).for_each(|(to, from)| *to = *from);
-        bytes
+    /// The numbers of all pairs.
+    pub fn to_array(self) -> [u16; 2 * Knots::MOST] {
+        let mut numbers = [0; 2 * Knots::MOST];
+        numbers.iter_mut().zip(self.0.iter().flatten()).for_each(|(to, from)| *to = *from);
+        numbers
     }
 
-    /// The pairs up to the end of the list.
-    pub fn pairs(&self) -> impl Iterator<Item = [u8; 2]> + Clone + '_ {
+    /// The pairs up to the end of the list, in hundredths of a percent.
+    pub fn pairs(&self) -> impl Iterator<Item = [u16; 2]> + Clone + '_ {
         self.0.iter().copied().take_while(|pair| *pair != [0, 0])
     }
 
@@ -97,15 +112,15 @@ impl Knots {
                 }
             } else {
                 let stays = next_at == at && next_share == share;
-                if stays || next_at < at || next_at > 100 || next_share < share || next_share > 100
-                {
+                let within = next_at <= Knots::WHOLE && next_share <= Knots::WHOLE;
+                if stays || !within || next_at < at || next_share < share {
                     return false;
                 }
                 (at, share) = (next_at, next_share);
             }
             i += 1;
         }
-        len == 0 || share == 100
+        len == 0 || share == Knots::WHOLE
     }
 
     /// Whether a policy of `level-refill` can have this list.
@@ -119,8 +134,11 @@ impl Knots {
                 if level != 0 || rate != 0 {
                     return false;
                 }
-            } else if !rises || level >= 100 || rate == 0 || rate > 100 {
-                return false;
+            } else {
+                let whole = level % PERCENT == 0 && rate % PERCENT == 0;
+                if !rises || !whole || level >= Knots::WHOLE || rate == 0 || rate > Knots::WHOLE {
+                    return false;
+                }
             }
             i += 1;
         }
@@ -134,5 +152,11 @@ impl Knots {
             len += 1;
         }
         len
+    }
+}
+
+impl Default for Knots {
+    fn default() -> Knots {
+        Knots::NONE
     }
 }

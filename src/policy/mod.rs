@@ -2,6 +2,7 @@
 
 mod classes;
 mod error;
+pub mod fit;
 mod kinds;
 mod knots;
 mod options;

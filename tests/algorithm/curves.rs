@@ -244,7 +244,7 @@ fn s39_level_dependent_refill_never_admits_more_than_the_exact_bucket() {
         let Rule::LevelRefill(bucket) = rule else { panic!("{policy}") };
         // The rate of the band in which the bucket is at this level.
         let rate = |level: &Q| {
-            let begins = |percent: u8| q(u128::from(policy.burst) * u128::from(percent) / 100);
+            let begins = |percent: u16| q(u128::from(policy.burst) * u128::from(percent) / 10_000);
             let reached = policy.knots.pairs().filter(|[at, _]| begins(*at) <= *level).last();
             u64::from(reached.expect("the first band begins at 0")[1])
         };
@@ -419,24 +419,29 @@ fn the_text_is_read_and_printed() {
         ("100/min curve 50%:80% 100%:100%", "100/min curve 0:0 50%:80% 100%:100%"),
         ("100/min curve 0%:0% 50%:80%   100%:100%", "100/min curve 0:0 50%:80% 100%:100%"),
         ("100/min curve 0:50% 100%:100%", "100/min curve front"),
+        (
+            "100/min curve 0.5%:7.05% 60.00%:80.10% 100.0%:100%",
+            "100/min curve 0:0 0.5%:7.05% 60%:80.1% 100%:100%",
+        ),
+        ("100/min curve 0.010%:99.99% 100%:100%", "100/min curve 0:0 0.01%:99.99% 100%:100%"),
         ("100/s algo level-refill refill 0:50% burst 9", "100/s burst 9 refill 0:50%"),
     ] {
         assert_eq!(policy(text).to_string(), canonical, "{text}");
     }
     // The longest text has room.
-    let knots: Vec<[u8; 2]> = (0..16).map(|n| [84 + n, 85 + n]).collect();
+    let knots: Vec<[u16; 2]> = (0..40).map(|n| [9111 + 22 * n, 9142 + 22 * n]).collect();
     let longest = Policy {
         unit: tollbar::Unit::Bytes,
-        ..Policy::new(u64::MAX, u64::MAX - 1).with_curve(Knots::of(&knots))
+        ..Policy::new(u64::MAX, u64::MAX - 1).with_curve(Knots::of_hundredths(&knots))
     };
     let text = longest.to_string();
-    assert!(text.len() > 190 && text.len() < text::TEXT_MOST, "{}: {text}", text.len());
+    assert!(text.len() > 600 && text.len() < text::TEXT_MOST, "{}: {text}", text.len());
     assert_eq!(text::parse(text.as_bytes()), Ok(longest));
 }
 
 #[test]
 fn a_wrong_text_says_where_and_what() {
-    let sixteen = (1..=16).map(|n| format!("{n}%:{n}%")).collect::<Vec<_>>().join(" ");
+    let forty = (1..=40).map(|n| format!("{n}%:{n}%")).collect::<Vec<_>>().join(" ");
     for (text, column, expected) in [
         ("100/min curve", 14, "`linear`, `ln`"),
         ("100/min curve square", 15, "`linear`, `ln`, `log2`, `front`, `step` or knots such as"),
@@ -448,7 +453,12 @@ fn a_wrong_text_says_where_and_what() {
         ("100/min curve 0:0 50%:80% 40%:100%", 27, "a knot such as"),
         ("100/min curve 0:0 50%:80% 60%:70%", 27, "neither earlier nor lower"),
         ("100/min curve 0:0 0:0 100%:100%", 19, "later or higher"),
-        (&format!("100/min curve {sixteen} 100%:100%"), 125, "at most 16 knots"),
+        ("100/min curve 0:0 50.%:80%", 19, "at most two decimals"),
+        ("100/min curve 0:0 50.125%:80%", 19, "at most two decimals"),
+        ("100/min curve 0:0 100.01%:100%", 19, "0% to 100%"),
+        ("100/min curve 0:0 99999999999%:100%", 19, "0% to 100%"),
+        (&format!("100/min curve {forty} 100%:100%"), 317, "at most 40 knots"),
+        ("100/s refill 0:12.5%", 16, "a whole number of percents"),
         ("100/s refill", 13, "bands such as"),
         ("100/s refill 10%:50%", 14, "from level 0"),
         ("100/s refill 0:50% 0:60%", 20, "a level above"),

@@ -8,6 +8,7 @@ mod charge;
 mod classes;
 #[path = "../common/mod.rs"]
 mod common;
+mod curve_fits;
 mod curves;
 mod end_of_time;
 mod expiry;

@@ -14,7 +14,7 @@ pub struct Curve {
 
 impl Curve {
     pub fn new(policy: &Policy) -> Curve {
-        let share = |percent: u8| Q::new(percent.into(), 100.into());
+        let share = |hundredths: u16| Q::new(hundredths.into(), 10_000.into());
         let mut points: Vec<(Q, Q)> =
             policy.knots.pairs().map(|[at, share_of]| (share(at), share(share_of))).collect();
         if points.is_empty() {
@@ -107,8 +107,8 @@ impl Levels {
             .pairs()
             // A band begins at a whole permit.
             .map(|[level, rate]| {
-                let from = u128::from(policy.burst) * u128::from(level) / 100;
-                (q(from), &even * Q::new(100.into(), rate.into()))
+                let from = u128::from(policy.burst) * u128::from(level) / 10_000;
+                (q(from), &even * Q::new(10_000.into(), rate.into()))
             })
             .collect();
         if bands.is_empty() {

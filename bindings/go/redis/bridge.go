@@ -26,7 +26,7 @@ type tollbar_decision struct {
 type tollbar_policy_spec struct {
 	_           [0]uint64
 	struct_size uint32
-	_           [284]uint8
+	_           [412]uint8
 }
 
 type tollbar_lease_options struct {

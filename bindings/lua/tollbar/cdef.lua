@@ -5,7 +5,7 @@ enum {
     TOLLBAR_VERSION_MINOR = 1,
     TOLLBAR_VERSION_PATCH = 0,
     TOLLBAR_VERSION = ((TOLLBAR_VERSION_MAJOR << 16) | (TOLLBAR_VERSION_MINOR << 8) | TOLLBAR_VERSION_PATCH),
-    TOLLBAR_POLICY_TEXT_MAX = 384,
+    TOLLBAR_POLICY_TEXT_MAX = 640,
     TOLLBAR_ALGORITHM_GCRA = 0,
     TOLLBAR_ALGORITHM_INTERVAL = 1,
     TOLLBAR_ALGORITHM_FIXED_WINDOW = 2,
@@ -34,6 +34,7 @@ enum {
     TOLLBAR_KEEP_RESET = 2,
     TOLLBAR_CLASSES_MOST = 4,
     TOLLBAR_CLASS_NAME_SIZE = 16,
+    TOLLBAR_CURVE_TIMES = 40001,
     TOLLBAR_CLOCK_TSC = 0,
     TOLLBAR_CLOCK_MONOTONIC = 1,
     TOLLBAR_CLOCK_COARSE = 2,
@@ -71,7 +72,7 @@ enum {
     TOLLBAR_COLOR_GREEN = 0,
     TOLLBAR_COLOR_YELLOW = 1,
     TOLLBAR_COLOR_RED = 2,
-    TOLLBAR_SCHEDULE_TEXT_MAX = 7776,
+    TOLLBAR_SCHEDULE_TEXT_MAX = 12384,
     TOLLBAR_ADAPTIVE_GRADIENT2 = 0,
     TOLLBAR_ADAPTIVE_AIMD = 1,
     TOLLBAR_OUTCOME_ANSWERED = 0,
@@ -210,7 +211,7 @@ typedef struct tollbar_policy_spec {
     uint64_t second_period_ns;
     uint64_t second_burst;
     tollbar_class classes[4];
-    uint8_t knots[32];
+    uint16_t knots[80];
     uint64_t zone[5];
 } tollbar_policy_spec;
 typedef struct tollbar_policy_error {
@@ -219,6 +220,14 @@ typedef struct tollbar_policy_error {
     uint64_t column;
     const char *expected;
 } tollbar_policy_error;
+typedef struct tollbar_curve_fit {
+    uint32_t struct_size;
+    int32_t code;
+    double error;
+    double time;
+    double value;
+    const char *expected;
+} tollbar_curve_fit;
 int32_t tollbar_policy_spec_parse(const char *text,
                                   size_t len,
                                   tollbar_policy_spec *out,
@@ -244,6 +253,18 @@ int32_t tollbar_policy_init_in(void *memory,
                                size_t size,
                                const tollbar_policy_spec *spec,
                                tollbar_policy **out);
+int32_t tollbar_policy_spec_curve(uint64_t limit,
+                                  uint64_t period_ns,
+                                  double (*share)(double time, void *context),
+                                  void *context,
+                                  tollbar_policy_spec *out,
+                                  tollbar_curve_fit *fit);
+int32_t tollbar_policy_spec_samples(uint64_t limit,
+                                    uint64_t period_ns,
+                                    const double *shares,
+                                    size_t count,
+                                    tollbar_policy_spec *out,
+                                    tollbar_curve_fit *fit);
 int32_t tollbar_clock_now(uint32_t clock, uint64_t *now_ns);
 int32_t tollbar_clock_is_counter(void);
 typedef struct tollbar_decision {

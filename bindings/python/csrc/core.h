@@ -78,6 +78,7 @@ int core_spec_parse(core_state *state, PyObject *text, tollbar_policy_spec *spec
 PyObject *core_spec_text(core_state *state, const tollbar_policy_spec *spec);
 PyObject *core_parse(PyObject *module, PyObject *text);
 PyObject *core_worst_case(PyObject *module, PyObject *args);
+PyObject *core_curve(PyObject *module, PyObject *args);
 /* Raises tollbar.PolicyError for a text, and returns NULL. */
 PyObject *core_policy_raise(core_state *state, int32_t code, const tollbar_policy_error *error, PyObject *text);
 PyObject *core_schedule_text(PyObject *module, PyObject *text);

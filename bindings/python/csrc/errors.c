@@ -1,6 +1,7 @@
 /* Errors, and policies between text and struct. */
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "core.h"
@@ -69,6 +70,32 @@ PyObject *core_worst_case(PyObject *module, PyObject *args) {
         return NULL;
     int32_t code = tollbar_policy_spec_worst_case(&spec, window, &most);
     return code != 0 ? core_raise(state, code, NULL) : PyLong_FromUnsignedLongLong(most);
+}
+
+/* curve(limit, period_ns, shares) -> (text, error, time); `shares` are doubles as bytes. */
+PyObject *core_curve(PyObject *module, PyObject *args) {
+    core_state *state = PyModule_GetState(module);
+    tollbar_policy_spec spec = TOLLBAR_POLICY_SPEC_INIT;
+    tollbar_curve_fit fit = TOLLBAR_CURVE_FIT_INIT;
+    unsigned long long limit, period;
+    PyObject *shares;
+    char *bytes;
+    Py_ssize_t length;
+    if (!PyArg_ParseTuple(args, "KKS", &limit, &period, &shares) || PyBytes_AsStringAndSize(shares, &bytes, &length) != 0)
+        return NULL;
+    int32_t code = tollbar_policy_spec_samples(limit, period, (const double *)(const void *)bytes,
+                                               (size_t)length / sizeof(double), &spec, &fit);
+    if (code != 0 && fit.expected != NULL && *fit.expected != 0) {
+        char why[200];
+        snprintf(why, sizeof why, "at time %g of the slice the function gives %g, expected %s", fit.time, fit.value,
+                 fit.expected);
+        PyErr_SetString(PyExc_ValueError, why);
+        return NULL;
+    }
+    if (code != 0)
+        return core_raise(state, code, NULL);
+    PyObject *text = core_spec_text(state, &spec);
+    return text == NULL ? NULL : Py_BuildValue("Ndd", text, fit.error, fit.time);
 }
 
 /* parse(text) -> (canonical text, the fields of the struct in order, the last time) */

@@ -17,6 +17,8 @@ core_state *core_state_of(PyTypeObject *type) {
 static PyMethodDef core_methods[] = {
     CORE_METHOD("worst_case", core_worst_case, METH_VARARGS, "($module, text, window_ns, /)",
                 "The most that a policy admits in a window."),
+    CORE_METHOD("curve", core_curve, METH_VARARGS, "($module, limit, period_ns, shares, /)",
+                "The text of a curve through these values; use tollbar.Policy.curve."),
     CORE_METHOD("parse", core_parse, METH_O, "($module, text, /)", "The canonical text and the fields of a policy's text."),
     CORE_METHOD("schedule_text", core_schedule_text, METH_O, "($module, text, /)", "The canonical text of a schedule."),
     CORE_METHOD("schedule_at", core_schedule_at, METH_VARARGS, "($module, text, unix_ns, /)",

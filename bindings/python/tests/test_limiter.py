@@ -45,6 +45,25 @@ def test_m6_the_most_that_a_policy_admits_in_a_window():
         policy.worst_case(-1)
 
 
+def test_s54_a_policy_of_a_function():
+    policy = Policy.curve(1_000_000, 60, lambda time: time**2)
+    assert policy.algorithm == "curve" and Policy(str(policy)) == policy
+    limiter, taken = Limiter(policy), 0
+    for n in range(1, 1001):
+        taken += limiter.take_up_to(2_000_000, at=3600 * 10**9 + min(n * 60 * 10**6, 60 * 10**9 - 1))
+        assert abs(taken - n * n) <= 1000
+    assert taken == 1_000_000
+    with pytest.raises(ValueError, match="at time 0.5 of the slice the function gives 0.25, expected a share"):
+        Policy.curve(100, 60, lambda time: 0.4 if time < 0.5 else time / 2)
+    with pytest.raises(ValueError, match="at time 1 of the slice the function gives 0.5, expected 1"):
+        Policy.curve(100, 60, lambda time: time / 2)
+    with pytest.raises(ValueError, match="at time 0.33335 of the slice the curve is 1 off the function, expected at most 0.001"):
+        Policy.curve(100, 60, lambda time: float(time > 1 / 3))
+    assert Policy.curve(1, 1, lambda time: float(time > 1 / 3), within=1).limit == 1
+    with pytest.raises(ZeroDivisionError):
+        Policy.curve(100, 60, lambda time: 1 / time)
+
+
 def test_nothing_is_admitted_after_the_last_time():
     policy = Policy("3/min algo interval anchor first")
     assert policy.last_time_ns == 2**61 - 2

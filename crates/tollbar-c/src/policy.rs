@@ -1,6 +1,7 @@
 //! Policies.
 
 mod conversion;
+pub mod fit;
 pub mod spec;
 
 pub use conversion::policy;

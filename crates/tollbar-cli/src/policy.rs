@@ -196,7 +196,8 @@ fn sentences(policy: &Policy) -> Vec<String> {
     }
     if policy.kind == Kind::LevelRefill {
         for [level, rate] in policy.knots.pairs() {
-            let from = (u128::from(policy.burst) * u128::from(level) / 100) as u64;
+            let from = (u128::from(policy.burst) * u128::from(level) / 10_000) as u64;
+            let rate = rate / 100;
             all.push(format!("From {} on permits come back at {rate} % of that rate.", of(from)));
         }
     }

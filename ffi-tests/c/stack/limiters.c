@@ -62,6 +62,23 @@ CASE(tollbar_policy_spec_refill) {
     uint64_t refill;
     RUN(tollbar_policy_spec_refill(&w->spec, &refill));
 }
+static double square(double time, void *context) {
+    (void)context;
+    return time * time;
+}
+CASE(tollbar_policy_spec_curve) {
+    tollbar_policy_spec spec = TOLLBAR_POLICY_SPEC_INIT;
+    tollbar_curve_fit fit = TOLLBAR_CURVE_FIT_INIT;
+    (void)w;
+    RUN(tollbar_policy_spec_curve(100, 1000, square, NULL, &spec, &fit));
+}
+CASE(tollbar_policy_spec_samples) {
+    static const double shares[] = {0, 0.25, 1};
+    tollbar_policy_spec spec = TOLLBAR_POLICY_SPEC_INIT;
+    tollbar_curve_fit fit = TOLLBAR_CURVE_FIT_INIT;
+    (void)w;
+    RUN(tollbar_policy_spec_samples(100, 1000, shares, 3, &spec, &fit));
+}
 CASE(tollbar_policy_spec_worst_case) {
     uint64_t most;
     RUN(tollbar_policy_spec_worst_case(&w->spec, 1000, &most));

@@ -1,10 +1,14 @@
-//! The text of knots and bands: pairs of percents such as `0:0 50%:80% 100%:100%`.
+//! The text of knots and bands: pairs of percents such as `0:0 50%:80% 100%:100%` and
+//! `0:0 12.5%:40.25% 100%:100%`.
 
 use super::names::{find, name, Name};
 use super::Reader;
 use crate::policy::{Fault, Knots, SyntaxError};
 use crate::writer::Writer;
 use core::ffi::CStr;
+
+/// Hundredths of a percent in a percent.
+const PERCENT: u16 = Knots::WHOLE / 100;
 
 /// The curves that have a name.
 pub(super) const CURVES: [(Name, Knots); 5] = [
@@ -18,10 +22,12 @@ pub(super) const CURVES: [(Name, Knots); 5] = [
 const SHAPE: &CStr =
     c"`linear`, `ln`, `log2`, `front`, `step` or knots such as `0:0 50%:80% 100%:100%`";
 const KNOT: &CStr = c"a knot such as `50%:80%`, later or higher than the knot before it, and neither earlier nor lower";
-const KNOTS_MOST: &CStr = c"at most 16 knots";
+const KNOTS_MOST: &CStr = c"at most 40 knots";
 const KNOTS_END: &CStr = c"another knot: a curve ends at 100% of the limit, as in `100%:100%`";
 const BAND: &CStr = c"a band such as `50%:100%`: a level above that of the band before it, and a rate of 1% to 100%";
 const BAND_FIRST: &CStr = c"bands such as `0:50% 50%:100%`, from level 0 on";
+const PERCENTS: &CStr = c"percents with at most two decimals, 0% to 100%";
+const WHOLE_PERCENTS: &CStr = c"a whole number of percents, 0% to 100%";
 const BANDS_MOST: &CStr = c"at most 4 bands";
 
 /// Writes `knots` as pairs. `origin` writes the curve's beginning too, which the list does not
@@ -38,9 +44,17 @@ pub(super) fn print(writer: &mut Writer<'_>, knots: &Knots, origin: bool) {
     }
 }
 
-fn percent(writer: &mut Writer<'_>, percents: u8) {
-    writer.number(u64::from(percents));
-    if percents != 0 {
+fn percent(writer: &mut Writer<'_>, share: u16) {
+    writer.number(u64::from(share / 100));
+    let (tenth, hundredth) = (share / 10 % 10, share % 10);
+    if tenth != 0 || hundredth != 0 {
+        writer.text(".");
+        writer.number(u64::from(tenth));
+    }
+    if hundredth != 0 {
+        writer.number(u64::from(hundredth));
+    }
+    if share != 0 {
         writer.text("%");
     }
 }
@@ -63,7 +77,7 @@ impl Reader<'_> {
         while matches!(self.peek(), Some(b'0'..=b'9')) {
             let column = self.at + 1;
             let fault = |expected| SyntaxError { column, expected, fault: Fault::Syntax };
-            let pair = self.pair(KNOT)?;
+            let pair = self.pair(KNOT, 1)?;
             // Each curve begins at 0:0, so only the list's first pair may say so.
             if begun || pair != [0, 0] {
                 let [at, share] = last;
@@ -78,7 +92,7 @@ impl Reader<'_> {
             self.blanks();
         }
         match last {
-            [_, 100] => Ok(Knots::of(&knots)),
+            [_, Knots::WHOLE] => Ok(Knots::of_hundredths(&knots)),
             _ => Err(self.wrong(KNOTS_END)),
         }
     }
@@ -92,19 +106,19 @@ impl Reader<'_> {
         while last.is_none() || matches!(self.peek(), Some(b'0'..=b'9')) {
             let column = self.at + 1;
             let fault = |expected| SyntaxError { column, expected, fault: Fault::Syntax };
-            let pair = self.pair(if last.is_none() { BAND_FIRST } else { BAND })?;
+            let pair = self.pair(if last.is_none() { BAND_FIRST } else { BAND }, PERCENT)?;
             let [level, rate] = pair;
             match last {
                 None if level != 0 => return Err(fault(BAND_FIRST)),
                 Some(last) if level <= last => return Err(fault(BAND)),
-                _ if rate == 0 || level == 100 => return Err(fault(BAND)),
+                _ if rate == 0 || level == Knots::WHOLE => return Err(fault(BAND)),
                 _ => {}
             }
             *places.next().ok_or(fault(BANDS_MOST))? = pair;
             last = Some(level);
             self.blanks();
         }
-        Ok(Knots::of(&bands))
+        Ok(Knots::of_hundredths(&bands))
     }
 
     /// A word that may hold digits, as `log2` does.
@@ -118,28 +132,44 @@ impl Reader<'_> {
 
     /// Two percents with a colon between them.
     #[inline(never)]
-    fn pair(&mut self, expected: &'static CStr) -> Result<[u8; 2], SyntaxError> {
-        let left = self.percents(expected)?;
+    fn pair(&mut self, expected: &'static CStr, finest: u16) -> Result<[u16; 2], SyntaxError> {
+        let left = self.share(expected, finest)?;
         if self.peek() != Some(b':') {
             return Err(self.wrong(c"`:`, as in `50%:80%`"));
         }
         self.at += 1;
-        Ok([left, self.percents(expected)?])
+        Ok([left, self.share(expected, finest)?])
     }
 
-    /// A whole number of percents up to 100. Only 0 may stand without its sign.
-    fn percents(&mut self, expected: &'static CStr) -> Result<u8, SyntaxError> {
+    /// Percents up to 100, in hundredths of a percent: a multiple of `finest`. Only 0 may stand
+    /// without its sign.
+    #[inline(never)]
+    fn share(&mut self, expected: &'static CStr, finest: u16) -> Result<u16, SyntaxError> {
         let column = self.at + 1;
         let number = self.digits(expected)?;
-        let fault = |column, expected| SyntaxError { column, expected, fault: Fault::Syntax };
-        let number = u8::try_from(number).ok().filter(|number| *number <= 100);
-        let number = number.ok_or(fault(column, c"a whole number of percents, 0% to 100%"))?;
+        // More than 100 % stays more.
+        let mut share = number.min(101) as u16 * PERCENT;
+        let (mut weight, mut exact) = (PERCENT, true);
+        if self.peek() == Some(b'.') {
+            self.at += 1;
+            exact = matches!(self.peek(), Some(b'0'..=b'9'));
+            while let Some(digit @ b'0'..=b'9') = self.peek() {
+                weight /= 10;
+                share += weight * u16::from(digit - b'0');
+                exact &= weight != 0 || digit == b'0';
+                self.at += 1;
+            }
+        }
+        if share > Knots::WHOLE || !exact || share % finest.max(1) != 0 {
+            let expected = if finest == 1 { PERCENTS } else { WHOLE_PERCENTS };
+            return Err(SyntaxError { column, expected, fault: Fault::Syntax });
+        }
         match self.peek() {
             Some(b'%') => self.at += 1,
-            _ if number != 0 => return Err(self.wrong(c"`%`")),
+            _ if share != 0 => return Err(self.wrong(c"`%`")),
             _ => {}
         }
-        Ok(number)
+        Ok(share)
     }
 }
 

@@ -9,8 +9,8 @@ use crate::table::memory::layout::RECORD_WORDS;
 /// The value of the word of [`Policy::count_rejected`] that means a second rate. The second rate is
 /// in the words of `slack`, `warm_up` and `ban`.
 const SECOND: u64 = 2;
-/// The value of that word that means knots. Their bytes are in the words of `slack`, `warm_up`,
-/// `ban` and `ban_after`.
+/// The value of that word that means knots, two to a word. They are in the words of `slack`,
+/// `warm_up`, `ban` and `ban_after`, and then in those of the classes.
 const KNOTS: u64 = 3;
 /// The value of that word that means a calendar. The zone is in the words of `borrow`, `slack`,
 /// `warm_up`, `ban` and `ban_after`, and the first day in that of `segments`.
@@ -49,8 +49,11 @@ impl Terms {
 const FIRST_WORDS: usize = 14;
 /// Words of a class: two of its name, and its reserve.
 const CLASS_WORDS: usize = 3;
+/// Words of knots: four numbers each.
+const KNOT_WORDS: usize = 2 * Knots::MOST / 4;
 const _: () =
     assert!(CLASS_NAME_MOST + 1 == 16 && FIRST_WORDS + CLASSES_MOST * CLASS_WORDS <= RECORD_WORDS);
+const _: () = assert!(4 + RECORD_WORDS - FIRST_WORDS == KNOT_WORDS);
 
 /// The words of a policy. Word 6 holds the anchor in its lowest bit and the mode above. Word 7
 /// holds `segments` in its lower half and `cold` in its upper half. Word 13 holds the unit in its
@@ -86,7 +89,7 @@ pub(crate) fn encode(policy: &Policy, terms: Terms) -> [u64; RECORD_WORDS] {
         Some(rate) => ([borrow, rate.limit, rate.period, rate.burst, ban_after], SECOND),
         None if kind == Kind::Calendar => (zone.to_words(), CALENDAR),
         None if !knots.is_none() => {
-            let [a, b, c, d] = words_of(&knots);
+            let [a, b, c, d, ..] = words_of(&knots);
             ([borrow, a, b, c, d], KNOTS)
         }
         None => ([borrow, slack, warm_up, ban, ban_after], u64::from(count_rejected)),
@@ -111,6 +114,9 @@ pub(crate) fn encode(policy: &Policy, terms: Terms) -> [u64; RECORD_WORDS] {
     let mut words = [0; RECORD_WORDS];
     let (head, tail) = words.split_at_mut(FIRST_WORDS);
     head.iter_mut().zip(first).for_each(|(to, word)| *to = word);
+    if flags == KNOTS {
+        tail.iter_mut().zip(words_of(&knots).iter().skip(4)).for_each(|(to, word)| *to = *word);
+    }
     if !classes.is_empty() {
         for (to, (name, reserve)) in tail.chunks_exact_mut(CLASS_WORDS).zip(classes.to_raw()) {
             let name = u128::from_ne_bytes(name);
@@ -142,7 +148,7 @@ pub(crate) fn decode(words: &[u64; RECORD_WORDS]) -> Option<(Policy, Terms)> {
         (slack, warm_up, ban) = (0, 0, 0);
     }
     if flags == KNOTS {
-        knots = knots_of([slack, warm_up, ban, ban_after]);
+        knots = knots_of([slack, warm_up, ban, ban_after].iter().chain(&classes));
         (slack, warm_up, ban, ban_after) = (0, 0, 0, 0);
     }
     let flag = |word: u64| match word {
@@ -175,7 +181,7 @@ pub(crate) fn decode(words: &[u64; RECORD_WORDS]) -> Option<(Policy, Terms)> {
         ban_after: u32::try_from(ban_after).ok()?,
         count_rejected: !matches!(flags, SECOND | KNOTS | CALENDAR) && flag(flags)?,
         unit: if flag(last & 1)? { Unit::Bytes } else { Unit::Permits },
-        classes: classes_of(&classes)?,
+        classes: if flags == KNOTS { Classes::NONE } else { classes_of(&classes)? },
         from,
         zone,
         second,
@@ -197,18 +203,18 @@ fn classes_of(words: &[u64; RECORD_WORDS - FIRST_WORDS]) -> Option<Classes> {
     Classes::of_raw(&raw).ok()
 }
 
-/// The bytes of knots as words, in the machine's byte order.
-fn words_of(knots: &Knots) -> [u64; 4] {
-    let (mut words, bytes) = ([0; 4], knots.to_bytes());
-    for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(8)) {
-        *word = <[u8; 8]>::try_from(bytes).map_or(0, u64::from_ne_bytes);
+/// Knots as words.
+fn words_of(knots: &Knots) -> [u64; KNOT_WORDS] {
+    let (mut words, numbers) = ([0; KNOT_WORDS], knots.to_array());
+    for (word, four) in words.iter_mut().zip(numbers.chunks_exact(4)) {
+        *word = four.iter().rev().fold(0, |word, number| word << 16 | u64::from(*number));
     }
     words
 }
 
-fn knots_of(words: [u64; 4]) -> Knots {
-    let mut bytes = [0; 32];
-    let all = words.into_iter().flat_map(u64::to_ne_bytes);
-    bytes.iter_mut().zip(all).for_each(|(to, byte)| *to = byte);
-    Knots::from_bytes(&bytes)
+fn knots_of<'a>(words: impl Iterator<Item = &'a u64>) -> Knots {
+    let mut numbers = [0; 2 * Knots::MOST];
+    let all = words.flat_map(|word| [0, 16, 32, 48].map(|bits| (word >> bits) as u16));
+    numbers.iter_mut().zip(all).for_each(|(to, number)| *to = number);
+    Knots::from_array(&numbers)
 }

@@ -148,7 +148,7 @@ fn section(root: &Path, sources: &str, file: &str) -> Result<String, String> {
 /// The files of a section, in the order of their structs in the header.
 fn files(section: &str) -> Vec<&str> {
     match section {
-        "policy" => vec!["policy/spec", "policy"],
+        "policy" => vec!["policy/spec", "policy", "policy/fit"],
         "table" => vec!["table", "table_options"],
         file => vec![file],
     }

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from array import array
+from collections.abc import Callable
 from operator import index
 
 from . import _core
@@ -29,6 +31,8 @@ _LENDING = frozenset((
 ))
 # [lists: end]
 
+_LAST = 40_000
+"""TOLLBAR_CURVE_TIMES - 1."""
 _BORROW = 1
 """TOLLBAR_POLICY_BORROW."""
 
@@ -75,6 +79,25 @@ class Policy:
             elif value is not False:
                 words.append(f"{name} {value}")
         return cls(" ".join(words))
+
+    @classmethod
+    def curve(
+        cls, limit: int, per: Time, share: Callable[[float], float], *, within: float = 0.001
+    ) -> Policy:
+        """Makes a policy whose permits come as a function says:
+        `Policy.curve(1000, 60, lambda time: time**2)`. The function gets a time in the slice from 0
+        to 1 and returns the share of `limit` that has come by then, from 0 to 1. It does not fall,
+        and ends at 1. A slice of `per` seconds admits exactly `limit` permits.
+
+        The function is called 40,001 times and becomes a curve of up to 40 knots. The call raises
+        ValueError for a function that breaks a rule, with the time and the value, and for a curve
+        that is not `within` that share of the limit: around a jump between two hundredths of a
+        percent of the slice, for example."""
+        shares = array("d", (share(n / _LAST) for n in range(_LAST + 1))).tobytes()
+        text, error, time = _core.curve(index(limit), nanoseconds(per, "per"), shares)
+        if error > within:
+            raise ValueError(f"at time {time:g} of the slice the curve is {error:g} off the function, expected at most {within:g}")
+        return cls(text)
 
     @property
     def algorithm(self) -> str:

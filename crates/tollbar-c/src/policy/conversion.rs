@@ -51,7 +51,7 @@ pub unsafe fn policy(spec: *const tollbar_policy_spec) -> Result<Policy, i32> {
         classes: Classes::of_raw(&classes).map_err(policy_code)?,
         from: spec.from,
         zone: Zone::from_words(spec.zone).ok_or(TOLLBAR_E_CALENDAR)?,
-        knots: Knots::from_bytes(&spec.knots),
+        knots: Knots::from_array(&spec.knots),
         second: (second != Rate { limit: 0, period: 0, burst: 0 }).then_some(second),
     };
     policy.validate().map_err(policy_code)?;
@@ -91,7 +91,7 @@ pub(crate) fn spec_of(policy: &Policy) -> tollbar_policy_spec {
             name: name.map(|byte| byte as c_char),
             reserve,
         }),
-        knots: policy.knots.to_bytes(),
+        knots: policy.knots.to_array(),
         zone: policy.zone.to_words(),
     }
 }
