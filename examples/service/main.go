@@ -5,6 +5,7 @@
 //	a lease through Redis       50 reports a second for all instances together
 //	a table in shared memory    clients that give five wrong passwords are banned, by all instances
 //	a queue                     orders are not refused but wait, and leave at a constant rate
+//	a queue in Redis            mails above the limit wait for a worker, which sends them at the limit
 //	/metrics, /status, /        for Prometheus, for programs, and for people
 package main
 
@@ -38,13 +39,27 @@ func main() {
 	file := flag.String("rules", "limits.toml", "the rules file")
 	store := flag.String("store", "redis://127.0.0.1", "the URL of Redis")
 	bans := flag.String("bans", "/dev/shm/shop-bans", "the table of banned clients, for all instances of this machine")
+	mails := flag.String("mails", "/dev/shm/shop-mails", "the table of the limit of mails, for all instances and the worker")
+	sent := flag.String("outbox", "outbox", "the file that gets the mails")
+	work := flag.Bool("work", false, "be the worker that sends the mails of the stream, and no instance")
 	flag.Parse()
+	stop, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer cancel()
+	out, err := openOutbox(*store, *mails, *sent)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if *work {
+		if err := out.work(stop); err != nil && stop.Err() == nil {
+			log.Fatal("worker: ", err)
+		}
+		return
+	}
 	shop, err := open(*file, *store, *bans)
 	if err != nil {
 		log.Fatal(err)
 	}
-	stop, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer cancel()
+	shop.mails = out
 	go shop.watch(stop)
 	go shop.deliver(stop)
 	server := &http.Server{Addr: *address, Handler: shop.routes(), ReadHeaderTimeout: 5 * time.Second}
@@ -68,6 +83,7 @@ type shop struct {
 	bans    *tollbar.Table
 	pace    *tollbar.Limiter
 	orders  chan int
+	mails   *outbox
 	// The counts since the start.
 	served, byRules, byLease, banned, queued, queueFull, delivered atomic.Uint64
 	// The fault of the rules file; empty if the file is in force.
@@ -111,6 +127,7 @@ func (s *shop) routes() http.Handler {
 	mux.HandleFunc("GET /metrics", s.metrics)
 	mux.HandleFunc("POST /shop/login", s.login)
 	mux.HandleFunc("POST /shop/orders", s.order)
+	mux.HandleFunc("POST /shop/mails", s.mail)
 	mux.HandleFunc("GET /shop/reports", s.report)
 	mux.HandleFunc("GET /shop/", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, "welcome\n", 0) })
 	return s.limited(mux)

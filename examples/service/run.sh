@@ -1,5 +1,5 @@
 #!/bin/sh
-# Starts the shop: a Redis and two instances, as two machines. Ctrl-C ends all of them.
+# Starts the shop: a Redis, two instances, as two machines, and the worker that sends mails. Ctrl-C ends all of them.
 # `make lib rules` must have built the libraries.
 #
 #     examples/service/run.sh [PORT [PORT]]
@@ -30,8 +30,20 @@ redis-server --port 0 --unixsocket "$work/redis.sock" --save '' --dir "$work" --
 running=$!
 echo $running >"$work/redis.pid"
 for port in $first $second; do
-    "$work/shop" -listen "127.0.0.1:$port" -rules "$work/limits.toml" -store "unix:$work/redis.sock" -bans "$work/bans" &
+    "$work/shop" -listen "127.0.0.1:$port" -rules "$work/limits.toml" -store "unix:$work/redis.sock" -bans "$work/bans" \
+        -mails "$work/mails" -outbox "$work/outbox" &
     running="$running $!"
 done
+# The worker is started again whenever it ends, as a service manager does it.
+(
+    trap 'kill $worker 2>/dev/null; exit 0' TERM
+    while :; do
+        "$work/shop" -work -store "unix:$work/redis.sock" -mails "$work/mails" -outbox "$work/outbox" &
+        worker=$!
+        echo $worker >"$work/worker.pid"
+        wait $worker || sleep 0.3
+    done
+) &
+running="$running $!"
 echo "Open http://127.0.0.1:$first and http://127.0.0.1:$second in a browser. The limits are in $work/limits.toml. Ctrl-C ends the shop."
 wait
