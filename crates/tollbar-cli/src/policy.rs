@@ -13,6 +13,7 @@ use tollbar::limiter::Shared;
 use tollbar::policy::text::parse_checked;
 use tollbar::policy::{Opt, Span};
 use tollbar::{Kind, Policy, State, Unit};
+use tollbar_rules::surprise;
 
 /// Explains and checks policies
 #[derive(clap::Subcommand)]
@@ -210,7 +211,20 @@ fn sentences(policy: &Policy) -> Vec<String> {
     }
     all.extend(classes(policy));
     all.push(format!("The worst case: {} in some window of {period}.", worst(policy)));
+    all.extend(surprise(policy).map(|most| warning(policy, most)));
     all
+}
+
+/// The warning of a policy that admits more in some period than its text says.
+fn warning(policy: &Policy, most: u64) -> String {
+    let rate = Policy::new(policy.limit, policy.period);
+    let has_burst = policy.kind == Kind::Gcra && policy.second.is_none();
+    let burst = if has_burst { "A smaller `burst` lowers it. " } else { "" };
+    format!(
+        "Warning: that is {} more than the limit, and no burst in the text says so. {burst}`{rate} algo sliding-window mode strict` never admits more than {} in a window.",
+        permits(policy, most - policy.limit),
+        permits(policy, policy.limit)
+    )
 }
 
 /// How many requests of cost 1 a new key may make at one instant. A limiter says it, because a
@@ -363,6 +377,34 @@ mod tests {
 
     fn explained(text: &str) -> String {
         explain(&parse(text).expect(text)).expect(text)
+    }
+
+    /// M6: a reader of `120/min` does not expect 239 in a minute, and one of `burst 20` does.
+    #[test]
+    fn m6_a_worst_case_that_the_text_does_not_show_is_a_warning() {
+        for (text, more) in [
+            ("120/min", Some("119 permits more")),
+            ("10/min algo fixed-window", Some("10 permits more")),
+            ("100/min curve ln", Some("99 permits more")),
+            ("10/s; 100/min", Some("9 permits more")),
+            ("10/s algo level-refill refill 0:50% 50%:100%", Some("9 permits more")),
+            ("120/min burst 20", None),
+            ("30/min burst 40 algo interval", None),
+            ("10/s algo pacer slack 2", None),
+            ("1/s", None),
+            ("10/min algo sliding-window mode strict", None),
+            ("10/min algo sliding-log", None),
+            ("100/s algo warm-up warm 2s", None),
+            ("500/forever", None),
+            ("0/s", None),
+        ] {
+            let words = explained(text);
+            let expected = more.map_or("a window".to_owned(), |more| {
+                format!("Warning: that is {more} than the limit")
+            });
+            assert_eq!(words.contains("Warning"), more.is_some(), "{words}");
+            assert!(more.is_none() || words.contains(&expected), "{words}");
+        }
     }
 
     #[test]

@@ -42,7 +42,7 @@ pub use engine::{Answer, Options, RuleCounts, Rules};
 pub use explain::explain;
 pub use file::{Format, Place, Problem};
 pub use key::{Key, Source};
-pub use lint::{lint, Finding, Level};
+pub use lint::{lint, surprise, Finding, Level};
 pub use load::LoadError;
 pub use metrics::metrics;
 pub use path::Pattern;

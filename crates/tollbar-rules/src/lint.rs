@@ -14,6 +14,9 @@ use tollbar::{Kind, Policy};
 pub enum Level {
     /// A fact that the file's author should know.
     Note,
+    /// A limit that admits more in some period than a reader of its text expects
+    /// ([`surprise`]). It is printed as a warning, and may be intended.
+    Surprise,
     /// A probable mistake.
     Warning,
 }
@@ -33,13 +36,24 @@ pub struct Finding {
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let level = if self.level == Level::Warning { "warning" } else { "note" };
+        let level = if self.level == Level::Note { "note" } else { "warning" };
         write!(f, "{}: {level}: ", self.place)?;
         if !self.rule.is_empty() {
             write!(f, "{}: ", self.rule)?;
         }
         f.write_str(&self.text)
     }
+}
+
+/// The most that `policy` admits in some window of one period ([`worst_case`]), if that is above
+/// the limit by more than the burst explains that the policy's text states: 239 for `120/min`.
+/// `None` for `120/min burst 20`, which admits 139. A burst that is equal to the limit is the
+/// default, so no text shows it. A pacer's `slack` is a burst.
+pub fn surprise(policy: &Policy) -> Option<u64> {
+    let stated = if policy.burst == policy.limit { 0 } else { policy.burst };
+    let expected = policy.limit.saturating_add(stated).saturating_add(policy.slack);
+    let worst = worst_case(policy, policy.period).ok()?;
+    (worst > expected && !policy.kind.is_forever()).then_some(worst)
 }
 
 /// All findings, in the order of the file.
@@ -110,7 +124,11 @@ impl Lint<'_> {
                         policy.limit
                     ),
                 };
-                self.add(Level::Note, limit.place, &rule.name, text);
+                let level = match surprise(policy) {
+                    Some(_) => Level::Surprise,
+                    None => Level::Note,
+                };
+                self.add(level, limit.place, &rule.name, text);
             }
             for (cost, whose) in &costs {
                 if cost.unwrap_or(1) > most_at_once(policy) {

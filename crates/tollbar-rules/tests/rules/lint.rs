@@ -16,12 +16,22 @@ fn findings(text: &str, level: Level) -> Vec<String> {
 }
 
 #[test]
-fn worst_cases_are_notes() {
+fn worst_cases_that_no_burst_explains_are_warnings() {
     let text =
         "trusted-proxies = '10.0.0.0/8'\n[group.a]\nlimit = ['120/min', '500/h algo sliding-window mode strict']";
     assert_eq!(
+        findings(text, Level::Surprise),
+        ["4:10: warning: a: \"120/min\" admits 239 in some minute; \"120/min algo sliding-window mode strict\" never more than 120"]
+    );
+}
+
+#[test]
+fn worst_cases_that_the_burst_explains_are_notes() {
+    let text = "trusted-proxies = '10.0.0.0/8'\n[group.a]\nlimit = '120/min burst 20'";
+    assert_eq!(findings(text, Level::Surprise), [""; 0]);
+    assert_eq!(
         findings(text, Level::Note),
-        ["4:10: note: a: \"120/min\" admits 239 in some minute; \"120/min algo sliding-window mode strict\" never more than 120"]
+        ["4:9: note: a: \"120/min burst 20\" admits 139 in some minute; \"120/min algo sliding-window mode strict\" never more than 120"]
     );
 }
 
@@ -30,9 +40,9 @@ fn the_worst_case_of_a_calendar_says_where_it_is() {
     let text =
         "trusted-proxies = '10.0.0.0/8'\n[group.a]\nlimit = ['1000/month zone Europe/Berlin', '50/week algo calendar']";
     assert_eq!(
-        findings(text, Level::Note),
-        ["4:10: note: a: \"1000/month zone STD-1DST,M3.5.0,M10.5.0/3\" admits 3000 in some time as long as a mean window: at the end of one window, in a short one and at the start of a third",
-         "4:43: note: a: \"50/week algo calendar\" admits 100 in some time as long as a mean window: at the end of one window and at the start of the next"]
+        findings(text, Level::Surprise),
+        ["4:10: warning: a: \"1000/month zone STD-1DST,M3.5.0,M10.5.0/3\" admits 3000 in some time as long as a mean window: at the end of one window, in a short one and at the start of a third",
+         "4:43: warning: a: \"50/week algo calendar\" admits 100 in some time as long as a mean window: at the end of one window and at the start of the next"]
     );
 }
 
@@ -74,7 +84,7 @@ fn no_warnings() {
     }
     let site = include_str!("../../../../examples/rules/site.toml");
     let file = read(site, Format::Toml).expect("good rules");
-    assert!(lint(&file).iter().all(|finding| finding.level == Level::Note));
+    assert!(lint(&file).iter().all(|finding| finding.level != Level::Warning));
 }
 
 #[test]
