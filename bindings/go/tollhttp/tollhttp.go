@@ -106,6 +106,8 @@ type Options struct {
 	Fields tollbar.HTTPFields
 	// NoHeaders: the middleware sends Retry-After alone.
 	NoHeaders bool
+	// Times, unless nil, gets the time that one in [TimesEvery] requests spends in the limiter.
+	Times *Times
 }
 
 // Errors of New.
@@ -211,7 +213,9 @@ func (l *Limiter) Handler(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
+		begin := l.options.Times.begin()
 		answer, asked, err := l.ask(w.Header(), r)
+		l.options.Times.end(begin)
 		switch {
 		case err != nil && l.options.Failed != nil:
 			l.options.Failed(w, r, err)

@@ -31,6 +31,7 @@ from . import _core
 from ._core import Decision, Share, Taken, route, take_many
 from ._errors import Error, LeaseError, PolicyError, QueueFull, TableError
 from ._reservation import Reservation
+from ._times import HEAD, Times
 from .adaptive import Adaptive, AdaptivePermit
 from .hierarchy import Hierarchy
 from .in_flight import InFlight, Permit
@@ -72,18 +73,23 @@ def address_key(text: str, ipv4_bits: int = 32, ipv6_bits: int = 64) -> bytes:
     return _core.address_key(text, ipv4_bits, ipv6_bits)
 
 
-def metrics(sources: Mapping[str, Limiter | Table], *, openmetrics: bool = False) -> str:
+def metrics(
+    sources: Mapping[str, Limiter | Table], *, openmetrics: bool = False, times: Mapping[str, Times] | None = None
+) -> str:
     """Counts and sizes of limiters and tables for Prometheus: decisions by policy and verdict,
     keys, evictions, clock steps.
 
     The names are the label `limit`. A table's decisions are those of all processes that share it.
     The media type is `text/plain; version=0.0.4`, and with `openmetrics` it is
     `application/openmetrics-text; version=1.0.0; charset=utf-8`. The label `policy` is the name
-    that the table's program gave, or else the number."""
+    that the table's program gave, or else the number. `times` are histograms of how long decisions
+    take; their names are the label `limit`, too."""
     text = _core.metrics(tuple(sources.items()), openmetrics)
     for limit, of in sources.items():
         for name, number in of._names.items() if isinstance(of, Table) else ():
             text = text.replace(_labels(limit, str(number)), _labels(limit, name))
+    if times:
+        text = HEAD + "".join(one._text(_labels(limit, "").partition(",policy=")[0]) for limit, one in times.items()) + text
     return text
 
 
@@ -125,6 +131,7 @@ __all__ = [
     "TableError",
     "Taken",
     "Ticket",
+    "Times",
     "address_key",
     "limit",
     "metrics",

@@ -12,6 +12,7 @@ from . import _core, address_key, http
 from ._alone import warn_of_workers
 from ._core import Decision, key_bytes, take_many
 from ._errors import TableError
+from ._times import Times
 from .policy import Policy
 from .table import Table
 
@@ -276,6 +277,7 @@ class Gate(Generic[Request]):
         name: str | None = None,
         capacity: int = 100_000,
         headers: bool | str | tuple[str, ...] = True,
+        times: Times | None = None,
     ) -> None:
         self.table: Table | Lease
         if isinstance(table, Table) or _is_lease(table):
@@ -307,6 +309,8 @@ class Gate(Generic[Request]):
             raise ValueError(f"missing_status is a status that refuses, 400 to 599, not {missing_status}")
         self._missing = Answer(status, f"{status.phrase}: the request has no key that it could be counted by")
         self.dialects = _dialects(headers)
+        if times is not None:
+            self.decide = times._of(self.decide)  # type: ignore[method-assign]
         self.name = _printable(name if name is not None else policy if isinstance(policy, str) else "default")
 
     def decide(self, request: Request, layers: Layers) -> Answer:

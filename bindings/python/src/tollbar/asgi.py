@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import TYPE_CHECKING, Any
 
 from ._http import Answer, Exempt, Fields, Gate, Layers, Refusal, Response, client_key, key_function
+from ._times import Times
 from .policy import Policy
 from .table import Table
 
@@ -82,6 +83,8 @@ class RateLimit:
     "draft-06", and "legacy" or "legacy-epoch" for X-RateLimit-; a tuple of them; or False for
     Retry-After alone. tollbar.http writes them for other frameworks.
 
+    `times` gets the time that one in 1024 requests spends in the decision (tollbar.Times).
+
     With `charge` the middleware only peeks before the application, and charges the request after
     it: `charge(scope, response)` gets what the application answered (`status`, `headers`, and the
     bytes of the body in `sent`) and returns the permits, 0 or False for none. So
@@ -107,6 +110,7 @@ class RateLimit:
         name: str | None = None,
         capacity: int = 100_000,
         headers: bool | str | tuple[str, ...] = True,
+        times: Times | None = None,
     ) -> None:
         self.app = app
         self.gate: Gate[Scope] = Gate(
@@ -121,6 +125,7 @@ class RateLimit:
             name=name,
             capacity=capacity,
             headers=headers,
+            times=times,
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

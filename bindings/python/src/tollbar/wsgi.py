@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from ._http import Answer, Exempt, Gate, Layers, Refusal, Response, client_key, key_function, phrase
+from ._times import Times
 from .policy import Policy
 from .table import Table
 
@@ -50,6 +51,8 @@ class RateLimit:
     "draft-06", and "legacy" or "legacy-epoch" for X-RateLimit-; a tuple of them; or False for
     Retry-After alone. tollbar.http writes them for other frameworks.
 
+    `times` gets the time that one in 1024 requests spends in the decision (tollbar.Times).
+
     With `charge` the middleware only peeks before the application, and charges the request after
     it: `charge(environ, response)` gets what the application answered (`status`, `headers`, and the
     bytes of the body in `sent`) and returns the permits, 0 or False for none. So
@@ -73,6 +76,7 @@ class RateLimit:
         name: str | None = None,
         capacity: int = 100_000,
         headers: bool | str | tuple[str, ...] = True,
+        times: Times | None = None,
     ) -> None:
         self.app = app
         self.gate: Gate[WSGIEnvironment] = Gate(
@@ -87,6 +91,7 @@ class RateLimit:
             name=name,
             capacity=capacity,
             headers=headers,
+            times=times,
         )
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
