@@ -53,8 +53,8 @@ unsafe impl Growable for tollbar_curve_fit {
 /// rule. The call then returns TOLLBAR_E_OUT_OF_RANGE for a value that is no share (such as NaN),
 /// or TOLLBAR_E_KNOTS for one that falls or a last one that is not 1, and `fit` has the time and
 /// the value. Differences below 1e-7 are taken for rounding. Other results: TOLLBAR_E_NO_MEMORY,
-/// and those of tollbar_policy_spec_validate. `context` is passed on as it is. `share` must return, so
-/// it throws no C++ exception and does not longjmp.
+/// and those of tollbar_policy_spec_validate. `context` is passed on as it is. `share` must return,
+/// so it throws no C++ exception and does not longjmp.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
