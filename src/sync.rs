@@ -46,6 +46,57 @@ pub trait Word {
     ) -> Result<u64, u64> {
         self.exchange(old, new, success, failure)
     }
+
+    /// Raises the word to `least`. False: other callers have changed it at every try.
+    fn raise(&self, least: u64) -> bool {
+        // Relaxed: the caller's next swap of another word makes it visible.
+        let mut seen = self.load(Ordering::Relaxed);
+        for _ in 0..64 {
+            if seen >= least {
+                return true;
+            }
+            match self.exchange(seen, least, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => return true,
+                Err(other) => seen = other,
+            }
+        }
+        false
+    }
+}
+
+impl Word for &AtomicU64 {
+    #[inline(always)]
+    fn load(&self, order: Ordering) -> u64 {
+        AtomicU64::load(self, order)
+    }
+
+    #[inline(always)]
+    fn exchange(
+        &self,
+        old: u64,
+        new: u64,
+        success: Ordering,
+        failure: Ordering,
+    ) -> Result<u64, u64> {
+        self.compare_exchange(old, new, success, failure)
+    }
+
+    #[inline(always)]
+    fn exchange_weak(
+        &self,
+        old: u64,
+        new: u64,
+        success: Ordering,
+        failure: Ordering,
+    ) -> Result<u64, u64> {
+        self.compare_exchange_weak(old, new, success, failure)
+    }
+
+    #[inline(always)]
+    fn raise(&self, least: u64) -> bool {
+        self.fetch_max(least, Ordering::Relaxed);
+        true
+    }
 }
 
 impl Word for AtomicU64 {

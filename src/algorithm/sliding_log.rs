@@ -65,6 +65,12 @@ impl SlidingLog {
         self.limit.get()
     }
 
+    /// The time after which a permit leaves the window, in nanoseconds.
+    #[inline(always)]
+    pub(crate) const fn period(&self) -> u64 {
+        self.period
+    }
+
     /// Whether refused requests are entered too.
     #[inline(always)]
     pub const fn count_rejected(&self) -> bool {
@@ -121,6 +127,9 @@ pub(crate) trait Packing {
     /// An upper bound of the times of all permits entered.
     fn ceiling(&self, word: u64) -> u64;
 
+    /// A lower bound of the time of the newest permit.
+    fn floor(&self, word: u64) -> u64;
+
     /// Whether permit number `k`, entered at `at` and before this word, is still the newest of its
     /// place. `true` is certain. `false` may also mean that the permit has left the window.
     fn newest(&self, word: u64, k: u64, at: u64) -> bool;
@@ -149,10 +158,18 @@ impl Packing for SlidingLog {
     }
 
     #[inline(always)]
+    fn floor(&self, _word: u64) -> u64 {
+        0
+    }
+
+    #[inline(always)]
     fn newest(&self, word: u64, k: u64, _at: u64) -> bool {
         word <= k.saturating_add(self.limit())
     }
 }
+
+/// The bits of a time in nanoseconds.
+const TIME_BITS: u32 = 61;
 
 /// A sliding log compiled for a table's keys. A key's state is one word and
 /// [`KeyedLog::side_words`] words beside it.
@@ -161,6 +178,8 @@ pub struct KeyedLog {
     log: SlidingLog,
     /// The binary logarithm of a grain.
     grain: u32,
+    /// The bits of a word that 61 bits of nanoseconds, counted in grains, leave for the head.
+    head_bits: u32,
     /// The largest multiple of `8 · limit` that the bits of the head hold. Only a fresh log has the
     /// head 0; later heads run from 1 to `turn`.
     turn: u64,
@@ -177,17 +196,25 @@ impl KeyedLog {
     /// [`PolicyError::LogTooLarge`] for a limit above [`KeyedLog::most`], and those of
     /// [`SlidingLog::new`].
     pub fn new(policy: &Policy) -> Result<KeyedLog, PolicyError> {
+        KeyedLog::in_bits(policy, 64)
+    }
+
+    /// [`KeyedLog::new`] with words of `width` bits, 64 or 63. With 63 bits a log has at most half
+    /// of [`KeyedLog::most`] entries.
+    pub(crate) fn in_bits(policy: &Policy, width: u32) -> Result<KeyedLog, PolicyError> {
         let log = SlidingLog::new(policy)?;
-        if log.limit() > KeyedLog::most(log.period) {
+        let lacking = 64 - width;
+        if log.limit() > KeyedLog::most(log.period) >> lacking {
             return Err(PolicyError::LogTooLarge);
         }
-        let grain = bits(log.period).saturating_sub(5).max(bits(log.limit()));
-        let most = u64::MAX >> (64 - KeyedLog::head_bits(grain));
+        let grain = bits(log.period).saturating_sub(5).max(bits(log.limit()) + lacking);
+        let head_bits = grain + width - TIME_BITS;
+        let most = u64::MAX >> (64 - head_bits);
         let lap =
             NonZeroU64::new(log.limit() * SlidingLog::LAPS).ok_or(PolicyError::LogTooLarge)?;
         // Any number of refused requests may be counted in a period.
         let patience = if log.count_rejected { 1 << grain } else { log.period };
-        Ok(KeyedLog { log, grain, turn: most - most % lap, patience })
+        Ok(KeyedLog { log, grain, head_bits, turn: most - most % lap, patience })
     }
 
     /// The most entries that a key's log can have with this period in nanoseconds: the largest
@@ -205,6 +232,11 @@ impl KeyedLog {
     /// The compiled log.
     pub const fn log(&self) -> &SlidingLog {
         &self.log
+    }
+
+    /// The nanoseconds of a grain.
+    pub(crate) const fn grain(&self) -> u64 {
+        1 << self.grain
     }
 
     /// Words beside the state word: the newest time, and the entries.
@@ -227,13 +259,7 @@ impl KeyedLog {
     /// The last instant of the word's grain.
     #[inline(always)]
     const fn last(&self, word: u64) -> u64 {
-        (((word >> KeyedLog::head_bits(self.grain)) + 1) << self.grain) - 1
-    }
-
-    /// The bits of a word that 61 bits of nanoseconds, counted in grains, leave for the head.
-    #[inline(always)]
-    const fn head_bits(grain: u32) -> u32 {
-        grain + 3
+        (((word >> self.head_bits) + 1) << self.grain) - 1
     }
 }
 
@@ -245,7 +271,7 @@ impl Packing for KeyedLog {
 
     #[inline(always)]
     fn head(&self, word: u64) -> u64 {
-        word & ((1 << KeyedLog::head_bits(self.grain)) - 1)
+        word & ((1 << self.head_bits) - 1)
     }
 
     #[inline(always)]
@@ -254,8 +280,8 @@ impl Packing for KeyedLog {
         let head = if head > self.turn { head - self.turn } else { head };
         // Requests are decided at the newest time, so `at` is no older than the word's time. `max`
         // enforces that here too, because a word must never expire earlier than the one before.
-        let time = (at >> self.grain).max(word >> KeyedLog::head_bits(self.grain));
-        (time << KeyedLog::head_bits(self.grain)) | head
+        let time = (at >> self.grain).max(word >> self.head_bits);
+        (time << self.head_bits) | head
     }
 
     #[inline(always)]
@@ -264,9 +290,13 @@ impl Packing for KeyedLog {
     }
 
     #[inline(always)]
+    fn floor(&self, word: u64) -> u64 {
+        (word >> self.head_bits) << self.grain
+    }
+
+    #[inline(always)]
     fn newest(&self, word: u64, k: u64, at: u64) -> bool {
-        let late = word >> KeyedLog::head_bits(self.grain)
-            > at.saturating_add(self.patience) >> self.grain;
+        let late = word >> self.head_bits > at.saturating_add(self.patience) >> self.grain;
         // `since` is the number of permits entered from `k` on.
         let k = if k >= self.turn { k - self.turn } else { k };
         let head = self.head(word);

@@ -63,6 +63,11 @@ impl SlidingWindow {
     /// segments do not divide the period, [`PolicyError::RateTooHigh`] if the word cannot hold the
     /// count beside the segment, and those of [`Policy::validate`].
     pub fn new(policy: &Policy) -> Result<SlidingWindow, PolicyError> {
+        SlidingWindow::in_bits(policy, u64::BITS)
+    }
+
+    /// [`SlidingWindow::new`] with words of `width` bits.
+    fn in_bits(policy: &Policy, width: u32) -> Result<SlidingWindow, PolicyError> {
         policy.validate()?;
         if policy.kind != Kind::SlidingWindow || policy.limit == 0 {
             return Err(PolicyError::OptionMismatch);
@@ -74,8 +79,10 @@ impl SlidingWindow {
         let length = NonZeroU64::new(policy.period / segments).ok_or(PolicyError::Segments)?;
         // Two counts of one window differ by at most `limit`; twice that tells before from after.
         let count_bits = bits(policy.limit) + 1;
-        let last =
-            u64::MAX.checked_shr(count_bits).unwrap_or(0).saturating_sub(2 * segments.get() + 2);
+        let last = u64::MAX
+            .checked_shr(count_bits + u64::BITS - width)
+            .unwrap_or(0)
+            .saturating_sub(2 * segments.get() + 2);
         if last < (HORIZON / length).max(1) {
             return Err(PolicyError::RateTooHigh);
         }
@@ -119,9 +126,32 @@ impl SlidingWindow {
         }
     }
 
+    /// [`SlidingWindow::keyed`] with words of 63 bits.
+    ///
+    /// # Errors
+    /// Those of [`SlidingWindow::keyed`]. [`PolicyError::RateTooHigh`] also if the window would end
+    /// earlier with 63 bits than with 64.
+    pub(crate) fn keyed_beside_a_bit(policy: &Policy) -> Result<SlidingWindow, PolicyError> {
+        let window = SlidingWindow::in_bits(policy, u64::BITS - 1)?;
+        match SlidingWindow::keyed(policy)?.last == window.last {
+            true => Ok(window),
+            false => Err(PolicyError::RateTooHigh),
+        }
+    }
+
     /// The largest cost.
     pub const fn limit(&self) -> u64 {
         self.limit
+    }
+
+    /// The segments of a window.
+    pub(crate) const fn segments(&self) -> u64 {
+        self.segments
+    }
+
+    /// The segments from that of a permit on in which the permit counts, in full or in part.
+    pub(crate) const fn counted(&self) -> u64 {
+        self.whole() + 1 + if self.partial() { 1 } else { 0 }
     }
 
     /// Places that the ring of starts needs.
@@ -145,7 +175,7 @@ impl SlidingWindow {
         if word == 0 {
             return 0;
         }
-        self.start(self.unpack(word).segment + self.whole() + 1 + u64::from(self.partial()))
+        self.start(self.unpack(word).segment + self.counted())
     }
 
     /// The policy's last time.

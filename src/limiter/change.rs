@@ -217,6 +217,8 @@ fn carry(old: &State, new: &State, keep: Keep, now: &dyn Fn() -> u64) {
     let decision = old.peek_at(now, 1);
     match keep {
         Keep::Reset => {}
+        // As good as fresh, also if the new policy admits more.
+        _ if decision.reset_after == 0 => {}
         // A quota has no time until which it owes, so the permits used are kept.
         Keep::Time if is_quota(old) || is_quota(new) => {
             let full = fresh(old, now);
@@ -230,12 +232,11 @@ fn carry(old: &State, new: &State, keep: Keep, now: &dyn Fn() -> u64) {
             State::Cell(new) if decision.reset_after == NEVER => {
                 new.set_word(new.algorithm().owing(NEVER))
             }
-            State::Cell(new) if decision.reset_after != 0 => {
+            State::Cell(new) => {
                 new.set_word(new.algorithm().owing(now.saturating_add(decision.reset_after)));
             }
             // A ring or a log cannot hold a debt for longer than its own window.
-            _ if decision.reset_after != 0 => drop(new.take_up_to_at(now, u64::MAX)),
-            _ => {}
+            _ => drop(new.take_up_to_at(now, u64::MAX)),
         },
     }
 }

@@ -67,6 +67,7 @@
 //! one or two grains, which is at least two permits for each nanosecond, and that wakes at exactly
 //! that permit. Each of those permits takes a swap of an entry.
 
+use super::places::Places;
 use super::state_word::{StateWord, TRIES};
 use super::words::{Protocol, SeveralWords};
 use super::Watch;
@@ -74,7 +75,7 @@ use crate::algorithm::sliding_log::{KeyedLog, Packing, SlidingLog};
 use crate::algorithm::{after, until};
 use crate::decision::{Decision, Reason, Verdict};
 use crate::policy::{Policy, PolicyError};
-use crate::sync::{zeroed, AtomicU64, CachePadded, Ordering};
+use crate::sync::{zeroed, AtomicU64, CachePadded, Ordering, Word};
 use crate::units::NEVER;
 use alloc::boxed::Box;
 
@@ -96,11 +97,11 @@ struct LogLine {
 /// A log as one caller sees it: the word that holds `head`, `time`, the entries, and how they are
 /// packed. All answers are `None` if the word is no longer the caller's, or after [`TRIES`] rounds;
 /// then nothing has been taken.
-pub(crate) struct LogView<'a, H, P> {
+pub(crate) struct LogView<'a, H, E: Places, P> {
     head: &'a H,
-    time: &'a AtomicU64,
+    time: E::Place,
     /// One for each permit of the limit.
-    entries: &'a [AtomicU64],
+    entries: E,
     packing: &'a P,
 }
 
@@ -125,17 +126,26 @@ impl Log {
     }
 }
 
-impl<'a, H: StateWord> LogView<'a, H, KeyedLog> {
+impl<'a, H: StateWord, E: Places> LogView<'a, H, E, KeyedLog> {
     /// A log in a table: its word, and the slot's [`KeyedLog::side_words`]. `None` if there are no
     /// side words.
     #[inline(always)]
-    pub(crate) fn new(head: &'a H, side: &'a [AtomicU64], log: &'a KeyedLog) -> Option<Self> {
+    pub(crate) fn new(head: &'a H, side: E, log: &'a KeyedLog) -> Option<Self> {
         let (time, entries) = side.split_first()?;
         Some(LogView { head, time, entries, packing: log })
     }
+
+    /// Enters the permits of `word`, the first word of a log whose other words are all 0, at `now`
+    /// or at the nearest time that the word allows. Until then they are pending.
+    pub(crate) fn enter_first(&self, word: u64, now: u64) {
+        let at = now.clamp(self.packing.floor(word), self.packing.ceiling(word));
+        if self.time.raise(at) {
+            (0..self.packing.head(word)).for_each(|k| self.enter(k, at));
+        }
+    }
 }
 
-impl<H: StateWord, P: Packing> LogView<'_, H, P> {
+impl<H: StateWord, E: Places, P: Packing> LogView<'_, H, E, P> {
     /// The time at which permit number `k`'s predecessor leaves the window. A pending entry is
     /// written first, with `now` or with the upper bound of the times in `word`, whichever is
     /// earlier. `k` is one of the `limit` permits from the word's head on. `None` if `word` is old,
@@ -143,7 +153,7 @@ impl<H: StateWord, P: Packing> LogView<'_, H, P> {
     #[inline]
     fn leaves(&self, word: u64, k: u64, now: u64) -> Option<u64> {
         let (place, lap) = self.compiled().place(k);
-        let Some(entry) = self.entries.get(place as usize) else { return Some(NEVER) };
+        let Some(entry) = self.entries.place(place as usize) else { return Some(NEVER) };
         let mut seen = entry.load(Ordering::Acquire);
         for _ in 0..TRIES {
             let kept = SlidingLog::unpack(seen);
@@ -155,7 +165,7 @@ impl<H: StateWord, P: Packing> LogView<'_, H, P> {
                 return None;
             }
             let settled = SlidingLog::pack(now.min(self.packing.ceiling(word)), lap);
-            match entry.compare_exchange(seen, settled, Ordering::AcqRel, Ordering::Acquire) {
+            match entry.exchange(seen, settled, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => seen = settled,
                 Err(other) => seen = other,
             }
@@ -166,7 +176,7 @@ impl<H: StateWord, P: Packing> LogView<'_, H, P> {
     /// Step 3 for permit number `k`.
     fn enter(&self, k: u64, now: u64) {
         let (place, lap) = self.compiled().place(k);
-        let Some(entry) = self.entries.get(place as usize) else { return };
+        let Some(entry) = self.entries.place(place as usize) else { return };
         let new = SlidingLog::pack(now, SlidingLog::next_lap(lap));
         let mut seen = entry.load(Ordering::Acquire);
         // Repeats until another thread has settled the entry. The entry to be replaced may itself
@@ -182,7 +192,7 @@ impl<H: StateWord, P: Packing> LogView<'_, H, P> {
             if !self.head.load_relaxed().is_some_and(|word| self.packing.newest(word, k, now)) {
                 return;
             }
-            match entry.compare_exchange(seen, new, Ordering::AcqRel, Ordering::Acquire) {
+            match entry.exchange(seen, new, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => return,
                 Err(other) => seen = other,
             }
@@ -202,8 +212,10 @@ impl<H: StateWord, P: Packing> LogView<'_, H, P> {
         // Acquire: the times of the word's permits are visible, and so are the entries written
         // before it.
         let word = self.head.load()?;
-        // `time` is later than the last time only in damaged memory.
-        Some((word, now.max(self.time.load(Ordering::Relaxed).min(SlidingLog::LAST))))
+        // `time` is later than the last time only in damaged memory. It is earlier than the word's
+        // grain in a log that begins with permits, before they are entered.
+        let newest = self.time.load(Ordering::Relaxed).max(self.packing.floor(word));
+        Some((word, now.max(newest.min(SlidingLog::LAST))))
     }
 
     /// Whether the predecessors of `cost` permits from the word's head on have all left the window;
@@ -269,9 +281,9 @@ impl<H: StateWord, P: Packing> LogView<'_, H, P> {
 
     /// Steps 2 and 3. `false` if `word` is old.
     fn book(&self, word: u64, cost: u64, now: u64) -> bool {
-        if self.time.load(Ordering::Relaxed) < now {
-            // Relaxed: the Release of the swap below makes it visible with the new word.
-            self.time.fetch_max(now, Ordering::Relaxed);
+        // Relaxed: the Release of the swap below makes it visible with the new word.
+        if self.time.load(Ordering::Relaxed) < now && !self.time.raise(now) {
+            return false;
         }
         let booked = self.head.swap(word, self.packing.next(word, cost, now)).is_ok();
         if booked {
@@ -282,7 +294,7 @@ impl<H: StateWord, P: Packing> LogView<'_, H, P> {
     }
 }
 
-impl<H: StateWord, P: Packing> Protocol for LogView<'_, H, P> {
+impl<H: StateWord, E: Places, P: Packing> Protocol for LogView<'_, H, E, P> {
     #[inline(always)]
     fn limit(&self) -> u64 {
         self.compiled().limit()
@@ -380,14 +392,14 @@ impl<H: StateWord, P: Packing> Protocol for LogView<'_, H, P> {
 }
 
 impl SeveralWords for Log {
-    type View<'a> = LogView<'a, AtomicU64, SlidingLog>;
+    type View<'a> = LogView<'a, AtomicU64, &'a [AtomicU64], SlidingLog>;
 
     #[inline(always)]
     fn view(&self) -> Self::View<'_> {
         LogView {
             head: &self.line.head,
             time: &self.line.time,
-            entries: &self.entries,
+            entries: &*self.entries,
             packing: &self.log,
         }
     }

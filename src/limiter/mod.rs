@@ -12,6 +12,7 @@ mod gaps;
 mod leaving;
 pub(crate) mod log;
 mod permits;
+pub(crate) mod places;
 pub(crate) mod ring;
 mod set_policy;
 mod shared;
@@ -21,6 +22,8 @@ pub(crate) mod state_word;
 mod striped;
 mod tally;
 pub(crate) mod thread;
+#[cfg(any(unix, loom))]
+pub(crate) mod unfolding;
 pub(crate) mod waiting;
 mod watch;
 pub(crate) mod words;

@@ -33,6 +33,7 @@
 //! the admission that follows an idle time. Starts may then be from another key's time. As always,
 //! their segment and the word tell them from new ones.
 
+use super::places::Places;
 use super::state_word::{StateWord, TRIES};
 use super::words::{Protocol, SeveralWords};
 use super::Watch;
@@ -40,7 +41,7 @@ use crate::algorithm::sliding_window::{Mark, SlidingWindow, Starts};
 use crate::algorithm::{after, until};
 use crate::decision::{Decision, Reason, Verdict};
 use crate::policy::{Anchor, Policy, PolicyError};
-use crate::sync::{zeroed, AtomicU64, CachePadded, Ordering};
+use crate::sync::{zeroed, AtomicU64, CachePadded, Ordering, Word};
 use crate::units::NEVER;
 use alloc::boxed::Box;
 
@@ -64,10 +65,10 @@ struct RingLine {
 /// A ring as one caller sees it: the word, the places, and the compiled window. All answers are
 /// `None` if the word is no longer the caller's, or after [`TRIES`] rounds; then nothing has been
 /// taken.
-pub(crate) struct RingView<'a, H> {
+pub(crate) struct RingView<'a, H, P> {
     head: &'a H,
     /// [`SlidingWindow::places`] of them.
-    starts: &'a [AtomicU64],
+    starts: P,
     /// [`RingLine::origin`]; `None` for windows aligned to time 0.
     origin: Option<&'a AtomicU64>,
     window: &'a SlidingWindow,
@@ -111,10 +112,10 @@ impl Ring {
     }
 }
 
-impl<'a, H: StateWord> RingView<'a, H> {
+impl<'a, H: StateWord, P: Places> RingView<'a, H, P> {
     /// A ring in a table: its word, and the slot's [`SlidingWindow::side_words`].
     #[inline(always)]
-    pub(crate) fn new(head: &'a H, side: &'a [AtomicU64], window: &'a SlidingWindow) -> Self {
+    pub(crate) fn new(head: &'a H, side: P, window: &'a SlidingWindow) -> Self {
         RingView { head, starts: side, origin: None, window }
     }
 
@@ -130,9 +131,9 @@ impl<'a, H: StateWord> RingView<'a, H> {
     }
 
     #[inline]
-    fn place(&self, segment: u64) -> Option<&AtomicU64> {
+    fn place(&self, segment: u64) -> Option<P::Place> {
         // The length is a power of two.
-        self.starts.get((segment as usize) & self.starts.len().wrapping_sub(1))
+        self.starts.place((segment as usize) & self.starts.count().wrapping_sub(1))
     }
 
     /// The view at `now`, but no earlier than in segment `seen`. `Some(None)` after the last time.
@@ -202,7 +203,7 @@ impl<'a, H: StateWord> RingView<'a, H> {
     /// the later segment that has taken a place, or 0 if the word has moved.
     #[cfg_attr(feature = "small", inline(never))]
     fn begin(&self, view: &View) -> Result<(), u64> {
-        let places = self.starts.len() as u64;
+        let places = self.starts.count() as u64;
         let first = (view.mark.segment + 1).max((view.segment + 1).saturating_sub(places));
         (first..=view.segment).try_for_each(|segment| self.write(view, segment))
     }
@@ -227,7 +228,7 @@ impl<'a, H: StateWord> RingView<'a, H> {
             if self.head.load_relaxed() != Some(view.word) {
                 return Err(0);
             }
-            match place.compare_exchange_weak(word, new, Ordering::AcqRel, Ordering::Acquire) {
+            match place.exchange_weak(word, new, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => return Ok(()),
                 Err(seen) => word = seen,
             }
@@ -306,7 +307,7 @@ impl<'a, H: StateWord> RingView<'a, H> {
     }
 }
 
-impl<H: StateWord> Protocol for RingView<'_, H> {
+impl<H: StateWord, P: Places> Protocol for RingView<'_, H, P> {
     #[inline(always)]
     fn limit(&self) -> u64 {
         self.window.limit()
@@ -375,7 +376,7 @@ impl<H: StateWord> Protocol for RingView<'_, H> {
 }
 
 impl SeveralWords for Ring {
-    type View<'a> = RingView<'a, AtomicU64>;
+    type View<'a> = RingView<'a, AtomicU64, &'a [AtomicU64]>;
 
     #[inline(always)]
     fn view(&self) -> Self::View<'_> {
@@ -383,7 +384,7 @@ impl SeveralWords for Ring {
             Anchor::Epoch => None,
             Anchor::First => Some(&self.line.origin),
         };
-        RingView { head: &self.line.word, starts: &self.starts, origin, window: &self.window }
+        RingView { head: &self.line.word, starts: &*self.starts, origin, window: &self.window }
     }
 
     /// Makes every start the running count, so that no permit counts any more.

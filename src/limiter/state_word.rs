@@ -95,6 +95,9 @@ pub(crate) trait SlotWords {
     /// The state word.
     fn state(&self, order: Ordering) -> u64;
 
+    /// Both words at one instant, with Acquire.
+    fn both(&self) -> (u64, u64);
+
     /// Swaps both with AcqRel if both are as in `from` (key, state). `Err` has the pair that was
     /// there.
     fn swap(&self, from: (u64, u64), to: (u64, u64)) -> Result<(), (u64, u64)>;

@@ -4,6 +4,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod table;
+mod table_any_change;
 mod table_booking;
 mod table_change;
 mod table_change_oracle;

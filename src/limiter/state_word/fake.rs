@@ -31,10 +31,6 @@ impl FakeSlot {
     pub(super) fn new(key: u64) -> FakeSlot {
         FakeSlot(AtomicU64::new(FakeSlot::join((key, 0))))
     }
-
-    pub(super) fn both(&self) -> (u64, u64) {
-        FakeSlot::split(self.0.load(Ordering::Acquire))
-    }
 }
 
 #[cfg(loom)]
@@ -45,6 +41,10 @@ impl SlotWords for FakeSlot {
 
     fn state(&self, order: Ordering) -> u64 {
         FakeSlot::split(self.0.load(order)).1
+    }
+
+    fn both(&self) -> (u64, u64) {
+        FakeSlot::split(self.0.load(Ordering::Acquire))
     }
 
     fn swap(&self, from: (u64, u64), to: (u64, u64)) -> Result<(), (u64, u64)> {
@@ -65,10 +65,6 @@ impl FakeSlot {
     pub(super) fn new(key: u64) -> FakeSlot {
         FakeSlot(std::sync::Mutex::new((key, 0)))
     }
-
-    pub(super) fn both(&self) -> (u64, u64) {
-        *self.0.lock().unwrap()
-    }
 }
 
 #[cfg(not(loom))]
@@ -79,6 +75,10 @@ impl SlotWords for FakeSlot {
 
     fn state(&self, _: Ordering) -> u64 {
         self.both().1
+    }
+
+    fn both(&self) -> (u64, u64) {
+        *self.0.lock().unwrap()
     }
 
     fn swap(&self, from: (u64, u64), to: (u64, u64)) -> Result<(), (u64, u64)> {

@@ -30,6 +30,11 @@ impl TwoWords {
         self.pair(self.number.load(order)).1
     }
 
+    /// Both words at one instant.
+    pub(crate) fn both(&self) -> (u64, u64) {
+        self.pair(self.number.load(Ordering::Acquire))
+    }
+
     /// Stores `new` if the words are `old`; otherwise returns what they are.
     pub(crate) fn swap(&self, old: (u64, u64), new: (u64, u64)) -> Result<(), (u64, u64)> {
         let (from, to) = (self.number_of(old), self.number_of(new));

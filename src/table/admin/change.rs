@@ -140,8 +140,10 @@ impl Table {
     /// Checks that keys of this table can be under this policy.
     pub(super) fn check_policy(&self, policy: &Policy) -> Result<(), TableError> {
         crate::limiter::State::validate_on(policy, self.clock)?;
-        match MultiWord::new(policy)? {
-            None if self.policies.memory.fixed.side == 0 => Ok(()),
+        let fixed = &self.policies.memory.fixed;
+        match MultiWord::new(policy, fixed.has_room())? {
+            Some(policy) if fixed.has_room() => policy.fits_room(fixed.room),
+            None if !fixed.is_multi_word() => Ok(()),
             _ => Err(TableError::Mixed),
         }
     }

@@ -100,7 +100,7 @@ impl Table {
         if (mine.seed, mine.clock) != (other.seed, other.clock) {
             return Err(TableError::OtherOptions);
         }
-        if mine.side != 0 || other.side != 0 {
+        if mine.is_multi_word() || other.is_multi_word() || mine.has_room() || other.has_room() {
             return Err(TableError::Mixed);
         }
         for (number, current) in from.policies.memory.header().current.iter().enumerate() {

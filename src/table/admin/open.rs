@@ -9,6 +9,7 @@ use crate::table::decide::{Missing, Table};
 use crate::table::memory::error::TableError;
 use crate::table::memory::layout::*;
 use crate::table::memory::region::{random_u64, Agreement, Region, Trust};
+use crate::table::memory::sizes::side_words_of;
 use crate::table::memory::{Memory, Sizes};
 use crate::table::policies::multi_word::MultiWord;
 use crate::table::policies::{records, Policies};
@@ -52,6 +53,12 @@ pub struct Options {
     /// The keys that may have a policy of their own at one time ([`Table::set_override`]), 32 bytes
     /// each; 524,288 at most.
     pub overrides: u32,
+    /// The most segments of a window, or permits of a log, for which each slot has room. With room
+    /// the table may have any policies, and each may change to any other
+    /// ([`Table::set_policy`]). 0: none, and a sliding window or log must be the only policy. A slot
+    /// with room for n takes 32 bytes and 16 for each place of a window's ring: the next power of two
+    /// from n + 2 on.
+    pub room: u32,
 }
 
 impl Options {
@@ -74,12 +81,19 @@ impl Options {
             waiters: WAITERS,
             hot_keys: 0,
             overrides: Options::OVERRIDES,
+            room: 0,
         }
     }
 
     /// These options with another [`Options::on_full`].
     pub const fn with_on_full(mut self, on_full: OnFull) -> Options {
         self.on_full = on_full;
+        self
+    }
+
+    /// These options with room for windows of `room` segments and logs of `room` permits.
+    pub const fn with_room(mut self, room: u32) -> Options {
+        self.room = room;
         self
     }
 
@@ -362,7 +376,7 @@ pub(crate) fn fixed(
     if policies.is_empty() || policies.len() > POLICIES_MOST {
         return Err(TableError::Policies);
     }
-    let side = side_words(policies, options.clock)?;
+    let side = side_words(policies, options)?;
     let sizes = Sizes::new(options.capacity, side, u64::from(options.overrides))?;
     Ok(Fixed {
         bytes: sizes.bytes,
@@ -375,16 +389,22 @@ pub(crate) fn fixed(
         missing: options.missing as u64,
         file: u64::from(file),
         overrides: u64::from(options.overrides),
+        room: u64::from(options.room),
     })
 }
 
-/// The number of side words of each slot under these policies. A policy whose state is more than
-/// one word must be the table's only one.
-fn side_words(policies: &[Policy], clock: Source) -> Result<u64, TableError> {
-    let mut side = 0;
+/// The number of side words of each slot under these policies. Without room a policy whose state is
+/// more than one word must be the table's only one.
+fn side_words(policies: &[Policy], options: &Options) -> Result<u64, TableError> {
+    let room = u64::from(options.room);
+    let mut side = if room == 0 { 0 } else { side_words_of(room) };
     for policy in policies {
-        crate::limiter::State::validate_on(policy, clock)?;
-        if let Some(multi_word) = MultiWord::new(policy)? {
+        crate::limiter::State::validate_on(policy, options.clock)?;
+        if let Some(multi_word) = MultiWord::new(policy, room != 0)? {
+            if room != 0 {
+                multi_word.fits_room(room)?;
+                continue;
+            }
             if policies.len() != 1 {
                 return Err(TableError::Mixed);
             }

@@ -182,6 +182,9 @@ impl Table {
                 hash,
                 state: pair.state,
                 remaining: match &version.multi_word {
+                    Some(_) if version.has_room => {
+                        self.policies.remaining(version, slot, pair, now)
+                    }
                     Some(multi_word) => {
                         let side = self.policies.memory.side_words(self.slots.number(slot));
                         multi_word.remaining(slot, pair.key, side, now)

@@ -73,7 +73,7 @@ impl Table {
             let new = if expires <= now && !all {
                 self.policies.vacant(pair, expires)
             } else {
-                match self.converted(pair, expires, now, scratches) {
+                match self.converted(slot, pair, expires, now, scratches) {
                     Some((new, false)) => new,
                     Some((_, true)) if all => {
                         self.convert_as_a_request(slot, pair.key, now);
@@ -115,20 +115,27 @@ impl Table {
     /// become earlier. `None` if it is under that version.
     fn converted<'t>(
         &'t self,
+        slot: &Slot,
         pair: SlotPair,
         expires: u64,
         now: u64,
         scratches: &mut Scratches<'t>,
     ) -> Option<(SlotPair, bool)> {
         let key = self.current_key(pair.key, scratches).filter(|key| *key != pair.key)?;
-        let new = SlotPair { key, state: self.policies.convert_by(key, pair, now, scratches) };
-        let falls =
-            new.state == 0 || self.policies.expires_at_by(new, &mut scratches.new) < expires;
+        let state = self.policies.convert_by(key, slot, pair, now, scratches);
+        let new = SlotPair { key, state };
+        let falls = new.state == 0 || !self.policies.outlasts(new, expires);
         // Keeps the key in its slot if one word can hold both its smaller debt and the slot's time.
         // To look for another slot would take longer than all else that the sweep does with the
         // key.
         let held = |exact| self.policies.hold(new, expires, now, exact);
-        match [true, false].into_iter().filter(|_| falls && expires > now).find_map(held) {
+        // A window or log keeps the time only by bringing permits back later.
+        let is_one_word = self
+            .policies
+            .named(key, &mut scratches.new)
+            .is_some_and(|version| version.multi_word.is_none());
+        let ways = if is_one_word { &[true, false][..] } else { &[] };
+        match ways.iter().copied().filter(|_| falls && expires > now).find_map(held) {
             Some(state) => Some((SlotPair { state, ..new }, false)),
             None => Some((new, falls)),
         }
@@ -169,10 +176,10 @@ impl Table {
         {
             return None;
         }
-        let rule = &self.policies.named(pair.key, &mut scratch)?.rule;
-        Some(match rule.unused_in_slot() {
+        let version = self.policies.named(pair.key, &mut scratch)?;
+        Some(match version.rule.unused_in_slot() {
             Some(state) => SlotPair { state, ..pair },
-            None => self.policies.vacant(pair, rule.expires_at(pair.state)),
+            None => self.policies.vacant(pair, version.expires_at(pair.state)),
         })
     }
 

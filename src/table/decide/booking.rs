@@ -164,22 +164,24 @@ impl Table {
                 });
             }
         };
-        if self.policies.memory.fixed.side != 0 {
-            // Sliding windows and logs cannot book ahead. The peek says whether the request can
-            // ever pass.
-            let verdict =
-                self.decide_multi_word(version, hash, now, Op::Peek(cost))?.decision.verdict;
-            return Ok(match verdict {
-                _ if cost == 0 => Ok(Charge { at: now, cost: 0 }),
-                Verdict::Never => Err(Verdict::Never),
-                _ => Err(Verdict::Denied),
-            });
-        }
         self.policies.memory.note_time(now);
         if now <= until && self.spend_credit(version, hash, now, cost) {
             return Ok(Ok(Charge { at: now, cost }));
         }
-        self.book_one_word(version, hash, now, cost, until, reason)
+        self.decide_any(
+            version,
+            hash,
+            now,
+            // Sliding windows and logs cannot book ahead. The peek says whether the request can
+            // ever pass.
+            Op::Peek(cost),
+            &mut || self.book_one_word(version, hash, now, cost, until, reason),
+            &|decided| match decided.decision.verdict {
+                _ if cost == 0 => Ok(Charge { at: now, cost: 0 }),
+                Verdict::Never => Err(Verdict::Never),
+                _ => Err(Verdict::Denied),
+            },
+        )
     }
 
     fn book_one_word(
@@ -190,7 +192,7 @@ impl Table {
         cost: u64,
         until: u64,
         reason: &mut Option<Reason>,
-    ) -> Result<Result<Charge, Verdict>, RequestError> {
+    ) -> Result<Option<Result<Charge, Verdict>>, RequestError> {
         let memory = &self.policies.memory;
         let mut at = now;
         let mut step = |rule: &Rule, state| match rule.reserve(state, now, cost) {
@@ -209,7 +211,7 @@ impl Table {
         };
         let mut booked = Err(Verdict::Denied);
         let mut event = Event::Known;
-        self.request(version, hash, now, &mut step, &mut |rule, outcome| {
+        let done = self.request(version, hash, now, &mut step, &mut |rule, outcome| {
             if outcome.verdict == Verdict::Denied && rule.bans(outcome.state, now) {
                 *reason = Some(Reason::Banned);
             }
@@ -218,7 +220,7 @@ impl Table {
             event = outcome.event;
         })?;
         let charged = if event == Event::Unremembered { 0 } else { cost };
-        Ok(booked.map(|()| Charge { at, cost: charged }))
+        Ok(done.then_some(booked.map(|()| Charge { at, cost: charged })))
     }
 }
 

@@ -130,19 +130,23 @@ impl Table {
             }
         };
         let now = self.time(now);
-        let taken = match self.policies.memory.fixed.side != 0 {
-            true => self.decide_multi_word(version, hash, now, Op::TakeUpTo(most))?.taken,
-            false => {
-                self.policies.memory.note_time(now);
-                let paid = self.spend_up_to(version, hash, now, most);
-                // Credit that is spent stays spent, so an error for the other permits is not
-                // returned.
-                match self.take_up_to_one_word(version, hash, now, most.saturating_sub(paid)) {
-                    Ok(taken) => taken.saturating_add(paid),
-                    Err(_) if paid != 0 => paid,
-                    Err(error) => return Err(error),
-                }
-            }
+        self.policies.memory.note_time(now);
+        // Under a window or log no thread has credit.
+        let paid = self.spend_up_to(version, hash, now, most);
+        let rest = most.saturating_sub(paid);
+        let taken = self.decide_any(
+            version,
+            hash,
+            now,
+            Op::TakeUpTo(rest),
+            &mut || self.take_up_to_one_word(version, hash, now, rest),
+            &|decided| decided.taken,
+        );
+        let taken = match taken {
+            Ok(taken) => taken.saturating_add(paid),
+            // Credit that is spent stays spent, so an error for the other permits is not returned.
+            Err(_) if paid != 0 => paid,
+            Err(error) => return Err(error),
         };
         self.policies.memory.count_decision_out_of_line(version.number, verdict_of(taken));
         if most != 0 {
@@ -157,7 +161,7 @@ impl Table {
         hash: u64,
         now: u64,
         most: u64,
-    ) -> Result<u64, RequestError> {
+    ) -> Result<Option<u64>, RequestError> {
         let mut taken = 0;
         let mut verdict = Verdict::Denied;
         let mut banned = false;
@@ -174,13 +178,14 @@ impl Table {
                 taken => rule.step_out_of_line(state, now, taken),
             }
         };
-        self.request(version, hash, now, &mut step, &mut |rule, outcome| {
+        let done = self.request(version, hash, now, &mut step, &mut |rule, outcome| {
             (verdict, banned) = (outcome.verdict, rule.bans(outcome.state, now));
         })?;
         if banned {
             self.policies.memory.count_reason(Reason::Banned);
         }
-        Ok(if verdict == Verdict::Allowed { taken } else { 0 })
+        let taken = if verdict == Verdict::Allowed { taken } else { 0 };
+        Ok(done.then_some(taken))
     }
 
     /// Lets `key` begin again with a fresh state. See [`Table::reset_at`].
@@ -428,20 +433,24 @@ impl Table {
             Ok(prepared) => prepared,
             Err(decided) => return decided,
         };
-        if self.policies.memory.fixed.side != 0 {
-            return self
-                .decide_multi_word(version, hash, now, Op::Peek(cost))
-                .map(|decided| decided.decision);
+        if let Some(decided) = self.decide_several_words(version, hash, now, Op::Peek(cost))? {
+            return Ok(decided.decision);
         }
         let candidates = self.slots.candidates(hash);
         for round in 0..ROUNDS {
             let mut scratch = Scratch::new();
             // A second round means that another call has changed the policy or a slot.
-            let version = if round == 0 {
+            let version = if round == 0 && !version.is_in_room() {
                 version
             } else {
                 self.policies.current(policy, hash, &mut scratch)?
             };
+            if version.is_in_room() {
+                match self.decide_in_room(version.number, hash, now, Op::Peek(cost))? {
+                    Some(decided) => return Ok(decided.decision),
+                    None => continue,
+                }
+            }
             if let Ok(decision) = self.peek_under(version, &candidates, (now, cost), refusal) {
                 return Ok(decision);
             }

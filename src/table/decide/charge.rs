@@ -70,14 +70,19 @@ impl Table {
         now: u64,
         cost: u64,
     ) -> Result<u64, RequestError> {
-        if self.policies.memory.fixed.side != 0 {
-            // A ring or a log can owe nothing, so the call takes the permits that it has.
-            let decided = self.decide_multi_word(version, hash, now, Op::TakeUpTo(cost))?;
-            let remembered = decided.decision.reason != Reason::TableFull;
-            return Ok(if remembered { cost - decided.taken } else { cost });
-        }
         self.policies.memory.note_time(now);
-        self.charge_one_word(version, hash, now, cost)
+        self.decide_any(
+            version,
+            hash,
+            now,
+            // A ring or a log can owe nothing, so the call takes the permits that it has.
+            Op::TakeUpTo(cost),
+            &mut || self.charge_one_word(version, hash, now, cost),
+            &|decided| match decided.decision.reason {
+                Reason::TableFull => cost,
+                _ => cost - decided.taken,
+            },
+        )
     }
 
     fn charge_one_word(
@@ -86,7 +91,7 @@ impl Table {
         hash: u64,
         now: u64,
         cost: u64,
-    ) -> Result<u64, RequestError> {
+    ) -> Result<Option<u64>, RequestError> {
         let mut rest = cost;
         let mut stored = true;
         let mut step = |rule: &Rule, state| {
@@ -94,9 +99,9 @@ impl Table {
             rest = charged.rest;
             Step { verdict: Verdict::Allowed, next: charged.next }
         };
-        self.request(version, hash, now, &mut step, &mut |_, outcome| {
+        let done = self.request(version, hash, now, &mut step, &mut |_, outcome| {
             stored = !matches!(outcome.event, Event::Refused | Event::Unremembered);
         })?;
-        Ok(if stored { rest } else { cost })
+        Ok(done.then_some(if stored { rest } else { cost }))
     }
 }

@@ -166,6 +166,8 @@ impl Table {
                         == Verdict::Allowed;
                 step
             })?;
+        // Another call has changed the policy to a window or log, which has no classes.
+        let decision = decision.ok_or(leave.refused())?;
         Ok(if_reserved(decision, reserved))
     }
 
@@ -186,19 +188,22 @@ impl Table {
 impl Leave<'_> {
     /// The permits to leave under `version`.
     fn of(self, version: &Version) -> Result<u64, RequestError> {
-        let refused = match self {
-            Leave::Class(class) => match version.policy.classes.reserve(class) {
-                Some(reserve) => return Ok(reserve),
-                None => PolicyError::NoSuchClass,
-            },
-            Leave::Permits(reserve)
-                if version.multi_word.is_none() && version.rule.keeps_reserves() =>
-            {
-                return Ok(reserve)
+        match self {
+            Leave::Class(class) => version.policy.classes.reserve(class),
+            Leave::Permits(reserve) => {
+                let keeps = version.multi_word.is_none() && version.rule.keeps_reserves();
+                keeps.then_some(reserve)
             }
+        }
+        .ok_or(self.refused())
+    }
+
+    /// The error of a policy that lets no request leave permits.
+    fn refused(self) -> RequestError {
+        RequestError::Policy(match self {
+            Leave::Class(_) => PolicyError::NoSuchClass,
             Leave::Permits(_) => PolicyError::OptionMismatch,
-        };
-        Err(RequestError::Policy(refused))
+        })
     }
 }
 

@@ -19,6 +19,7 @@ pub(super) mod nodes;
 mod prefetch;
 pub(super) mod receipts;
 mod refusals;
+mod room;
 pub(super) mod several;
 #[cfg(test)]
 mod tests;
@@ -27,6 +28,7 @@ use super::memory::error::RequestError;
 use super::policies::compiled::{salt, Version};
 use super::policies::conversion::UnderVersion;
 use super::policies::local::Scratch;
+use super::policies::multi_word::{Decided, Op};
 use super::policies::{Policies, PolicyId, ROUNDS};
 use super::slots::protocol;
 use super::slots::states::{Event, OnFull, RequestOutcome};
@@ -100,17 +102,64 @@ impl Table {
         now: u64,
         cost: u64,
     ) -> Result<Decision, RequestError> {
-        if self.policies.memory.fixed.side != 0 {
-            return Ok(self
-                .decide_multi_word(version, hash, now, multi_word::Op::Check(cost))?
-                .decision);
-        }
-        self.decide_by(version, hash, now, cost, &mut |rule, state| {
-            rule.step_out_of_line(state, now, cost)
-        })
+        self.decide_any(
+            version,
+            hash,
+            now,
+            Op::Check(cost),
+            &mut || {
+                self.decide_by(version, hash, now, cost, &mut |rule, state| {
+                    rule.step_out_of_line(state, now, cost)
+                })
+            },
+            &|decided| decided.decision,
+        )
     }
 
-    /// A request by the protocol that `step` decides. A refusal's wait is that of `cost`.
+    /// Decides by `one_word` if the state of the key is one word, and otherwise by `op`. Either
+    /// returns `None` if the key's policy has become one of the other kind meanwhile.
+    #[inline]
+    fn decide_any<T>(
+        &self,
+        version: &Version,
+        hash: u64,
+        now: u64,
+        op: Op,
+        one_word: &mut dyn FnMut() -> Result<Option<T>, RequestError>,
+        several_words: &dyn Fn(Decided) -> T,
+    ) -> Result<T, RequestError> {
+        if let Some(decided) = self.decide_several_words(version, hash, now, op)? {
+            return Ok(several_words(decided));
+        }
+        for _ in 0..ROUNDS {
+            if let Some(decided) = one_word()? {
+                return Ok(decided);
+            }
+            if let Some(decided) = self.decide_in_room(version.number, hash, now, op)? {
+                return Ok(several_words(decided));
+            }
+        }
+        Err(RequestError::Corrupt)
+    }
+
+    /// A request under a policy whose state is more than one word; `None` under any other.
+    #[inline]
+    fn decide_several_words(
+        &self,
+        version: &Version,
+        hash: u64,
+        now: u64,
+        op: Op,
+    ) -> Result<Option<Decided>, RequestError> {
+        match (self.policies.memory.fixed.is_multi_word(), &version.multi_word) {
+            (true, _) => self.decide_multi_word(version, hash, now, op).map(Some),
+            (false, Some(_)) => self.decide_in_room(version.number, hash, now, op),
+            (false, None) => Ok(None),
+        }
+    }
+
+    /// A request by the protocol that `step` decides. A refusal's wait is that of `cost`. `None`: the
+    /// key's policy is a window or log.
     #[inline]
     fn decide_by(
         &self,
@@ -119,9 +168,9 @@ impl Table {
         now: u64,
         cost: u64,
         step: &mut dyn FnMut(&Rule, u64) -> Step,
-    ) -> Result<Decision, RequestError> {
+    ) -> Result<Option<Decision>, RequestError> {
         let mut decision = closed(Reason::Fault);
-        self.request(version, hash, now, step, &mut |rule, outcome| {
+        let done = self.request(version, hash, now, step, &mut |rule, outcome| {
             let described = describe(rule, outcome.verdict, outcome.state, now, cost);
             decision = match outcome.event {
                 Event::Refused => full(outcome.until, now),
@@ -130,13 +179,14 @@ impl Table {
                 _ => described,
             };
         })?;
-        Ok(decision)
+        Ok(done.then_some(decision))
     }
 
     /// Makes a request by the protocol, and calls `finish` with the rule that decided and the
     /// outcome. If another call changes the policy meanwhile, it makes the request under the new
-    /// one.
+    /// one. False, and nothing has been charged: that is a window or log of a table with room.
     #[inline(never)]
+    #[must_use = "a request that was not made"]
     fn request(
         &self,
         version: &Version,
@@ -144,16 +194,19 @@ impl Table {
         now: u64,
         step: &mut dyn FnMut(&Rule, u64) -> Step,
         finish: &mut dyn FnMut(&Rule, RequestOutcome),
-    ) -> Result<(), RequestError> {
+    ) -> Result<bool, RequestError> {
         let policy = PolicyId::new(version.number);
         let candidates = self.slots.candidates(hash);
         for round in 0..ROUNDS {
             let mut scratch = Scratch::new();
-            let version = if round == 0 {
+            let version = if round == 0 && !version.is_in_room() {
                 version
             } else {
                 self.policies.current(policy, hash, &mut scratch)?
             };
+            if version.is_in_room() {
+                return Ok(false);
+            }
             let states = UnderVersion { policies: &self.policies, version };
             let step = |state| step(&version.rule, state);
             let key = version.key | candidates.tag;
@@ -164,7 +217,7 @@ impl Table {
                     self.policies.count_event(outcome.event, outcome.retries);
                 }
                 finish(&version.rule, outcome);
-                return Ok(());
+                return Ok(true);
             }
         }
         Err(RequestError::Corrupt)

@@ -5,6 +5,7 @@
 use super::Table;
 use crate::algorithm::{needed, step_leaving, Algorithm, Charge};
 use crate::decision::{Decision, Reason, Verdict};
+use crate::policy::PolicyError;
 use crate::table::memory::error::RequestError;
 use crate::table::memory::slot::{find_in_two, Slot};
 use crate::table::policies::compiled::Version;
@@ -132,6 +133,8 @@ impl<'a> TableNodes<'a> {
             needed(charge, reserve),
             &mut |rule, state| step_leaving(rule, state, now, charge, reserve),
         )?;
+        // Another call has changed the policy to a window or log.
+        let decision = decision.ok_or(RequestError::Policy(PolicyError::OptionMismatch))?;
         Ok((!decision.is_allowed()).then_some(decision))
     }
 

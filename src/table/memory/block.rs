@@ -8,11 +8,11 @@ use super::receipts::Receipts;
 use super::refusals::Refusals;
 use super::region::{is_process_gone, Region};
 use super::returns::{ReturnTurn, TURNS};
-use super::sizes::override_groups;
+use super::sizes::{override_groups, BUCKETS_AT};
 use super::slot::Slot;
 use super::special::GROUP;
 use super::Sizes;
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, Ordering, TwoWords};
 use core::mem::size_of;
 
 /// A table's block of memory with a valid header, and this process's map from threads to the
@@ -169,6 +169,22 @@ impl Memory {
         // every process uses them only as atomics.
         unsafe {
             core::slice::from_raw_parts(self.region.base().byte_add(at).cast().as_ptr(), words)
+        }
+    }
+
+    /// The cells of a slot of this table with room. None in a table without room.
+    pub(crate) fn cells(&self, slot: &Slot) -> &[TwoWords] {
+        let words = self.fixed.side as usize;
+        let from = self.region.base().as_ptr() as usize + BUCKETS_AT;
+        let number = (core::ptr::from_ref(slot) as usize).wrapping_sub(from) / size_of::<Slot>();
+        if !self.fixed.has_room() || number as u64 >= self.sizes().slots() {
+            return &[];
+        }
+        let at = self.sizes().side_at() as usize + number * words * 8;
+        // SAFETY: as `side_words`. A slot's cells begin at a multiple of 16 bytes, because the
+        // first slot's do and the number of words is even. Every process uses them only as pairs.
+        unsafe {
+            core::slice::from_raw_parts(self.region.base().byte_add(at).cast().as_ptr(), words / 2)
         }
     }
 

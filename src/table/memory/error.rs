@@ -35,6 +35,14 @@ pub enum TableError {
     /// The policies cannot be in one table: a sliding window or log must be its table's only
     /// policy.
     Mixed,
+    /// The slots have too little room for this window or log: it needs room for so many segments
+    /// or permits, and the table has room for fewer ([`Options::room`](crate::table::Options)).
+    SlotRoom {
+        /// The segments of the window, or the permits of the log.
+        needs: u64,
+        /// The table's room.
+        has: u64,
+    },
     /// No version of a policy is free. A table has 255, one for each policy and each different
     /// override. It frees those that have been replaced.
     /// [`Table::repair`](crate::table::Table::repair) frees those that killed processes left
@@ -159,6 +167,7 @@ impl TableError {
             TableError::Request(error) => error.text(),
             TableError::Policy(_) => "the policy is invalid",
             TableError::Mixed => "a sliding window or log must be its table's only policy",
+            TableError::SlotRoom { .. } => "the table's slots have too little room for this window or log",
             TableError::Versions => {
                 "all 255 versions of the table's policies are in use: end overrides, or give several keys the same"
             }
@@ -203,6 +212,11 @@ impl fmt::Display for TableError {
             TableError::Request(error) => fmt::Display::fmt(error, f),
             TableError::Policy(error) => fmt::Display::fmt(error, f),
             TableError::System(_, errno) => write!(f, "{} (errno {errno})", self.text()),
+            TableError::SlotRoom { needs, has } => write!(
+                f,
+                "{}: it needs room for {needs} segments or permits, and they have room for {has}",
+                self.text()
+            ),
             _ => f.write_str(self.text()),
         }
     }

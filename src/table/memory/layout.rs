@@ -10,7 +10,8 @@
 //! 140 Ki  receipts   which of the last 8,184 receipts are not settled yet
 //! 204 Ki  refusals   a sketch of the keys that are refused most
 //! 219 Ki  buckets    64 bytes each
-//!         side       words of rings and logs, a fixed number for each slot; mostly none
+//!         side       words of rings and logs, a fixed number for each slot; mostly none. In a
+//!                    table with room they are cells of 16 bytes ([`crate::limiter::unfolding`])
 //!         overrides  32 bytes for each key that may have a policy of its own
 //! ```
 //!
@@ -24,7 +25,7 @@ use super::receipts::Receipts;
 use super::refusals::Refusals;
 use super::region::Noted;
 use super::returns::TURNS;
-use super::sizes::{Sizes, BUCKETS_AT};
+use super::sizes::{side_words_of, Sizes, BUCKETS_AT};
 use super::slot::Bucket;
 use super::special::SpecialCounts;
 use crate::sync::{AtomicU64, Ordering};
@@ -44,7 +45,7 @@ pub(crate) const COUNTERS: usize = 16;
 pub(crate) const EXEMPT: usize = 2048;
 pub(crate) const RECORD_WORDS: usize = 30;
 /// Words of [`Fixed`].
-pub(crate) const FIXED_WORDS: usize = 10;
+pub(crate) const FIXED_WORDS: usize = 11;
 /// The number of lines. Each pair of a thread and a policy that counts decisions owns one.
 pub(crate) const LINES: usize = 512;
 /// Each policy has this many counters of each verdict for the threads that own no line.
@@ -143,6 +144,9 @@ pub(crate) struct Fixed {
     pub(crate) file: u64,
     /// The keys that may have a policy of their own.
     pub(crate) overrides: u64,
+    /// The most segments or permits of a window or log to which a policy may change. 0: the table
+    /// has no room, and its side words are those of its only policy.
+    pub(crate) room: u64,
 }
 
 /// A version of a policy. The writer stores the stamp last, which publishes the record. The words
@@ -226,7 +230,7 @@ impl Header {
         if fold(&words) != word(FIXED)? {
             return Err(TableError::Corrupt);
         }
-        let [_, _, bytes, capacity, buckets, side, on_full, clock, seed, missing, file, overrides] =
+        let [_, _, bytes, capacity, buckets, side, on_full, clock, seed, missing, file, overrides, room] =
             words;
         let fixed = Fixed {
             bytes,
@@ -239,10 +243,13 @@ impl Header {
             missing,
             file,
             overrides,
+            room,
         };
         // A wrong program can write a valid checksum. Later offsets are sound because the sizes
         // must be those that this code computes.
-        if Sizes::new(capacity, side, overrides) != Ok(Sizes { buckets, bytes }) {
+        let beside = if room == 0 { side } else { side_words_of(room) };
+        if Sizes::new(capacity, beside, overrides) != Ok(Sizes { buckets, bytes }) || beside != side
+        {
             return Err(TableError::Corrupt);
         }
         Ok(fixed)
@@ -250,6 +257,19 @@ impl Header {
 }
 
 impl Fixed {
+    /// Whether the table's only policy is a ring or a log without room for others, so that all
+    /// slots count in the same way.
+    #[inline(always)]
+    pub(crate) fn is_multi_word(&self) -> bool {
+        self.side != 0 && self.room == 0
+    }
+
+    /// Whether the slots have room for any window or log.
+    #[inline(always)]
+    pub(crate) fn has_room(&self) -> bool {
+        self.room != 0
+    }
+
     fn words(&self) -> [u64; FIXED_WORDS] {
         let Fixed {
             bytes,
@@ -262,17 +282,18 @@ impl Fixed {
             missing,
             file,
             overrides,
+            room,
         } = *self;
-        [bytes, capacity, buckets, side, on_full, clock, seed, missing, file, overrides]
+        [bytes, capacity, buckets, side, on_full, clock, seed, missing, file, overrides, room]
     }
 
     /// The value of [`Header::check`] for these parameters.
     fn check(&self) -> u64 {
-        let [bytes, capacity, buckets, side, on_full, clock, seed, missing, file, overrides] =
+        let [bytes, capacity, buckets, side, on_full, clock, seed, missing, file, overrides, room] =
             self.words();
         fold(&[
             MAGIC, LAYOUT, bytes, capacity, buckets, side, on_full, clock, seed, missing, file,
-            overrides,
+            overrides, room,
         ])
     }
 }

@@ -38,6 +38,16 @@ pub(crate) fn override_groups(overrides: u64) -> u64 {
     }
 }
 
+/// The side words of a slot with room for windows of `room` segments and logs of `room` permits:
+/// cells of two words. The first cell has the epoch. A window uses a power of two of the others, at
+/// least two more than its segments, and a log one more than its permits.
+pub(crate) fn side_words_of(room: u64) -> u64 {
+    room.saturating_add(2)
+        .checked_next_power_of_two()
+        .and_then(|places| places.checked_add(1)?.checked_mul(2))
+        .unwrap_or(u64::MAX)
+}
+
 /// A table's number of buckets, and its length in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sizes {

@@ -53,6 +53,8 @@ pub(crate) struct Version {
     pub(crate) words_are_times: bool,
     /// The algorithm, if its state is more than one word.
     pub(crate) multi_word: Option<MultiWord>,
+    /// Whether the table's slots have room for other policies ([`super::folded`]).
+    pub(crate) has_room: bool,
 }
 
 impl Version {
@@ -62,6 +64,12 @@ impl Version {
     #[inline(always)]
     pub(crate) fn credit_mark(&self, changes: u64) -> u64 {
         self.stamp.load(Ordering::Relaxed) ^ changes
+    }
+
+    /// Whether the version is a window or log in a table with room.
+    #[inline(always)]
+    pub(crate) fn is_in_room(&self) -> bool {
+        self.has_room && self.multi_word.is_some()
     }
 
     /// Whether the version refuses all requests.
@@ -82,8 +90,8 @@ impl Version {
 
     /// Compiles the version with `stamp` of `policy`. `keep` says how debts are converted to it.
     /// `None` if the policy is invalid.
-    pub(crate) fn of(policy: &Policy, terms: Terms, stamp: u64) -> Option<Version> {
-        let multi_word = MultiWord::new(policy).ok()?;
+    pub(crate) fn of(policy: &Policy, terms: Terms, stamp: u64, has_room: bool) -> Option<Version> {
+        let multi_word = MultiWord::new(policy, has_room).ok()?;
         // A limit of 0 is closed under every algorithm.
         let rule = if multi_word.is_some() || policy.limit == 0 {
             Rule::Closed(Closed)
@@ -105,6 +113,7 @@ impl Version {
             refill: rule.refill_in_slots().unwrap_or(u64::MAX),
             words_are_times: rule.words_are_times(),
             multi_word,
+            has_room,
         })
     }
 }

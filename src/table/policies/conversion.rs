@@ -18,7 +18,7 @@ use crate::units::NEVER;
 /// The functions of [`States`] for a slot under any version of a policy.
 impl Policies {
     pub(crate) fn expires_at(&self, pair: SlotPair) -> u64 {
-        if self.memory.fixed.side != 0 {
+        if self.memory.fixed.is_multi_word() {
             return self.multi_word().map_or(NEVER, |multi_word| multi_word.expires_at(pair.state));
         }
         if pair.is_vacant() {
@@ -26,7 +26,7 @@ impl Policies {
         }
         match self.stamp_of(pair.key).and_then(|stamp| self.versions.known(stamp)) {
             // In damaged memory a record may hold the stamp of another version.
-            Some(version) if version.key == pair.key & !TAG => version.rule.expires_at(pair.state),
+            Some(version) if version.key == pair.key & !TAG => version.expires_at(pair.state),
             _ => self.expires_at_slow(pair),
         }
     }
@@ -64,18 +64,24 @@ impl Policies {
         self.adopt_by(key, pair, &mut Scratches::new())
     }
 
-    pub(crate) fn convert(&self, key: u64, pair: SlotPair, now: u64) -> u64 {
-        self.convert_by(key, pair, now, &mut Scratches::new())
+    pub(crate) fn convert(&self, key: u64, slot: &Slot, pair: SlotPair, now: u64) -> u64 {
+        self.convert_by(key, slot, pair, now, &mut Scratches::new())
     }
 
     pub(crate) fn owing(&self, key: u64, until: u64) -> u64 {
         let mut scratch = Scratch::new();
-        self.named(key, &mut scratch).map_or(NEVER, |version| version.rule.owing(until))
+        self.named(key, &mut scratch).map_or(NEVER, |version| version.owing(until))
     }
 
     pub(crate) fn hold(&self, pair: SlotPair, until: u64, now: u64, exact: bool) -> Option<u64> {
         let mut scratch = Scratch::new();
-        self.named(pair.key, &mut scratch)?.rule.hold(pair.state, until, now, exact)
+        self.named(pair.key, &mut scratch)?.hold(pair.state, until, now, exact)
+    }
+
+    pub(crate) fn outlasts(&self, pair: SlotPair, until: u64) -> bool {
+        let mut scratch = Scratch::new();
+        self.named(pair.key, &mut scratch)
+            .is_some_and(|version| version.outlasts(pair.state, until))
     }
 
     /// The key word of a key under a limit of 0, which keeps its word under the former version of
@@ -107,9 +113,10 @@ impl Policies {
         no_other: bool,
     ) -> Option<u64> {
         let mut scratch = Scratch::new();
-        let rule = &self.named(pair.key, &mut scratch)?.rule;
-        let held = || [true, false].into_iter().find_map(|exact| rule.hold(0, expires, now, exact));
-        rule.unused_in_slot().or_else(|| if no_other { held() } else { None })
+        let version = self.named(pair.key, &mut scratch)?;
+        let hold = |exact| version.hold(0, expires, now, exact);
+        let held = || [true, false].into_iter().find_map(hold);
+        version.rule.unused_in_slot().or_else(|| if no_other { held() } else { None })
     }
 
     pub(crate) fn vacated(&self) {
@@ -144,18 +151,18 @@ impl Policies {
 
     /// [`States::expires_at`].
     pub(crate) fn expires_at_by<'t>(&'t self, pair: SlotPair, scratch: &mut Scratch<'t>) -> u64 {
-        if self.memory.fixed.side != 0 || pair.is_vacant() {
+        if self.memory.fixed.is_multi_word() || pair.is_vacant() {
             return self.expires_at(pair);
         }
         // The key of a slot with an unknown version may have a debt, so no new key may take the
         // slot.
-        self.named(pair.key, scratch).map_or(NEVER, |version| version.rule.expires_at(pair.state))
+        self.named(pair.key, scratch).map_or(NEVER, |version| version.expires_at(pair.state))
     }
 
     /// The content of the slot after its key is removed. The slot still expires at the same time.
     pub(crate) fn vacant(&self, pair: SlotPair, expires: u64) -> SlotPair {
         // The next key continues the ring or log with this state word.
-        let state = if self.memory.fixed.side == 0 { expires } else { pair.state };
+        let state = if self.memory.fixed.is_multi_word() { pair.state } else { expires };
         SlotPair { key: 0, state }
     }
 
@@ -168,8 +175,10 @@ impl Policies {
     ) -> u64 {
         let Some(new) = self.named(key, &mut scratches.new) else { return 0 };
         match self.named(pair.key, &mut scratches.old) {
-            Some(old) if !pair.is_vacant() => new.rule.adopt(&old.rule, pair.state),
-            _ => new.rule.owing(self.expires_at(pair)),
+            Some(old) if !pair.is_vacant() && both_one_word(new, old) => {
+                new.rule.adopt(&old.rule, pair.state)
+            }
+            _ => new.owing(self.expires_at(pair)),
         }
     }
 
@@ -177,6 +186,7 @@ impl Policies {
     pub(crate) fn convert_by<'t>(
         &'t self,
         key: u64,
+        slot: &Slot,
         pair: SlotPair,
         now: u64,
         scratches: &mut Scratches<'t>,
@@ -184,6 +194,9 @@ impl Policies {
         if let (Some(new), Some(old)) =
             (self.named(key, &mut scratches.new), self.named(pair.key, &mut scratches.old))
         {
+            if !both_one_word(new, old) {
+                return self.convert_standing((new, old), slot, pair, now);
+            }
             if old.rule.full_before_floor(pair.state).is_some_and(|full| full <= now) {
                 return 0;
             }
@@ -203,6 +216,11 @@ impl Policies {
     }
 }
 
+/// Whether the state of both versions is one word.
+fn both_one_word(new: &Version, old: &Version) -> bool {
+    new.multi_word.is_none() && old.multi_word.is_none()
+}
+
 /// [`States`] for a request under `version`. Most slots are under the same version, so it saves
 /// most lookups in [`Policies`].
 pub(crate) struct UnderVersion<'t> {
@@ -214,10 +232,7 @@ impl States for UnderVersion<'_> {
     #[inline]
     fn expires_at(&self, pair: SlotPair) -> u64 {
         if pair.key & !TAG == self.version.key {
-            return match &self.version.multi_word {
-                None => self.version.rule.expires_at(pair.state),
-                Some(multi_word) => multi_word.expires_at(pair.state),
-            };
+            return self.version.expires_at(pair.state);
         }
         self.policies.expires_at(pair)
     }
@@ -245,8 +260,15 @@ impl States for UnderVersion<'_> {
         self.policies.adopt(key, pair)
     }
 
-    fn convert(&self, key: u64, pair: SlotPair, now: u64) -> u64 {
-        self.policies.convert(key, pair, now)
+    fn convert(&self, key: u64, slot: &Slot, pair: SlotPair, now: u64) -> u64 {
+        self.policies.convert(key, slot, pair, now)
+    }
+
+    fn outlasts(&self, pair: SlotPair, until: u64) -> bool {
+        match pair.key & !TAG == self.version.key {
+            true => self.version.outlasts(pair.state, until),
+            false => self.policies.outlasts(pair, until),
+        }
     }
 
     fn owing(&self, key: u64, until: u64) -> u64 {

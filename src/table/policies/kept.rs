@@ -24,6 +24,8 @@ pub(crate) struct Versions {
     made: [AtomicPtr<KeptVersion>; LISTS],
     /// The number of nodes that callers have reserved. At most [`KEPT_MOST`] exist.
     places: AtomicUsize,
+    /// Whether the table's slots have room: 1 or 0.
+    has_room: AtomicUsize,
 }
 
 #[derive(Debug)]
@@ -47,9 +49,17 @@ const LISTS: usize = 1024;
 impl Versions {
     /// No version yet. The value is 10 KiB, too much for the stack of a C caller's thread, so it is
     /// made where it stays. `None` without memory.
-    pub(crate) fn new() -> Option<Box<Versions>> {
+    pub(crate) fn new(has_room: bool) -> Option<Box<Versions>> {
         // SAFETY: all fields are atomics of words, and zero bytes are a null pointer and 0.
-        unsafe { zeroed_value() }
+        let versions: Box<Versions> = unsafe { zeroed_value() }?;
+        versions.has_room.store(usize::from(has_room), Ordering::Relaxed);
+        Some(versions)
+    }
+
+    /// Compiles the version with `stamp` of `policy` for this table.
+    pub(super) fn compile(&self, policy: &Policy, terms: Terms, stamp: u64) -> Option<Version> {
+        // Relaxed: written before any thread shares it.
+        Version::of(policy, terms, stamp, self.has_room.load(Ordering::Relaxed) != 0)
     }
 
     /// The version with `stamp`, if this process keeps it and has used no other version with the
@@ -106,7 +116,8 @@ impl Versions {
         if self.is_full() || self.places.fetch_add(1, Ordering::Relaxed) >= KEPT_MOST {
             return Err(TableError::Versions);
         }
-        let node = Version::of(policy, terms, stamp)
+        let node = self
+            .compile(policy, terms, stamp)
             .map(|version| KeptVersion { version, next: ptr::null_mut() });
         let new = node
             .ok_or(TableError::Corrupt)

@@ -5,6 +5,7 @@ pub(crate) mod compiled;
 pub(crate) mod conversion;
 mod encoding;
 mod exempt;
+pub(crate) mod folded;
 mod kept;
 pub(crate) mod local;
 pub(crate) mod multi_word;
@@ -61,9 +62,10 @@ impl Policies {
     /// Compiles the current policies of the table in `memory`, so that the first request does not
     /// allocate.
     pub(crate) fn over(memory: Memory) -> Result<Policies, TableError> {
+        let has_room = memory.fixed.has_room();
         let policies = Policies {
             memory,
-            versions: Versions::new().ok_or(TableError::NoMemory)?,
+            versions: Versions::new(has_room).ok_or(TableError::NoMemory)?,
             locals: Locals::new()?,
         };
         for current in &policies.memory.header().current {
@@ -140,12 +142,13 @@ impl Policies {
         Some(self.memory.records().get((key >> TAG_BITS) as usize)?.stamp.load(Ordering::Acquire))
     }
 
-    /// The policy of a table whose states are more than one word. Such a table has only one policy.
+    /// The policy of a table without room whose states are more than one word. Such a table has only
+    /// one policy.
     pub(crate) fn multi_word(&self) -> Option<&MultiWord> {
-        match self.memory.fixed.side {
-            0 => None,
+        match self.memory.fixed.is_multi_word() {
+            false => None,
             // `Policies::over` has compiled it.
-            _ => self.versions.known(self.memory.current_stamp(0))?.multi_word.as_ref(),
+            true => self.versions.known(self.memory.current_stamp(0))?.multi_word.as_ref(),
         }
     }
 
@@ -254,7 +257,7 @@ impl Policies {
             Err(TableError::Versions | TableError::NoMemory) => {}
             Err(_) => return Err(RequestError::Corrupt),
         }
-        let version = Version::of(&policy, terms, stamp).ok_or(RequestError::Corrupt)?;
+        let version = self.versions.compile(&policy, terms, stamp).ok_or(RequestError::Corrupt)?;
         scratch.put(version, self.local(stamp).filter(|_| self.versions.is_full()));
         Ok(None)
     }

@@ -1,10 +1,11 @@
 //! Policies whose state is more than one word: sliding windows and sliding logs.
 //!
-//! Such a policy is its table's only one, and does not change, because a slot's words count in the
-//! same way for every key. A slot's state word decides. The slot also has a fixed number of side
-//! words (a ring of starts, or the entries of a log). They stay unchanged when another key takes
-//! the slot. This is sound, because the ring or log is one long history and the key only a label on
-//! it ([`crate::limiter::state_word`]).
+//! In a table without room such a policy is the only one, and does not change, because a slot's
+//! words count in the same way for every key. A slot's state word decides. The slot also has a
+//! fixed number of side words (a ring of starts, or the entries of a log). They stay unchanged when
+//! another key takes the slot. This is sound, because the ring or log is one long history and the
+//! key only a label on it ([`crate::limiter::state_word`]). A table with room may have any policies
+//! ([`super::folded`]).
 //!
 //! A new key takes the slot that the protocol chooses ([`crate::table::slots::protocol`]). The
 //! state word alone says when the slot expires.
@@ -51,10 +52,14 @@ impl Decided {
 }
 
 impl MultiWord {
-    /// `None` for a policy whose state is one word.
-    pub(crate) fn new(policy: &Policy) -> Result<Option<MultiWord>, PolicyError> {
+    /// `None` for a policy whose state is one word. In a table with room a word has a bit less.
+    pub(crate) fn new(policy: &Policy, has_room: bool) -> Result<Option<MultiWord>, PolicyError> {
         match policy.kind.words() {
             _ if policy.limit == 0 => Ok(None),
+            Words::Ring if has_room => {
+                Ok(Some(MultiWord::Ring(SlidingWindow::keyed_beside_a_bit(policy)?)))
+            }
+            Words::Log if has_room => Ok(Some(MultiWord::Log(KeyedLog::in_bits(policy, 63)?))),
             Words::Ring => Ok(Some(MultiWord::Ring(SlidingWindow::keyed(policy)?))),
             Words::Log => Ok(Some(MultiWord::Log(KeyedLog::new(policy)?))),
             Words::One => Ok(None),
@@ -76,14 +81,14 @@ impl MultiWord {
         }
     }
 
-    fn limit(&self) -> u64 {
+    pub(super) fn limit(&self) -> u64 {
         match self {
             MultiWord::Ring(window) => window.limit(),
             MultiWord::Log(log) => log.log().limit(),
         }
     }
 
-    fn last_time(&self) -> u64 {
+    pub(super) fn last_time(&self) -> u64 {
         match self {
             MultiWord::Ring(window) => window.last_time(),
             MultiWord::Log(_) => SlidingLog::LAST,
@@ -99,30 +104,9 @@ impl MultiWord {
         now: u64,
         op: Op,
     ) -> Option<Decided> {
-        macro_rules! each {
-            ($view:ident => $call:expr) => {
-                match self {
-                    MultiWord::Ring(window) => {
-                        let $view = RingView::new(head, side, window);
-                        $call
-                    }
-                    MultiWord::Log(log) => {
-                        let $view = LogView::new(head, side, log)?;
-                        $call
-                    }
-                }
-            };
-        }
-        match op {
-            Op::Check(cost) => each!(view => view.check(now, cost))
-                .map(|decision| Decided { decision, taken: cost }),
-            Op::Peek(cost) => {
-                each!(view => view.peek(now, cost)).map(|decision| Decided { decision, taken: 0 })
-            }
-            Op::TakeUpTo(most) => each!(view => view.take_up_to(now, most)).map(|taken| {
-                let verdict = if taken == 0 { Verdict::Denied } else { Verdict::Allowed };
-                Decided { decision: state_word::given_up(verdict, 0), taken }
-            }),
+        match self {
+            MultiWord::Ring(window) => decided(&RingView::new(head, side, window), now, op),
+            MultiWord::Log(log) => decided(&LogView::new(head, side, log)?, now, op),
         }
     }
 
@@ -156,6 +140,18 @@ impl MultiWord {
     }
 }
 
+/// Applies `op` to a ring or log.
+pub(super) fn decided(view: &impl Protocol, now: u64, op: Op) -> Option<Decided> {
+    match op {
+        Op::Check(cost) => view.check(now, cost).map(|decision| Decided { decision, taken: cost }),
+        Op::Peek(cost) => view.peek(now, cost).map(|decision| Decided { decision, taken: 0 }),
+        Op::TakeUpTo(most) => view.take_up_to(now, most).map(|taken| {
+            let verdict = if taken == 0 { Verdict::Denied } else { Verdict::Allowed };
+            Decided { decision: state_word::given_up(verdict, 0), taken }
+        }),
+    }
+}
+
 impl state_word::SlotWords for Slot {
     #[inline(always)]
     fn key(&self, _: Ordering) -> u64 {
@@ -165,6 +161,12 @@ impl state_word::SlotWords for Slot {
     #[inline(always)]
     fn state(&self, _: Ordering) -> u64 {
         self.state()
+    }
+
+    #[inline(always)]
+    fn both(&self) -> (u64, u64) {
+        let SlotPair { key, state } = self.pair();
+        (key, state)
     }
 
     #[inline(always)]

@@ -219,7 +219,7 @@ pub(crate) fn is_known(records: &[Record; VERSIONS], key: u64) -> bool {
         version_of(stamp) == version
             && record
                 .read_kept(stamp)
-                .is_some_and(|(policy, terms)| Version::of(&policy, terms, stamp).is_some())
+                .is_some_and(|(policy, terms)| Version::of(&policy, terms, stamp, false).is_some())
     })
 }
 

@@ -132,7 +132,7 @@ impl States for World {
         adopted(key, pair)
     }
 
-    fn convert(&self, key: u64, pair: SlotPair, now: u64) -> u64 {
+    fn convert(&self, key: u64, _slot: &Slot, pair: SlotPair, now: u64) -> u64 {
         converted(key, pair, now)
     }
 

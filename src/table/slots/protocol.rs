@@ -357,7 +357,7 @@ fn migrate<'a>(
         vacate(SlotPair { key: 0, state: expires });
         return;
     }
-    let converted = SlotPair { key, state: states.convert(key, pair, now) };
+    let converted = SlotPair { key, state: states.convert(key, slot, pair, now) };
     // The key stays in its slot, and the word keeps the slot's time: of itself, or beside the
     // smaller debt.
     if let Some(state) = stay(states, converted, expires, now, true) {
@@ -391,7 +391,7 @@ fn migrate<'a>(
 /// The state of `pair` in its slot, which may not expire before `expires`; `None` if no word says
 /// both.
 fn stay(states: &impl States, pair: SlotPair, expires: u64, now: u64, exact: bool) -> Option<u64> {
-    match pair.state != 0 && states.expires_at(pair) >= expires {
+    match pair.state != 0 && states.outlasts(pair, expires) {
         true => Some(pair.state),
         false => states.hold(pair, expires, now, exact),
     }

@@ -3,7 +3,7 @@
 
 use crate::decision::Verdict;
 use crate::table::memory::returns::ReturnTurn;
-use crate::table::memory::slot::SlotPair;
+use crate::table::memory::slot::{Slot, SlotPair};
 
 /// What a new key gets when no candidate of the key has expired.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -49,12 +49,19 @@ pub(crate) trait States {
     /// the debt is paid. The result expires at the same time as `pair` or later.
     fn adopt(&self, key: u64, pair: SlotPair) -> u64;
 
-    /// Converts the state of `pair` at the time `now` to the version that `key` names, as that
+    /// Converts the state of `pair`, which was read from `slot`, at the time `now` to the version that `key` names, as that
     /// version's [`Keep`](crate::policy::Keep) says. The result may expire earlier than `pair`. It
     /// is 0 if the key owes nothing.
-    fn convert(&self, key: u64, pair: SlotPair, now: u64) -> u64 {
-        let _ = now;
+    fn convert(&self, key: u64, slot: &Slot, pair: SlotPair, now: u64) -> u64 {
+        let _ = (slot, now);
         self.adopt(key, pair)
+    }
+
+    /// Whether a slot with `pair` stays taken until `until`. A rule whose words count together with
+    /// others answers no if the slot would expire at that very time
+    /// ([`crate::limiter::unfolding`]).
+    fn outlasts(&self, pair: SlotPair, until: u64) -> bool {
+        self.expires_at(pair) >= until
     }
 
     /// A state for `key` whose debt is paid at the time `until` or later.

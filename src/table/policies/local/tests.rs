@@ -5,7 +5,7 @@ use crate::table::Keep;
 
 fn version(stamp: u64) -> Version {
     let policy = Policy { limit: stamp, ..Policy::new(1, 1_000_000_000) };
-    Version::of(&policy, Terms::of_policy(Keep::Count), stamp).expect("a version")
+    Version::of(&policy, Terms::of_policy(Keep::Count), stamp, false).expect("a version")
 }
 
 /// A handler does not replace the version that the interrupted call is using.

@@ -1,0 +1,131 @@
+//! Requests under windows and logs in a table with room, where a key may come under them from any
+//! policy ([`super::super::policies::folded`]).
+
+use super::answer::full;
+use super::Table;
+use crate::algorithm::Step;
+use crate::decision::{Reason, Verdict};
+use crate::limiter::state_word::TRIES;
+use crate::limiter::unfolding::UNFOLDED;
+use crate::table::memory::error::RequestError;
+use crate::table::policies::compiled::Version;
+use crate::table::policies::conversion::UnderVersion;
+use crate::table::policies::local::Scratch;
+use crate::table::policies::multi_word::{Decided, MultiWord, Op};
+use crate::table::policies::{PolicyId, ROUNDS};
+use crate::table::slots::candidates::Candidates;
+use crate::table::slots::protocol::{self, first_to_expire};
+use crate::table::slots::states::{Event, OnFull};
+
+impl Table {
+    /// Decides on a request of a key whose policy is a window or log. `None`: its state is one word.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn decide_in_room(
+        &self,
+        policy: u32,
+        hash: u64,
+        now: u64,
+        op: Op,
+    ) -> Result<Option<Decided>, RequestError> {
+        let candidates = self.slots.candidates(hash);
+        // Each round makes up to TRIES tries in the ring or log.
+        for _ in 0..ROUNDS / TRIES {
+            let mut scratch = Scratch::new();
+            let version = self.policies.current(PolicyId::new(policy), hash, &mut scratch)?;
+            let Some(multi_word) = &version.multi_word else { return Ok(None) };
+            let key = version.key | candidates.tag;
+            let decided = match candidates.find(key) {
+                Some(slot) => self.policies.apply(multi_word, slot, key, now, op),
+                None => self.decide_without_slot(version, multi_word, &candidates, now, op),
+            };
+            if decided.is_some() {
+                return Ok(decided);
+            }
+        }
+        Err(RequestError::Corrupt)
+    }
+
+    /// Inserts a key that no slot holds, with all permits left or with the debt that it takes over,
+    /// and returns `None`: the caller then decides by its slot. A request that takes no permit, or
+    /// that gets no slot, is decided here.
+    fn decide_without_slot(
+        &self,
+        version: &Version,
+        policy: &MultiWord,
+        candidates: &Candidates<'_>,
+        now: u64,
+        op: Op,
+    ) -> Option<Decided> {
+        let fresh = policy.fresh(now, op);
+        let least = match op {
+            Op::Check(cost) => cost,
+            Op::TakeUpTo(most) => most.min(1),
+            Op::Peek(_) => 0,
+        };
+        if least == 0 || !fresh.decision.is_allowed() {
+            return self.peek_without_slot(version, policy, candidates, now, op);
+        }
+        let states = UnderVersion { policies: &self.policies, version };
+        let step = |state| match state {
+            0 => Step::allow(policy.used_at(0, now)),
+            // Another call has inserted the key.
+            _ if state & UNFOLDED != 0 => Step::ask(),
+            _ if policy.left_folded(state, now) >= least => Step::allow(state),
+            _ => Step::deny(),
+        };
+        let key = version.key | candidates.tag;
+        let outcome = protocol::request(&states, candidates, key, now, self.on_full, step).ok()?;
+        if outcome.event != Event::Known || outcome.retries != 0 {
+            self.policies.count_event(outcome.event, outcome.retries);
+        }
+        match outcome.event {
+            Event::Refused => Some(Decided { decision: full(outcome.until, now), taken: 0 }),
+            Event::Unremembered => Some(fresh.because(Reason::TableFull)),
+            Event::RefusedByDebt => {
+                Some(policy.decide_folded(outcome.state, now, op).because(Reason::InheritedDebt))
+            }
+            // The debt of a key that is between two slots refuses it.
+            Event::Known if outcome.verdict == Verdict::Denied => {
+                Some(policy.decide_folded(outcome.state, now, op))
+            }
+            _ => None,
+        }
+    }
+
+    /// The decision on a request of a key that no slot holds. It inserts no key.
+    fn peek_without_slot(
+        &self,
+        version: &Version,
+        policy: &MultiWord,
+        candidates: &Candidates<'_>,
+        now: u64,
+        op: Op,
+    ) -> Option<Decided> {
+        let key = version.key | candidates.tag;
+        let states = UnderVersion { policies: &self.policies, version };
+        let room = first_to_expire(&states, candidates, key, now).ok()??;
+        let about = |state| match state {
+            0 => Decided { taken: 0, ..policy.fresh(now, op) },
+            state => policy.decide_folded(state, now, op),
+        };
+        let decided = about(room.state(&states, key));
+        if room.first.expires <= now || !matches!(op, Op::Peek(1..)) {
+            return Some(decided);
+        }
+        Some(match self.on_full {
+            OnFull::Inherit => {
+                let decided = about(self.policies.adopt(key, room.first.pair));
+                match decided.decision.verdict {
+                    Verdict::Denied => decided.because(Reason::InheritedDebt),
+                    _ => decided,
+                }
+            }
+            OnFull::Deny if decided.decision.is_allowed() => {
+                Decided { decision: full(room.first.expires, now), taken: 0 }
+            }
+            OnFull::Allow if decided.decision.is_allowed() => decided.because(Reason::TableFull),
+            _ => decided,
+        })
+    }
+}
