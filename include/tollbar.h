@@ -1062,8 +1062,12 @@ typedef struct tollbar_table_options {
     /* The keys that may have a policy of their own at one time (tollbar_table_set_override), 32
      * bytes each. 0: 1024. At most 524,288. */
     uint32_t overrides;
-    /* Must be 0. */
-    uint32_t reserved;
+    /* The most segments of a sliding window, or permits of a sliding log, for which each slot has
+     * room. With room the table may have any policies, and each may change to any other
+     * (tollbar_table_set_policy). 0: none, and a sliding window or log must be the only policy.
+     * Room for n takes 32 bytes a slot, and 16 for each place: the next power of two from n + 2
+     * on. */
+    uint32_t room;
 } tollbar_table_options;
 
 /* Writes to `*bytes` the size of a table with these options and policies. A table's size never
@@ -2991,7 +2995,8 @@ typedef struct tollbar_table_override {
  *
  * Returns TOLLBAR_E_OVERRIDES_FULL if as many keys have overrides as the table's options allow,
  * TOLLBAR_E_POLICY_VERSIONS if too many different policies are in use, and
- * TOLLBAR_E_MIXED_POLICIES if this policy or that of the table is a sliding window or log. An
+ * TOLLBAR_E_MIXED_POLICIES if this policy or that of the table is a sliding window or log and the
+ * table has no room (tollbar_table_options.room), or TOLLBAR_E_SLOT_ROOM if it has too little. An
  * error changes nothing. */
 int32_t tollbar_table_set_override(const tollbar_table *table,
                                    uint32_t policy,
@@ -3765,6 +3770,14 @@ int32_t tollbar_table_find_or_add_policy(const tollbar_table *table,
  * any -> 7/s, 14/min, ... of gcra, whose words are full   its permits, if another slot is free; otherwise the time of its debt
  * another rate or burst with ban or borrow, or of a       the same
  * pacer; any -> another algorithm; quota -> any
+ * any -> sliding window, sliding log                      its permits; the used ones may come back later
+ *
+ * From and to sliding windows and sliding logs the table needs room (tollbar_table_options.room).
+ * Without room the call returns TOLLBAR_E_MIXED_POLICIES, and with too little TOLLBAR_E_SLOT_ROOM.
+ * Then the policy stays as it was. With TOLLBAR_KEEP_COUNT a key keeps the permits that it has
+ * left, and all others count as used at its first request after the change. With TOLLBAR_KEEP_TIME
+ * it has none until its debt would have been paid; a window counts by segments, and a log by up to
+ * a sixteenth of its period.
  *
  * A limit of 0 keeps what keys had before it. With TOLLBAR_KEEP_RESET all keys without an override
  * begin anew, also if the policy is the current one. Such a call examines every slot, and so does
@@ -3842,7 +3855,8 @@ typedef struct tollbar_table_copy_result {
  *
  * The call copies nothing and returns TOLLBAR_E_OTHER_OPTIONS if the tables have different seeds
  * (TOLLBAR_TABLE_HAS_SEED) or clocks, TOLLBAR_E_OTHER_POLICIES if `table` lacks the number of a
- * policy of `from`, and TOLLBAR_E_MIXED_POLICIES if a policy is a sliding window or a sliding log.
+ * policy of `from`, and TOLLBAR_E_MIXED_POLICIES for a table of a sliding window or log without
+ * room (tollbar_table_options.room).
  *
  * If the policies of a number differ, a key lacks as many whole permits of the burst as before.
  * Partly repaid permits count as unpaid. (tollbar_table_set_policy keeps the number of permits
@@ -4025,7 +4039,8 @@ const char *tollbar_version_string(void);
 /* The table has no policy of that number. */
 #define TOLLBAR_E_NO_SUCH_POLICY (-52)
 
-/* A sliding window or a sliding log must be its table's only policy. */
+/* In a table without room (tollbar_table_options.room) a sliding window or a sliding log must be
+ * the only policy. */
 #define TOLLBAR_E_MIXED_POLICIES (-53)
 
 /* All 255 versions of the table's policies are in use: each policy has one, and so has each
@@ -4164,6 +4179,10 @@ const char *tollbar_version_string(void);
 /* The in-flight table's file is in use by processes whose system gives another boot id: in a
  * container that has one of its own, or on another machine. */
 #define TOLLBAR_E_OTHER_BOOT (-105)
+
+/* The window has more segments, or the log more permits, than the table's slots have room for
+ * (tollbar_table_options.room). */
+#define TOLLBAR_E_SLOT_ROOM (-106)
 
 /* The library itself has a fault. It was stopped before it reached the caller. */
 #define TOLLBAR_E_INTERNAL (-90)

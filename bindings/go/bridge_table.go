@@ -35,6 +35,7 @@ func openTable(path string, options *TableOptions, policies []string) (uintptr, 
 		mode:        uint32(options.Mode.Perm()),
 		hot_keys:    options.HotKeys,
 		overrides:   options.Overrides,
+		room:        options.Room,
 	}
 	if options.Seed != nil {
 		o.seed = *options.Seed

@@ -148,7 +148,8 @@ const (
 	ErrPolicyCount Code = -51
 	// ErrNoSuchPolicy: the table has no policy of that number.
 	ErrNoSuchPolicy Code = -52
-	// ErrMixedPolicies: a sliding window or a sliding log must be its table's only policy.
+	// ErrMixedPolicies: in a table without room (tollbar_table_options.room) a sliding window or a
+	// sliding log must be the only policy.
 	ErrMixedPolicies Code = -53
 	// ErrPolicyVersions: all 255 versions of the table's policies are in use: each policy has one,
 	// and so has each override that differs from the others. Give several keys the same override,
@@ -261,6 +262,9 @@ const (
 	// ErrOtherBoot: the in-flight table's file is in use by processes whose system gives another
 	// boot id: in a container that has one of its own, or on another machine.
 	ErrOtherBoot Code = -105
+	// ErrSlotRoom: the window has more segments, or the log more permits, than the table's slots
+	// have room for (tollbar_table_options.room).
+	ErrSlotRoom Code = -106
 )
 
 // Errors of the library itself.

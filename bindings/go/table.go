@@ -65,6 +65,11 @@ type TableOptions struct {
 	// Overrides is the number of keys that may have a policy of their own at one time
 	// ([Keys.SetOverride]), 32 bytes each. 0 means 1,024.
 	Overrides uint32
+	// Room is the most segments of a sliding window, or permits of a sliding log, for which each
+	// slot has room. With room the table may have any policies, and each may change to any other
+	// ([Table.SetPolicy]). 0 means none, and a sliding window or log must be the only policy.
+	// Without the library another number is [ErrNeedsLibrary].
+	Room uint32
 	// Waiters is the most goroutines that wait for the table's keys at one time ([Keys.WaitN]). 0
 	// means 1,024.
 	Waiters uint32

@@ -31,6 +31,8 @@ func openTable(path string, options *TableOptions, policies []string) (tableHand
 		return nil, fmt.Errorf("tollbar: %s: a table in a file: %w", path, ErrNeedsLibrary)
 	case options.HotKeys != 0:
 		return nil, fmt.Errorf("tollbar: a table with hot keys: %w", ErrNeedsLibrary)
+	case options.Room != 0:
+		return nil, fmt.Errorf("tollbar: a table with room: %w", ErrNeedsLibrary)
 	}
 	compiled := make([]local.Policy, len(policies))
 	for i, policy := range policies {

@@ -84,9 +84,9 @@ type tollbar_limiter_state struct {
 }
 
 type tollbar_table_options struct {
-	struct_size, on_full                                                    uint32
-	capacity, seed                                                          uint64
-	missing_key, clock, mode, flags, waiters, hot_keys, overrides, reserved uint32
+	struct_size, on_full                                                uint32
+	capacity, seed                                                      uint64
+	missing_key, clock, mode, flags, waiters, hot_keys, overrides, room uint32
 }
 
 type tollbar_request struct {

@@ -99,6 +99,7 @@ static const struct code codes[] = {
     CODE(TOLLBAR_E_PID_NAMESPACE, -103),
     CODE(TOLLBAR_E_TIME_NAMESPACE, -104),
     CODE(TOLLBAR_E_OTHER_BOOT, -105),
+    CODE(TOLLBAR_E_SLOT_ROOM, -106),
 };
 
 static void c7_numbers_of_results_are_as_promised(void **state) {

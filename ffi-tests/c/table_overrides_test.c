@@ -83,9 +83,6 @@ static void errors_say_why_and_change_nothing(void **state) {
     tollbar_table_close(table);
     asked.options.overrides = (1 << 19) + 1;
     assert_int_equal(tollbar_table_new(asked.policies, 1, &asked.options, &table), TOLLBAR_E_OVERRIDES_FULL);
-    asked.options.overrides = 0;
-    asked.options.reserved = 1;
-    assert_int_equal(tollbar_table_new(asked.policies, 1, &asked.options, &table), TOLLBAR_E_RESERVED);
 }
 
 static void they_are_in_the_file_and_in_a_copy(void **state) {

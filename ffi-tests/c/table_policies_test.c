@@ -191,12 +191,50 @@ static void policies_of_other_lengths_are_refused(void **state) {
     tollbar_table_close(table);
 }
 
+/* With room any algorithm becomes any other, and a key keeps the permits that it has left. */
+static void any_algorithm_becomes_any_other(void **state) {
+    static const char *const texts[] = {
+        "20/s burst 20", "30/s algo sliding-window segments 10", "25/s algo sliding-log", "40/s algo fixed-window",
+    };
+    enum { TEXTS = sizeof texts / sizeof *texts };
+    struct asked asked;
+    tollbar_table *table = NULL;
+    tollbar_policy_spec spec, large = spec_of("31/s algo sliding-log");
+    uint64_t taken = 0;
+    uint32_t number = 77;
+    int pair;
+    (void)state;
+    ask(&asked, 1000, "31/s algo sliding-log", NULL);
+    asked.options.room = 30;
+    assert_int_equal(tollbar_table_new(asked.policies, 1, &asked.options, &table), TOLLBAR_E_SLOT_ROOM);
+    for (pair = 0; pair < TEXTS * TEXTS; pair++) {
+        const char *from = texts[pair / TEXTS], *to = texts[pair % TEXTS];
+        if (from == to)
+            continue;
+        ask(&asked, 1000, from, "1/min");
+        asked.options.room = 30;
+        table = table_asked(&asked);
+        spec = spec_of(from);
+        assert_int_equal(tollbar_table_take_up_to_at(table, 0, "k", 1, spec.limit - 6, SEC, &taken), TOLLBAR_ALLOWED);
+        assert_int_equal(taken, spec.limit - 6);
+        spec = spec_of(to);
+        assert_int_equal(tollbar_table_set_policy(table, 0, &spec, TOLLBAR_KEEP_COUNT), 0);
+        assert_int_equal(tollbar_table_take_up_to_at(table, 0, "k", 1, 100, SEC, &taken), TOLLBAR_ALLOWED);
+        assert_int_equal(taken, 6);
+        assert_int_equal(tollbar_table_check_at(table, 0, "k", 1, 1, SEC, NULL), TOLLBAR_DENIED);
+        assert_int_equal(tollbar_table_set_policy(table, 0, &large, TOLLBAR_KEEP_COUNT), TOLLBAR_E_SLOT_ROOM);
+        assert_int_equal(tollbar_table_add_policy(table, &large, &number), TOLLBAR_E_SLOT_ROOM);
+        tollbar_table_close(table);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(exempt_keys_are_never_charged),
         cmocka_unit_test(policies_change_while_keys_keep_their_debt),
         cmocka_unit_test(a_changed_policy_keeps_what_is_asked_for),
         cmocka_unit_test(a_table_has_128_policies_at_most),
+        cmocka_unit_test(any_algorithm_becomes_any_other),
         cmocka_unit_test(full_tables),
         cmocka_unit_test(policies_of_other_lengths_are_refused),
     };

@@ -110,6 +110,7 @@ enum class errc : std::int32_t {
     pid_namespace = TOLLBAR_E_PID_NAMESPACE,
     time_namespace = TOLLBAR_E_TIME_NAMESPACE,
     other_boot = TOLLBAR_E_OTHER_BOOT,
+    slot_room = TOLLBAR_E_SLOT_ROOM,
     internal = TOLLBAR_E_INTERNAL,
     // [lists: end]
 };

@@ -581,6 +581,7 @@ private:
             raw.flags |= TOLLBAR_TABLE_TRUST_ANYONE;
         raw.hot_keys = options.hot_keys;
         raw.overrides = options.overrides;
+        raw.room = options.room;
         return raw;
     }
     static const tollbar_request *for_c(span<const request> requests) noexcept {

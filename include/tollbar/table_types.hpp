@@ -85,6 +85,9 @@ struct table_options {
     /// The keys that may have a policy of their own at one time (table::set_override), 32 bytes
     /// each. 0 means 1024.
     std::uint32_t overrides = 0;
+    /// The most segments of a sliding window, or permits of a sliding log, for which each slot has
+    /// room. With room the table may have any policies, and each may change to any other. 0: none.
+    std::uint32_t room = 0;
 };
 
 /// The policies of a table, 1 to 128: `{"5/min burst 3", "100/s"}`, or any type with data() and

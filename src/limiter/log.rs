@@ -67,7 +67,7 @@
 //! one or two grains, which is at least two permits for each nanosecond, and that wakes at exactly
 //! that permit. Each of those permits takes a swap of an entry.
 
-use super::places::Places;
+use super::side_words::SideWords;
 use super::state_word::{StateWord, TRIES};
 use super::words::{Protocol, SeveralWords};
 use super::Watch;
@@ -97,7 +97,7 @@ struct LogLine {
 /// A log as one caller sees it: the word that holds `head`, `time`, the entries, and how they are
 /// packed. All answers are `None` if the word is no longer the caller's, or after [`TRIES`] rounds;
 /// then nothing has been taken.
-pub(crate) struct LogView<'a, H, E: Places, P> {
+pub(crate) struct LogView<'a, H, E: SideWords, P> {
     head: &'a H,
     time: E::Place,
     /// One for each permit of the limit.
@@ -126,7 +126,7 @@ impl Log {
     }
 }
 
-impl<'a, H: StateWord, E: Places> LogView<'a, H, E, KeyedLog> {
+impl<'a, H: StateWord, E: SideWords> LogView<'a, H, E, KeyedLog> {
     /// A log in a table: its word, and the slot's [`KeyedLog::side_words`]. `None` if there are no
     /// side words.
     #[inline(always)]
@@ -145,7 +145,7 @@ impl<'a, H: StateWord, E: Places> LogView<'a, H, E, KeyedLog> {
     }
 }
 
-impl<H: StateWord, E: Places, P: Packing> LogView<'_, H, E, P> {
+impl<H: StateWord, E: SideWords, P: Packing> LogView<'_, H, E, P> {
     /// The time at which permit number `k`'s predecessor leaves the window. A pending entry is
     /// written first, with `now` or with the upper bound of the times in `word`, whichever is
     /// earlier. `k` is one of the `limit` permits from the word's head on. `None` if `word` is old,
@@ -294,7 +294,7 @@ impl<H: StateWord, E: Places, P: Packing> LogView<'_, H, E, P> {
     }
 }
 
-impl<H: StateWord, E: Places, P: Packing> Protocol for LogView<'_, H, E, P> {
+impl<H: StateWord, E: SideWords, P: Packing> Protocol for LogView<'_, H, E, P> {
     #[inline(always)]
     fn limit(&self) -> u64 {
         self.compiled().limit()

@@ -12,10 +12,11 @@ mod gaps;
 mod leaving;
 pub(crate) mod log;
 mod permits;
-pub(crate) mod places;
+
 pub(crate) mod ring;
 mod set_policy;
 mod shared;
+pub(crate) mod side_words;
 mod state;
 pub(crate) mod state_word;
 #[cfg(unix)]

@@ -33,7 +33,7 @@
 //! the admission that follows an idle time. Starts may then be from another key's time. As always,
 //! their segment and the word tell them from new ones.
 
-use super::places::Places;
+use super::side_words::SideWords;
 use super::state_word::{StateWord, TRIES};
 use super::words::{Protocol, SeveralWords};
 use super::Watch;
@@ -112,7 +112,7 @@ impl Ring {
     }
 }
 
-impl<'a, H: StateWord, P: Places> RingView<'a, H, P> {
+impl<'a, H: StateWord, P: SideWords> RingView<'a, H, P> {
     /// A ring in a table: its word, and the slot's [`SlidingWindow::side_words`].
     #[inline(always)]
     pub(crate) fn new(head: &'a H, side: P, window: &'a SlidingWindow) -> Self {
@@ -307,7 +307,7 @@ impl<'a, H: StateWord, P: Places> RingView<'a, H, P> {
     }
 }
 
-impl<H: StateWord, P: Places> Protocol for RingView<'_, H, P> {
+impl<H: StateWord, P: SideWords> Protocol for RingView<'_, H, P> {
     #[inline(always)]
     fn limit(&self) -> u64 {
         self.window.limit()

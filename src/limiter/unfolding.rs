@@ -44,7 +44,7 @@
 //! later stay as 0, and decide wrong. An admission then fails by its swap. A caller that refuses or
 //! peeks asks [`Unfolded::is_current`] before it answers.
 
-use super::places::Places;
+use super::side_words::SideWords;
 use super::state_word::{SlotWords, StateWord, TRIES};
 use crate::sync::{Ordering, TwoWords, Word};
 
@@ -53,23 +53,23 @@ pub(crate) const UNFOLDED: u64 = 1;
 
 /// The cells of one stay.
 #[derive(Clone, Copy)]
-pub(crate) struct Cells<'a> {
+pub(crate) struct EpochCells<'a> {
     cells: &'a [TwoWords],
     epoch: u64,
 }
 
 /// One of them.
-pub(crate) struct Cell<'a> {
+pub(crate) struct EpochCell<'a> {
     words: &'a TwoWords,
     epoch: u64,
 }
 
-impl<'a> Places for Cells<'a> {
-    type Place = Cell<'a>;
+impl<'a> SideWords for EpochCells<'a> {
+    type Place = EpochCell<'a>;
 
     #[inline]
-    fn place(self, n: usize) -> Option<Cell<'a>> {
-        self.cells.get(n).map(|words| Cell { words, epoch: self.epoch })
+    fn place(self, n: usize) -> Option<EpochCell<'a>> {
+        self.cells.get(n).map(|words| EpochCell { words, epoch: self.epoch })
     }
 
     #[inline]
@@ -78,13 +78,13 @@ impl<'a> Places for Cells<'a> {
     }
 
     #[inline]
-    fn split_first(self) -> Option<(Cell<'a>, Self)> {
+    fn split_first(self) -> Option<(EpochCell<'a>, Self)> {
         let (first, cells) = self.cells.split_first()?;
-        Some((Cell { words: first, epoch: self.epoch }, Cells { cells, ..self }))
+        Some((EpochCell { words: first, epoch: self.epoch }, EpochCells { cells, ..self }))
     }
 }
 
-impl Cell<'_> {
+impl EpochCell<'_> {
     fn word_of(&self, (epoch, word): (u64, u64)) -> u64 {
         match epoch == self.epoch {
             true => word,
@@ -95,7 +95,7 @@ impl Cell<'_> {
 
 /// Both words are loaded and swapped at one instant, with the strongest order that a caller asks
 /// for.
-impl Word for Cell<'_> {
+impl Word for EpochCell<'_> {
     #[inline]
     fn load(&self, _: Ordering) -> u64 {
         self.word_of(self.words.both())
@@ -159,8 +159,8 @@ impl<'a, S: SlotWords> Unfolded<'a, S> {
     }
 
     /// The words of this stay, in `cells`.
-    pub(crate) fn places(&self, cells: &'a [TwoWords]) -> Cells<'a> {
-        Cells { cells, epoch: self.epoch }
+    pub(crate) fn places(&self, cells: &'a [TwoWords]) -> EpochCells<'a> {
+        EpochCells { cells, epoch: self.epoch }
     }
 
     /// Whether the stay had not ended when this call began.

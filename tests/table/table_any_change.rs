@@ -9,8 +9,12 @@ use crate::common::{policy, rounds, with_each, Rng, DAY, SEC};
 use tollbar::algorithm::worst_case;
 use tollbar::clock::Source;
 use tollbar::policy::Words;
-use tollbar::table::{Options, PolicyId, Table};
+use tollbar::table::{Entry, Keep, OnFull, Options, PolicyId, Table, TableError};
 use tollbar::{Kind, Policy, Shared, State};
+
+#[path = "../../examples/core/flash_sale.rs"]
+#[allow(dead_code)]
+mod flash_sale;
 
 const FIRST: PolicyId = PolicyId::FIRST;
 /// Calendars need Unix time.
@@ -156,7 +160,7 @@ fn any_algorithm_becomes_any_other() {
                     for (state, may) in [Some(&state), old.as_ref()].into_iter().zip(may) {
                         match state {
                             Some(state) if said.is_allowed() => {
-                                drop(state.take_up_to_at(run.now, cost))
+                                let _ = state.take_up_to_at(run.now, cost);
                             }
                             // A refusal may count toward a ban.
                             Some(state) if !may => {
@@ -182,4 +186,165 @@ fn any_algorithm_becomes_any_other() {
         texts.len()
     );
     assert!(admitted > asked / 4 && admitted < asked * 9 / 10);
+}
+
+#[test]
+fn the_flash_sale_is_that_of_the_document() {
+    let document = include_str!("../../docs/table.md");
+    let expected: Vec<&str> = document.lines().filter(|line| line.starts_with("second ")).collect();
+    let mut said = Vec::new();
+    flash_sale::sale(&mut |line| said.push(line)).expect("a table");
+    assert_eq!(said, expected);
+}
+
+/// In a full table a key stays in its slot: no key that has permits left is refused, also by a
+/// policy whose keys owe for a shorter time.
+#[test]
+fn a_full_table_refuses_no_key_that_has_permits_left() {
+    let policies = [
+        "100/h burst 100",
+        "100/h algo sliding-window segments 20",
+        "90/min algo sliding-window segments 6 mode strict",
+        "60/h algo sliding-log",
+        "50/min algo sliding-log",
+        "200/h burst 200",
+    ];
+    for (from, to) in policies.iter().flat_map(|from| policies.iter().map(move |to| (from, to))) {
+        // Into a window or log, and from one into a token bucket.
+        if from == to || !is_several(&policy(from)) && !is_several(&policy(to)) {
+            continue;
+        }
+        for on_full in [OnFull::Deny, OnFull::EvictNearest, OnFull::Inherit] {
+            let keys = 4_096u64;
+            let table =
+                Table::private(&options().with_on_full(on_full), &[policy(from)]).expect("memory");
+            let left = 20;
+            let used = policy(from).limit - left;
+            for key in 0..keys {
+                let _ = table.take_up_to_at(FIRST, &key.to_le_bytes(), NOW, used);
+            }
+            let has = |key: u64| table.peek_at(FIRST, &key.to_le_bytes(), NOW, 1).remaining;
+            let known: Vec<u64> = (0..keys).filter(|key| has(*key) == left).collect();
+            assert!(known.len() > 3_000);
+            table.set_policy(FIRST, &policy(to)).expect("room");
+            for key in &known {
+                let got = table.take_up_to_at(FIRST, &key.to_le_bytes(), NOW, u64::MAX);
+                assert_eq!(got, left, "{from} to {to}, {on_full:?}, key {key}");
+            }
+            // No slot's time has become earlier, and no key has two slots.
+            assert!(table.validate(NOW).is_sound());
+        }
+    }
+}
+
+/// A policy that needs more than the room is refused, with both numbers, and nothing changes.
+#[test]
+fn a_policy_that_needs_more_room_is_refused() {
+    let table = Table::private(&options(), &[policy("10/s")]).expect("memory");
+    let error = table.set_policy(FIRST, &policy("65/s algo sliding-log")).unwrap_err();
+    assert_eq!(error, TableError::SlotRoom { needs: 65, has: 64 });
+    assert_eq!(error.to_string(), "the table's slots have too little room for this window or log: it needs room for 65 segments or permits, and they have room for 64");
+    assert_eq!(table.policy(FIRST), Ok(policy("10/s")));
+    assert!(table.set_policy(FIRST, &policy("64/s algo sliding-log")).is_ok());
+    assert!(table.add_policy(&policy("640/s algo sliding-window segments 64")).is_ok());
+    assert_eq!(
+        table.add_policy(&policy("650/s algo sliding-window segments 100")),
+        Err(TableError::SlotRoom { needs: 100, has: 64 })
+    );
+    let none = Table::private(&Options::new(100), &[policy("10/s")]).expect("memory");
+    assert_eq!(none.set_policy(FIRST, &policy("1/s algo sliding-log")), Err(TableError::Mixed));
+}
+
+/// A key of its own policy may come under a window or log, too, and goes back to the bucket.
+#[test]
+fn an_override_may_be_a_window_or_log() {
+    for own in ["20/s algo sliding-window segments 10", "25/s algo sliding-log"] {
+        let table = Table::private(&options(), &[policy("30/s")]).expect("memory");
+        let left = |key: &[u8]| table.peek_at(FIRST, key, NOW, 1).remaining;
+        assert_eq!(table.take_up_to_at(FIRST, b"acme", NOW, 18), 18);
+        table.set_override(FIRST, b"acme", &policy(own), Keep::Count).expect("room");
+        assert_eq!((left(b"acme"), left(b"umbrella")), (12, 30), "{own}");
+        assert_eq!(table.take_up_to_at(FIRST, b"acme", NOW, 5), 5);
+        assert!(table.clear_override(FIRST, b"acme").expect("a policy"));
+        assert_eq!((left(b"acme"), left(b"umbrella")), (7, 30), "{own}");
+    }
+}
+
+/// Calls of every kind, of a key under a window in a table with room: as in a table of one window.
+#[test]
+fn every_call_decides_as_in_a_table_of_one_window() {
+    for text in ["20/s algo sliding-window segments 10", "25/s algo sliding-log"] {
+        let with = Table::private(&options(), &[policy(text), policy("1/s")]).expect("memory");
+        let alone =
+            Table::private(&Options { room: 0, ..options() }, &[policy(text)]).expect("memory");
+        let mut random = Rng(5);
+        let mut now = NOW;
+        for n in 0..4_000u32 {
+            let key = (random.below(20) as u32).to_le_bytes();
+            let (cost, is_reset) = (random.below(6), random.one_in(9));
+            let answer = |table: &Table| match n % 7 {
+                0 => format!("{:?}", table.peek_at(FIRST, &key, now, cost)),
+                1 => format!("{}", table.take_up_to_at(FIRST, &key, now, cost)),
+                2 => format!("{}", table.charge_at(FIRST, &key, now, cost)),
+                3 => format!("{:?}", table.reserve_at(FIRST, &key, now, cost, now + SEC)),
+                4 if is_reset => format!("{:?}", table.reset_at(FIRST, &key, now)),
+                5 => {
+                    let lacks = |entry: Entry| policy(text).limit - entry.remaining;
+                    format!("{}", table.entries(now).map(lacks).sum::<u64>())
+                }
+                _ => format!("{:?}", table.check_at(FIRST, &key, now, cost)),
+            };
+            let (one, other) = (answer(&with), answer(&alone));
+            assert_eq!(one, other, "{text}, call {n}");
+            now += random.below(SEC / 40);
+        }
+    }
+}
+
+/// A copy from a table with room, and into one: a key lacks as many permits as before.
+#[test]
+fn a_copy_carries_windows_and_logs() {
+    let texts = ["30/s", "20/s algo sliding-window segments 10", "25/s algo sliding-log"];
+    for (from, to) in texts.iter().flat_map(|from| texts.iter().map(move |to| (from, to))) {
+        let old = Table::private(&options(), &[policy(from)]).expect("memory");
+        let larger = Options { capacity: 9_000, ..options() };
+        let new = Table::private(&larger, &[policy(to)]).expect("memory");
+        assert_eq!(old.take_up_to_at(FIRST, b"a", NOW, 12), 12);
+        assert_eq!(old.take_up_to_at(FIRST, b"b", NOW, 3), 3);
+        // The second key has used more in the new table already.
+        assert_eq!(new.take_up_to_at(FIRST, b"b", NOW, 5), 5);
+        let copied = new.copy_from(&old, NOW).expect("equal options");
+        assert_eq!((copied.copied, copied.lost), (2, 0), "{from} to {to}");
+        let lacks = |key: &[u8]| policy(to).limit - new.peek_at(FIRST, key, NOW, 1).remaining;
+        assert_eq!((lacks(b"a"), lacks(b"b"), lacks(b"c")), (12, 5, 0), "{from} to {to}");
+        // A second copy charges nobody twice.
+        new.copy_from(&old, NOW).expect("equal options");
+        assert_eq!((lacks(b"a"), lacks(b"b")), (12, 5), "{from} to {to}");
+    }
+}
+
+/// A reset in a full table: with room the key begins anew in its slot, and a table of one window
+/// changes nothing.
+#[test]
+fn a_reset_in_a_full_table() {
+    for room in [0, ROOM] {
+        let full = Options { room, ..options() }.with_on_full(OnFull::Deny);
+        let table =
+            Table::private(&full, &[policy("5/h algo sliding-window segments 4")]).expect("memory");
+        let mut last = 0u64;
+        for key in 0..20 * table.slots() {
+            if table.take_up_to_at(FIRST, &key.to_le_bytes(), NOW, 3) == 3 {
+                last = key;
+            }
+        }
+        let key = last.to_le_bytes();
+        let left = || table.peek_at(FIRST, &key, NOW, 1).remaining;
+        assert_eq!(left(), 2);
+        assert_eq!(table.reset_at(FIRST, &key, NOW), Ok(room != 0));
+        assert_eq!(left(), if room == 0 { 2 } else { 5 });
+        assert_eq!(
+            table.take_up_to_at(FIRST, &key, NOW, 9),
+            left() + if room == 0 { 2 } else { 5 }
+        );
+    }
 }

@@ -455,3 +455,23 @@ fn a_policy_that_ends_too_soon_is_refused_on_the_wall_clock() {
     assert_eq!(table.set_policy(FIRST, &fast[0]), Err(TableError::Policy(RateTooHigh)));
     assert!(table.check(FIRST, b"k", 1).is_allowed());
 }
+
+/// A table with room is found again with its room, and a key under a window with what it has left.
+#[test]
+fn a_file_keeps_its_room() {
+    let dir = Dir::new();
+    let path = dir.path("t");
+    let texts = policies(&["20/h algo sliding-window segments 10", "10/min"]);
+    let with = options().with_room(10);
+    let table = Table::file(&path, &with, &texts).unwrap();
+    let now = table.now();
+    assert_eq!(table.take_up_to_at(PolicyId::FIRST, b"k", now, 5), 5);
+    assert_eq!(table.take_up_to_at(PolicyId::FIRST, b"k", now, 2), 2);
+    drop(table);
+    let other = Table::file(&path, &options().with_room(11), &texts).map(|_| ());
+    assert_eq!(other, Err(TableError::OtherOptions));
+    let table = Table::file(&path, &with, &texts).unwrap();
+    assert_eq!(table.peek_at(PolicyId::FIRST, b"k", now, 1).remaining, 13);
+    assert!(table.set_policy(PolicyId::FIRST, &policy("10/h algo sliding-log")).is_ok());
+    assert_eq!(table.peek_at(PolicyId::FIRST, b"k", now, 1).remaining, 10);
+}

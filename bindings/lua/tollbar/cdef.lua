@@ -182,6 +182,7 @@ enum {
     TOLLBAR_E_PID_NAMESPACE = (-103),
     TOLLBAR_E_TIME_NAMESPACE = (-104),
     TOLLBAR_E_OTHER_BOOT = (-105),
+    TOLLBAR_E_SLOT_ROOM = (-106),
     TOLLBAR_E_INTERNAL = (-90),
 };
 typedef struct tollbar_policy tollbar_policy;
@@ -356,7 +357,7 @@ typedef struct tollbar_table_options {
     uint32_t waiters;
     uint32_t hot_keys;
     uint32_t overrides;
-    uint32_t reserved;
+    uint32_t room;
 } tollbar_table_options;
 int32_t tollbar_table_bytes(const tollbar_policy_spec *const *policies,
                             size_t count,

@@ -468,7 +468,7 @@ local MISSING = {
 }
 local COMMON =
     { capacity = true, on_full = true, missing = true, clock = true, seed = true, small_pages = true, hot_keys = true,
-        overrides = true, waiters = true }
+        overrides = true, room = true, waiters = true }
 local IN_MEMORY = setmetatable({ shared = true }, { __index = COMMON })
 local IN_FILE = setmetatable({ mode = true, trust_anyone = true }, { __index = COMMON })
 local new_options = core.struct("tollbar_table_options")
@@ -482,6 +482,7 @@ local function how(options, any)
     o.mode = options.mode or 0
     o.hot_keys = options.hot_keys or 0
     o.overrides = options.overrides or 0
+    o.room = options.room or 0
     o.waiters = options.waiters == nil and 0 or number(options.waiters)
     if options.seed ~= nil then
         o.seed = count(options.seed, 3)
@@ -539,7 +540,8 @@ local keyed = {}
 --- seed, small_pages. hot_keys: for how many keys each thread may take permits in advance, those
 --- that it checks most often; 0 (the default) is none. waiters: how many callers may wait at one
 --- time (1024 by default). overrides: how many keys may have a policy of their own at one time
---- (set_override), 32 bytes each; 1024 by default.
+--- (set_override), 32 bytes each; 1024 by default. room: for windows of how many segments, and logs
+--- of how many permits, each slot has room, so that a policy may change to them; 0 by default.
 function keyed.new(policies, options)
     options = core.options(options, IN_MEMORY)
     return made(options.shared and lib.tollbar_table_new_shared or lib.tollbar_table_new, nil, policies, how(options),

@@ -57,15 +57,16 @@ static int32_t make(int kind, const char *path, const tollbar_table_options *opt
 }
 
 /* Table(texts, names, capacity, on_full, missing, clock, seed, flags, mode, hot_keys, overrides,
- * kind, path) */
+ * room, kind, path) */
 static PyObject *table_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
     (void)keywords;
     PyObject *texts, *names, *capacity, *seed, *path;
     int kind;
     tollbar_table_options options = TOLLBAR_TABLE_OPTIONS_INIT(0);
-    if (!PyArg_ParseTuple(args, "O!O!OIIIOIIIIiO", &PyTuple_Type, &texts, &PyDict_Type, &names, &capacity,
+    if (!PyArg_ParseTuple(args, "O!O!OIIIOIIIIIiO", &PyTuple_Type, &texts, &PyDict_Type, &names, &capacity,
                           &options.on_full, &options.missing_key, &options.clock, &seed, &options.flags,
-                          &options.mode, &options.hot_keys, &options.overrides, &kind, &path))
+                          &options.mode, &options.hot_keys, &options.overrides, &options.room, &kind,
+                          &path))
         return NULL;
     core_state *state = core_state_of(type);
     if (state == NULL || core_uint64(capacity, "capacity", &options.capacity) != 0

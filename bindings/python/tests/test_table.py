@@ -146,6 +146,22 @@ def test_a_changed_policy_keeps_permits_or_time():
         table.set_policy(0, "1/s", keep="sum")
 
 
+def test_any_algorithm_becomes_any_other_where_slots_have_room():
+    texts = ["20/s", "30/s algo sliding-window segments 10", "25/s algo sliding-log", "12/s algo fixed-window"]
+    for start in texts:
+        table = Table([start, "1/s"], capacity=10, room=30)
+        table.take_up_to("k", Policy(start).limit - 6, at=10**12)
+        for text in texts:
+            table.set_policy(0, text)
+            assert table.peek("k", at=10**12).remaining == 6, (start, text)
+    with pytest.raises(tollbar.TableError) as refused:
+        table.set_policy(0, "31/s algo sliding-log")
+    assert refused.value.name == "TOLLBAR_E_SLOT_ROOM" and str(table.policy(0)) == str(Policy(texts[-1]))
+    with pytest.raises(tollbar.TableError) as refused:
+        Table("1/s", capacity=10).set_policy(0, texts[1])
+    assert refused.value.name == "TOLLBAR_E_MIXED_POLICIES"
+
+
 def test_tables_that_cannot_be_made():
     for policies in ([], {}, ["1/s"] * 129):
         with pytest.raises(tollbar.TableError):

@@ -36,7 +36,8 @@ const _: () = assert!(size_of::<tollbar_table_override>() == 24);
 ///
 /// Returns TOLLBAR_E_OVERRIDES_FULL if as many keys have overrides as the table's options allow,
 /// TOLLBAR_E_POLICY_VERSIONS if too many different policies are in use, and
-/// TOLLBAR_E_MIXED_POLICIES if this policy or that of the table is a sliding window or log. An
+/// TOLLBAR_E_MIXED_POLICIES if this policy or that of the table is a sliding window or log and the
+/// table has no room (tollbar_table_options.room), or TOLLBAR_E_SLOT_ROOM if it has too little. An
 /// error changes nothing.
 ///
 /// # Safety

@@ -125,7 +125,8 @@ pub const TOLLBAR_E_CAPACITY: i32 = -50;
 pub const TOLLBAR_E_POLICY_COUNT: i32 = -51;
 /// The table has no policy of that number.
 pub const TOLLBAR_E_NO_SUCH_POLICY: i32 = -52;
-/// A sliding window or a sliding log must be its table's only policy.
+/// In a table without room (tollbar_table_options.room) a sliding window or a sliding log must be
+/// the only policy.
 pub const TOLLBAR_E_MIXED_POLICIES: i32 = -53;
 /// All 255 versions of the table's policies are in use: each policy has one, and so has each
 /// override that differs from the others. Give several keys the same override, end some, or let
@@ -234,6 +235,9 @@ pub const TOLLBAR_E_TIME_NAMESPACE: i32 = -104;
 /// The in-flight table's file is in use by processes whose system gives another boot id: in a
 /// container that has one of its own, or on another machine.
 pub const TOLLBAR_E_OTHER_BOOT: i32 = -105;
+/// The window has more segments, or the log more permits, than the table's slots have room for
+/// (tollbar_table_options.room).
+pub const TOLLBAR_E_SLOT_ROOM: i32 = -106;
 
 // Errors of the library itself.
 
@@ -407,6 +411,10 @@ fn lookup(code: i32) -> (&'static CStr, &'static CStr) {
         TOLLBAR_E_OTHER_BOOT => {
             (c"TOLLBAR_E_OTHER_BOOT", c"the table is used by processes whose system gives another boot id")
         }
+        TOLLBAR_E_SLOT_ROOM => (
+            c"TOLLBAR_E_SLOT_ROOM",
+            c"the table's slots have too little room for this window or log",
+        ),
         TOLLBAR_E_INTERNAL => (c"TOLLBAR_E_INTERNAL", c"a fault of the library itself"),
         _ => (c"TOLLBAR_E_UNKNOWN", c"unknown result"),
     }

@@ -265,6 +265,14 @@ pub unsafe extern "C" fn tollbar_table_find_or_add_policy(
 ///     any -> 7/s, 14/min, ... of gcra, whose words are full   its permits, if another slot is free; otherwise the time of its debt
 ///     another rate or burst with ban or borrow, or of a       the same
 ///       pacer; any -> another algorithm; quota -> any
+///     any -> sliding window, sliding log                      its permits; the used ones may come back later
+///
+/// From and to sliding windows and sliding logs the table needs room (tollbar_table_options.room).
+/// Without room the call returns TOLLBAR_E_MIXED_POLICIES, and with too little TOLLBAR_E_SLOT_ROOM.
+/// Then the policy stays as it was. With TOLLBAR_KEEP_COUNT a key keeps the permits that it has
+/// left, and all others count as used at its first request after the change. With TOLLBAR_KEEP_TIME
+/// it has none until its debt would have been paid; a window counts by segments, and a log by up to
+/// a sixteenth of its period.
 ///
 /// A limit of 0 keeps what keys had before it. With TOLLBAR_KEEP_RESET all keys without an override
 /// begin anew, also if the policy is the current one. Such a call examines every slot, and so does

@@ -277,6 +277,7 @@ pub fn table_code(error: TableError) -> i32 {
         TableError::Request(error) => request_code(error),
         TableError::Policy(error) => policy_code(error),
         TableError::Mixed => TOLLBAR_E_MIXED_POLICIES,
+        TableError::SlotRoom { .. } => TOLLBAR_E_SLOT_ROOM,
         TableError::Versions => TOLLBAR_E_POLICY_VERSIONS,
         TableError::Exempt => TOLLBAR_E_EXEMPTIONS_FULL,
         TableError::Overrides => TOLLBAR_E_OVERRIDES_FULL,

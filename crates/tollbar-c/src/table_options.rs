@@ -71,8 +71,12 @@ pub struct tollbar_table_options {
     /// The keys that may have a policy of their own at one time (tollbar_table_set_override), 32
     /// bytes each. 0: 1024. At most 524,288.
     pub overrides: u32,
-    /// Must be 0.
-    pub reserved: u32,
+    /// The most segments of a sliding window, or permits of a sliding log, for which each slot has
+    /// room. With room the table may have any policies, and each may change to any other
+    /// (tollbar_table_set_policy). 0: none, and a sliding window or log must be the only policy.
+    /// Room for n takes 32 bytes a slot, and 16 for each place: the next power of two from n + 2
+    /// on.
+    pub room: u32,
 }
 
 // SAFETY: repr(C), u32 first, u32 and u64 fields without holes.
@@ -135,7 +139,7 @@ pub(super) unsafe fn any_table(
     let nothing = rest.capacity == 0
         && (rest.on_full, rest.seed, rest.missing_key, rest.clock) == (0, 0, 0, 0)
         && rest.mode & !0o777 == 0
-        && (rest.overrides, rest.reserved) == (0, 0)
+        && (rest.overrides, rest.room) == (0, 0)
         && flags & !TOLLBAR_TABLE_TRUST_ANYONE == 0;
     Ok(nothing.then(|| AnyTable {
         mode: rest.mode,
@@ -165,9 +169,6 @@ pub(super) unsafe fn new_table(
     if !seeded && options.seed != 0 {
         return Err(TOLLBAR_E_RESERVED);
     }
-    if options.reserved != 0 {
-        return Err(TOLLBAR_E_RESERVED);
-    }
     // Clause C6: the library would have to ignore bits that are no permissions.
     if options.mode & !0o777 != 0 {
         return Err(TOLLBAR_E_RESERVED);
@@ -185,6 +186,7 @@ pub(super) unsafe fn new_table(
         waiters: waiters(options.waiters),
         hot_keys: options.hot_keys,
         overrides: if options.overrides == 0 { Options::OVERRIDES } else { options.overrides },
+        room: options.room,
         ..Options::new(options.capacity)
     };
     if count == 0 || count > POLICIES_MOST {

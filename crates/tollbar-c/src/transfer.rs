@@ -33,7 +33,8 @@ const _: () = assert!(size_of::<tollbar_table_copy_result>() == 24);
 ///
 /// The call copies nothing and returns TOLLBAR_E_OTHER_OPTIONS if the tables have different seeds
 /// (TOLLBAR_TABLE_HAS_SEED) or clocks, TOLLBAR_E_OTHER_POLICIES if `table` lacks the number of a
-/// policy of `from`, and TOLLBAR_E_MIXED_POLICIES if a policy is a sliding window or a sliding log.
+/// policy of `from`, and TOLLBAR_E_MIXED_POLICIES for a table of a sliding window or log without
+/// room (tollbar_table_options.room).
 ///
 /// If the policies of a number differ, a key lacks as many whole permits of the burst as before.
 /// Partly repaid permits count as unpaid. (tollbar_table_set_policy keeps the number of permits

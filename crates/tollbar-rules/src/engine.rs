@@ -27,11 +27,16 @@ pub struct Options {
     pub shared: bool,
     /// The seed of the tables' hash. `None` is a random seed.
     pub seed: Option<u64>,
+    /// The most segments of a sliding window, or permits of a sliding log, for which each key has
+    /// room ([`tollbar::table::Options::room`]). A reload may then change such a limit to any
+    /// other, and any other to it, and keys keep the permits that they have left. 0: none, and such
+    /// a limit begins anew if its policy changes.
+    pub room: u32,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { keys: 100_000, shared: false, seed: None }
+        Options { keys: 100_000, shared: false, seed: None, room: 0 }
     }
 }
 
@@ -106,6 +111,7 @@ impl Rules {
         let mut table = TableOptions::new(options.keys);
         table.missing = TableMissing::Report;
         table.seed = options.seed;
+        table.room = options.room;
         // C5: room for twice as many, so that a reload can bring new ones. A file has at most half
         // of what a table can have.
         table.overrides = (2 * file.policies_of_keys()).max(OVERRIDES_LEAST) as _;
@@ -229,7 +235,8 @@ impl Rules {
 
     /// Reads the file again and puts its rules in force, all at once. Keys of rules whose name
     /// stays keep their states: under another policy they keep the permits that they have left.
-    /// Only a sliding window or log with another policy begins anew.
+    /// Only a sliding window or log with another policy begins anew, if the keys have no room for
+    /// it ([`Options::room`]).
     ///
     /// Each request is matched either by the old set or by the new one. The table gets a changed
     /// policy a moment before the new set is in force, so a request that the old set matches may be

@@ -50,7 +50,7 @@ pub struct Reloaded {
     /// Rules with other policies, whose keys keep the permits that they have left.
     pub changed: Vec<String>,
     /// Rules whose keys begin anew: those with another word `reset`, sliding windows and logs with
-    /// another policy, and limits that become a calendar or were one.
+    /// another policy without room for it, and limits that become a calendar or were one.
     pub anew: Vec<String>,
 }
 
@@ -193,11 +193,11 @@ impl Store {
                 let name = (rule.name.clone(), n);
                 let policy = limit.policy;
                 let home = match self.limits.get(&name).cloned() {
-                    // A table of a sliding window or log cannot change its policy, so the keys
+                    // The table of one sliding window or log cannot change its policy, so the keys
                     // begin anew in a new table.
                     Some((Home::Own(_), _)) if is_reset => self.add(&policy, added)?,
                     Some((home, old)) if old == policy => home,
-                    Some((home, old)) if can_change(&home, &policy) => {
+                    Some((home, old)) if self.can_change(&home, &policy) => {
                         is_changed = true;
                         changes.push((home.clone(), old, policy));
                         home
@@ -267,10 +267,26 @@ impl Store {
         Ok(Set::new(old.file.clone(), homes, old.tallies.clone(), old.generation() + 1))
     }
 
+    /// Whether a limit whose states are there can get this policy, and its keys keep what they can.
+    fn can_change(&self, home: &Home, policy: &Policy) -> bool {
+        match home {
+            Home::Shared(_) => !self.is_alone(policy) && !is_calendar(policy),
+            Home::Own(_) => false,
+            Home::Calendar(_) => is_calendar(policy),
+        }
+    }
+
+    /// Whether the policy is a sliding window or log for which the keys have too little room.
+    fn is_alone(&self, policy: &Policy) -> bool {
+        is_alone(policy)
+            && (self.options.room == 0 || Table::bytes_for(&self.options, &[*policy]).is_err())
+    }
+
     /// A policy that no request uses, for a new limit.
     fn add(&mut self, policy: &Policy, added: &mut Vec<PolicyId>) -> Result<Home, TableError> {
-        if is_alone(policy) {
-            return Ok(Home::Own(Arc::new(make(&self.options, self.shared, policy)?)));
+        if self.is_alone(policy) {
+            let options = Options { room: 0, ..self.options };
+            return Ok(Home::Own(Arc::new(make(&options, self.shared, policy)?)));
         }
         if is_calendar(policy) {
             let options = Options { clock: Source::Wall, ..self.options };
@@ -379,15 +395,6 @@ fn is_same(one: &Home, two: &Home) -> bool {
             Arc::ptr_eq(one, two)
         }
         _ => false,
-    }
-}
-
-/// Whether a limit whose states are there can get this policy, and its keys keep what they can.
-fn can_change(home: &Home, policy: &Policy) -> bool {
-    match home {
-        Home::Shared(_) => !is_alone(policy) && !is_calendar(policy),
-        Home::Own(_) => false,
-        Home::Calendar(_) => is_calendar(policy),
     }
 }
 

@@ -43,7 +43,16 @@ shares_are_those_of_the_document() {
     [ -s "$work/picture" ] && "$work/tenants" | sed 's/ *$//' | cmp - "$work/picture"
 }
 
+# What passes is the list in docs/table.md.
+a_sale_is_that_of_the_document() {
+    # shellcheck disable=SC2086
+    gcc $c99 -o "$work/flash_sale" "$root/examples/c/flash_sale.c" -L"$build" -ltollbar -Wl,-rpath,"$build" || return 1
+    grep '^second [ 0-9]*: ' "$root/docs/table.md" > "$work/sale" || return 1
+    "$work/flash_sale" | cmp - "$work/sale"
+}
+
 demo() {
+    check "a policy changes for a flash sale as the document says (examples/c/flash_sale.c)" a_sale_is_that_of_the_document
     check "tenants share a rate as the document draws it (examples/c/tenants.c)" shares_are_those_of_the_document
     check "a sender sends at a constant pace (examples/c/sender.c)" sends_at_a_pace
     measure "two processes share 100/s through Redis" shares_through_redis

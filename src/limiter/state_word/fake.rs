@@ -145,30 +145,30 @@ impl Place {
 
     pub(super) fn admit(&self, head: &impl StateWord, now: u64, cost: u64) -> Option<Verdict> {
         match &self.rule {
-            Rule::Window(window) => RingView::new(head, &self.side, window).admit(now, cost),
-            Rule::Log(log) => LogView::new(head, &self.side, log).unwrap().admit(now, cost),
+            Rule::Window(window) => RingView::new(head, &*self.side, window).admit(now, cost),
+            Rule::Log(log) => LogView::new(head, &*self.side, log).unwrap().admit(now, cost),
         }
     }
 
     #[cfg(not(loom))]
     pub(super) fn check(&self, head: &impl StateWord, now: u64, cost: u64) -> Option<Decision> {
         match &self.rule {
-            Rule::Window(window) => RingView::new(head, &self.side, window).check(now, cost),
-            Rule::Log(log) => LogView::new(head, &self.side, log).unwrap().check(now, cost),
+            Rule::Window(window) => RingView::new(head, &*self.side, window).check(now, cost),
+            Rule::Log(log) => LogView::new(head, &*self.side, log).unwrap().check(now, cost),
         }
     }
 
     pub(super) fn peek(&self, head: &impl StateWord, now: u64, cost: u64) -> Option<Decision> {
         match &self.rule {
-            Rule::Window(window) => RingView::new(head, &self.side, window).peek(now, cost),
-            Rule::Log(log) => LogView::new(head, &self.side, log).unwrap().peek(now, cost),
+            Rule::Window(window) => RingView::new(head, &*self.side, window).peek(now, cost),
+            Rule::Log(log) => LogView::new(head, &*self.side, log).unwrap().peek(now, cost),
         }
     }
 
     pub(super) fn take_up_to(&self, head: &impl StateWord, now: u64, most: u64) -> Option<u64> {
         match &self.rule {
-            Rule::Window(window) => RingView::new(head, &self.side, window).take_up_to(now, most),
-            Rule::Log(log) => LogView::new(head, &self.side, log).unwrap().take_up_to(now, most),
+            Rule::Window(window) => RingView::new(head, &*self.side, window).take_up_to(now, most),
+            Rule::Log(log) => LogView::new(head, &*self.side, log).unwrap().take_up_to(now, most),
         }
     }
 }

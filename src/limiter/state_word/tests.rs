@@ -2,7 +2,7 @@
 //! uses.
 
 use super::fake::{FakeSlot, Place, Rule};
-use super::{Owner, StateWord};
+use super::{Owner, SlotWords, StateWord};
 use crate::decision::Verdict;
 use crate::limiter::{Shared, State};
 use crate::policy::Policy;

@@ -41,7 +41,9 @@ impl Table {
     ///
     /// # Errors
     /// [`TableError::Policy`] for an invalid policy, [`TableError::Mixed`] if it or the table's
-    /// policy is a sliding window or log, [`TableError::Policies`] if the table has 128 policies,
+    /// policy is a sliding window or log and the slots have no room for others
+    /// ([`Options::room`](crate::table::Options)), [`TableError::SlotRoom`] if they have too little
+    /// room for it, [`TableError::Policies`] if the table has 128 policies,
     /// [`TableError::Versions`] if no version is free. The table stays as it was.
     pub fn add_policy(&self, policy: &Policy) -> Result<PolicyId, TableError> {
         self.check_policy(policy)?;
@@ -77,6 +79,10 @@ impl Table {
     /// A slot's time of expiry must not become earlier. So a key that would expire sooner under the
     /// new policy moves to another slot, and no key gets its old slot before that slot's time of
     /// expiry. If no other slot is free, the key keeps its debt as a time.
+    ///
+    /// Any algorithm may become any other. From and to sliding windows and logs the table needs
+    /// room ([`Options::room`](crate::table::Options)). There the permits that a key has left stay,
+    /// and all others count as used at the key's first request after the change.
     ///
     /// About one call in a hundred reads every slot, and converts the keys that it finds under
     /// former versions.

@@ -4,6 +4,7 @@ use crate::algorithm::{Algorithm, Rule, Step};
 use crate::sync::Ordering;
 use crate::table::decide::Table;
 use crate::table::memory::error::TableError;
+use crate::table::memory::slot::{Slot, SlotPair};
 use crate::table::policies::compiled::Version;
 use crate::table::policies::conversion::UnderVersion;
 use crate::table::policies::local::Scratch;
@@ -36,8 +37,9 @@ impl Table {
     ///
     /// # Errors
     /// [`TableError::OtherOptions`] if the seeds or clocks differ, [`TableError::OtherPolicies`] if
-    /// this table lacks a policy's number, [`TableError::Mixed`] for sliding windows and logs: the
-    /// call has copied nothing. [`TableError::Exempt`], [`TableError::Overrides`] or
+    /// this table lacks a policy's number, [`TableError::Mixed`] for a table of a sliding window or
+    /// log without room ([`Options::room`](crate::table::Options)): the call has copied nothing.
+    /// [`TableError::Exempt`], [`TableError::Overrides`] or
     /// [`TableError::Versions`] if this table has no room for the exempt keys or the overrides:
     /// those that had room stay, and no debt has been copied.
     pub fn copy_from(&self, from: &Table, now: u64) -> Result<Copied, TableError> {
@@ -73,14 +75,11 @@ impl Table {
                     }
                     let last =
                         from.policies.current(PolicyId::new(version.number), hash, &mut last)?;
-                    self.carry(
-                        version,
-                        last,
-                        hash,
-                        pair.state,
-                        Times { here: now, there },
-                        &mut here,
-                    )?
+                    let times = Times { here: now, there };
+                    match from.had(version, last, slot, pair, there) {
+                        Some(debt) => self.carry(last, debt, hash, times, &mut here)?,
+                        None => true,
+                    }
                 }
                 _ => false,
             };
@@ -100,7 +99,7 @@ impl Table {
         if (mine.seed, mine.clock) != (other.seed, other.clock) {
             return Err(TableError::OtherOptions);
         }
-        if mine.is_multi_word() || other.is_multi_word() || mine.has_room() || other.has_room() {
+        if mine.is_multi_word() || other.is_multi_word() {
             return Err(TableError::Mixed);
         }
         for (number, current) in from.policies.memory.header().current.iter().enumerate() {
@@ -115,33 +114,62 @@ impl Table {
         Ok(())
     }
 
-    /// Gives the key with `hash` the state that it had under `old`, a version of the other table,
-    /// where the current version is `last`. The insertion is a request whose step returns that
-    /// state. False if no slot is free.
-    fn carry<'t>(
-        &'t self,
+    /// What the key in `slot` of this table, under the version `old`, has used at `now`. `last` is
+    /// the current version of its policy, to which this table would first convert the key. `None`
+    /// if the key would begin anew.
+    fn had(
+        &self,
         old: &Version,
         last: &Version,
+        slot: &Slot,
+        pair: SlotPair,
+        now: u64,
+    ) -> Option<Debt> {
+        let is_same = last.key == old.key;
+        if old.multi_word.is_some() || last.multi_word.is_some() {
+            let keep = if is_same { None } else { Some(last.terms.keep_from(old.terms)) };
+            let keeps = keep != Some(Keep::Reset);
+            return keeps.then(|| Debt::Permits(self.policies.used(last, old, slot, pair, now)));
+        }
+        Some(Debt::Word(match last.terms.keep_from(old.terms) {
+            Keep::Count => last.rule.convert(&old.rule, pair.state, now),
+            Keep::Time => last.rule.adopt_at(&old.rule, pair.state, now),
+            Keep::Reset if !is_same => return None,
+            Keep::Reset => pair.state,
+        }))
+    }
+
+    /// Gives the key with `hash` the debt that it had under `last`, a version of the other table.
+    /// The insertion is a request whose step returns the state. False if no slot is free.
+    fn carry<'t>(
+        &'t self,
+        last: &Version,
+        debt: Debt,
         hash: u64,
-        state: u64,
         now: Times,
         scratch: &mut Scratch<'t>,
     ) -> Result<bool, TableError> {
         let candidates = self.slots.candidates(hash);
-        let id = PolicyId::new(old.number);
-        // The other table would first convert the state to its current policy.
-        let state = match last.terms.keep_from(old.terms) {
-            Keep::Count => last.rule.convert(&old.rule, state, now.there),
-            Keep::Time => last.rule.adopt_at(&old.rule, state, now.there),
-            Keep::Reset if last.key != old.key => return Ok(true),
-            Keep::Reset => state,
-        };
+        let id = PolicyId::new(last.number);
         for _ in 0..ROUNDS {
             let version = self.policies.current(id, hash, scratch)?;
             let rule = &version.rule;
-            let carried = match version.policy == last.policy && now.here == now.there {
-                true => Some(state),
-                false => convert(&last.rule, state, rule, now),
+            if version.multi_word.is_some() {
+                let used = match debt {
+                    Debt::Permits(used) => used,
+                    Debt::Word(state) => last.rule.owed(state, now.there),
+                };
+                match self.owe_in_room(version.number, hash, now.here, used)? {
+                    Some(has_slot) => return Ok(has_slot),
+                    None => continue,
+                }
+            }
+            let carried = match debt {
+                Debt::Permits(used) => Some(rule.charged(used, now.here)).filter(|&word| word != 0),
+                Debt::Word(state) if version.policy == last.policy && now.here == now.there => {
+                    Some(state)
+                }
+                Debt::Word(state) => convert(&last.rule, state, rule, now),
             };
             let Some(carried) = carried else { return Ok(true) };
             let expires = rule.expires_at(carried);
@@ -184,6 +212,15 @@ fn convert(old: &Rule, state: u64, new: &Rule, now: Times) -> Option<u64> {
         0 => None,
         word => Some(word),
     }
+}
+
+/// What a copied key owes.
+#[derive(Clone, Copy)]
+enum Debt {
+    /// A state word of the current version of its policy.
+    Word(u64),
+    /// The permits by which it falls short of a fresh key under that version.
+    Permits(u64),
 }
 
 /// One instant, on the scales of the target table and of the source table.

@@ -159,7 +159,8 @@ fn agrees(found: &Fixed, asked: &Fixed, seed: Option<u64>) -> Result<(), TableEr
         return Err(TableError::OtherCapacity);
     }
     let same_seed = seed.map_or(true, |seed| seed == found.seed);
-    let others = |fixed: &Fixed| (fixed.on_full, fixed.clock, fixed.missing, fixed.overrides);
+    let others =
+        |fixed: &Fixed| (fixed.on_full, fixed.clock, fixed.missing, fixed.overrides, fixed.room);
     if !same_seed || others(found) != others(asked) {
         return Err(TableError::OtherOptions);
     }

@@ -54,10 +54,9 @@ pub struct Options {
     /// each; 524,288 at most.
     pub overrides: u32,
     /// The most segments of a window, or permits of a log, for which each slot has room. With room
-    /// the table may have any policies, and each may change to any other
-    /// ([`Table::set_policy`]). 0: none, and a sliding window or log must be the only policy. A slot
-    /// with room for n takes 32 bytes and 16 for each place of a window's ring: the next power of two
-    /// from n + 2 on.
+    /// the table may have any policies, and each may change to any other ([`Table::set_policy`]).
+    /// 0: none, and a sliding window or log must be the only policy. A slot with room for n takes
+    /// 32 bytes and 16 for each place of a window's ring: the next power of two from n + 2 on.
     pub room: u32,
 }
 
@@ -116,7 +115,8 @@ impl Table {
     /// # Errors
     /// [`TableError::Capacity`], [`TableError::Policies`] for none or more than 128,
     /// [`TableError::Policy`] for an invalid one, [`TableError::Mixed`] if a sliding window or log
-    /// is not the only policy, [`TableError::Overrides`] for more than 524,288.
+    /// is not the only policy of a table without room, [`TableError::SlotRoom`] if one needs more
+    /// room, [`TableError::Overrides`] for more than 524,288.
     pub fn bytes_for(options: &Options, policies: &[Policy]) -> Result<u64, TableError> {
         Ok(fixed(options, policies, false)?.bytes)
     }

@@ -158,8 +158,8 @@ impl Table {
         }
     }
 
-    /// A request by the protocol that `step` decides. A refusal's wait is that of `cost`. `None`: the
-    /// key's policy is a window or log.
+    /// A request by the protocol that `step` decides. A refusal's wait is that of `cost`. `None`:
+    /// the key's policy is a window or log.
     #[inline]
     fn decide_by(
         &self,

@@ -18,7 +18,8 @@ use crate::table::slots::protocol::{self, first_to_expire};
 use crate::table::slots::states::{Event, OnFull};
 
 impl Table {
-    /// Decides on a request of a key whose policy is a window or log. `None`: its state is one word.
+    /// Decides on a request of a key whose policy is a window or log. `None`: its state is one
+    /// word.
     #[cold]
     #[inline(never)]
     pub(super) fn decide_in_room(
@@ -27,6 +28,49 @@ impl Table {
         hash: u64,
         now: u64,
         op: Op,
+    ) -> Result<Option<Decided>, RequestError> {
+        self.decide_in_room_or(policy, hash, now, op, self.on_full)
+    }
+
+    /// Charges a key until it has used `permits` at least, without evicting another key. Whether
+    /// the key has a slot or needs none. `None`: its state is one word.
+    pub(in crate::table) fn owe_in_room(
+        &self,
+        policy: u32,
+        hash: u64,
+        now: u64,
+        permits: u64,
+    ) -> Result<Option<bool>, RequestError> {
+        let ask = |op| self.decide_in_room_or(policy, hash, now, op, OnFull::Deny);
+        for _ in 0..ROUNDS {
+            let mut scratch = Scratch::new();
+            let version = self.policies.current(PolicyId::new(policy), hash, &mut scratch)?;
+            let Some(limit) = version.multi_word.as_ref().map(MultiWord::limit) else { break };
+            let Some(has) = ask(Op::Peek(0))? else { break };
+            let used = limit.saturating_sub(has.decision.remaining);
+            let lacking = permits.min(limit).saturating_sub(used);
+            if lacking == 0 {
+                return Ok(Some(true));
+            }
+            match ask(Op::TakeUpTo(lacking))? {
+                Some(taken) if taken.decision.reason == Reason::TableFull => {
+                    return Ok(Some(false))
+                }
+                // Other calls may have taken permits meanwhile, or given the slot away.
+                Some(_) => {}
+                None => break,
+            }
+        }
+        Ok(None)
+    }
+
+    fn decide_in_room_or(
+        &self,
+        policy: u32,
+        hash: u64,
+        now: u64,
+        op: Op,
+        on_full: OnFull,
     ) -> Result<Option<Decided>, RequestError> {
         let candidates = self.slots.candidates(hash);
         // Each round makes up to TRIES tries in the ring or log.
@@ -37,7 +81,9 @@ impl Table {
             let key = version.key | candidates.tag;
             let decided = match candidates.find(key) {
                 Some(slot) => self.policies.apply(multi_word, slot, key, now, op),
-                None => self.decide_without_slot(version, multi_word, &candidates, now, op),
+                None => {
+                    self.decide_without_slot(version, multi_word, &candidates, (now, on_full), op)
+                }
             };
             if decided.is_some() {
                 return Ok(decided);
@@ -54,7 +100,7 @@ impl Table {
         version: &Version,
         policy: &MultiWord,
         candidates: &Candidates<'_>,
-        now: u64,
+        (now, on_full): (u64, OnFull),
         op: Op,
     ) -> Option<Decided> {
         let fresh = policy.fresh(now, op);
@@ -64,7 +110,7 @@ impl Table {
             Op::Peek(_) => 0,
         };
         if least == 0 || !fresh.decision.is_allowed() {
-            return self.peek_without_slot(version, policy, candidates, now, op);
+            return self.peek_without_slot(version, policy, candidates, (now, on_full), op);
         }
         let states = UnderVersion { policies: &self.policies, version };
         let step = |state| match state {
@@ -75,7 +121,7 @@ impl Table {
             _ => Step::deny(),
         };
         let key = version.key | candidates.tag;
-        let outcome = protocol::request(&states, candidates, key, now, self.on_full, step).ok()?;
+        let outcome = protocol::request(&states, candidates, key, now, on_full, step).ok()?;
         if outcome.event != Event::Known || outcome.retries != 0 {
             self.policies.count_event(outcome.event, outcome.retries);
         }
@@ -99,7 +145,7 @@ impl Table {
         version: &Version,
         policy: &MultiWord,
         candidates: &Candidates<'_>,
-        now: u64,
+        (now, on_full): (u64, OnFull),
         op: Op,
     ) -> Option<Decided> {
         let key = version.key | candidates.tag;
@@ -113,7 +159,7 @@ impl Table {
         if room.first.expires <= now || !matches!(op, Op::Peek(1..)) {
             return Some(decided);
         }
-        Some(match self.on_full {
+        Some(match on_full {
             OnFull::Inherit => {
                 let decided = about(self.policies.adopt(key, room.first.pair));
                 match decided.decision.verdict {

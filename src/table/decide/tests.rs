@@ -313,8 +313,8 @@ impl States for Sleeper<'_> {
     fn adopt(&self, key: u64, pair: SlotPair) -> u64 {
         self.states.adopt(key, pair)
     }
-    fn convert(&self, key: u64, pair: SlotPair, now: u64) -> u64 {
-        let state = self.states.convert(key, pair, now);
+    fn convert(&self, key: u64, slot: &Slot, pair: SlotPair, now: u64) -> u64 {
+        let state = self.states.convert(key, slot, pair, now);
         (self.after_converting)();
         state
     }

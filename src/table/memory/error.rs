@@ -32,8 +32,8 @@ pub enum TableError {
     Request(RequestError),
     /// The policy is invalid, for this reason.
     Policy(PolicyError),
-    /// The policies cannot be in one table: a sliding window or log must be its table's only
-    /// policy.
+    /// The policies cannot be in one table: in a table without room for others
+    /// ([`Options::room`](crate::table::Options)) a sliding window or log must be the only policy.
     Mixed,
     /// The slots have too little room for this window or log: it needs room for so many segments
     /// or permits, and the table has room for fewer ([`Options::room`](crate::table::Options)).

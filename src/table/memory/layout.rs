@@ -45,7 +45,7 @@ pub(crate) const COUNTERS: usize = 16;
 pub(crate) const EXEMPT: usize = 2048;
 pub(crate) const RECORD_WORDS: usize = 30;
 /// Words of [`Fixed`].
-pub(crate) const FIXED_WORDS: usize = 11;
+pub(crate) const FIXED_WORDS: usize = 10;
 /// The number of lines. Each pair of a thread and a policy that counts decisions owns one.
 pub(crate) const LINES: usize = 512;
 /// Each policy has this many counters of each verdict for the threads that own no line.
@@ -145,7 +145,8 @@ pub(crate) struct Fixed {
     /// The keys that may have a policy of their own.
     pub(crate) overrides: u64,
     /// The most segments or permits of a window or log to which a policy may change. 0: the table
-    /// has no room, and its side words are those of its only policy.
+    /// has no room, and its side words are those of its only policy. Below 2^32: it is in the upper
+    /// half of the word of `missing`.
     pub(crate) room: u64,
 }
 
@@ -230,8 +231,9 @@ impl Header {
         if fold(&words) != word(FIXED)? {
             return Err(TableError::Corrupt);
         }
-        let [_, _, bytes, capacity, buckets, side, on_full, clock, seed, missing, file, overrides, room] =
+        let [_, _, bytes, capacity, buckets, side, on_full, clock, seed, with_room, file, overrides] =
             words;
+        let (missing, room) = (with_room & LOW, with_room >> 32);
         let fixed = Fixed {
             bytes,
             capacity,
@@ -284,19 +286,24 @@ impl Fixed {
             overrides,
             room,
         } = *self;
-        [bytes, capacity, buckets, side, on_full, clock, seed, missing, file, overrides, room]
+        // `missing` is a small number, and the room is below 2^32.
+        let with_room = missing | room << 32;
+        [bytes, capacity, buckets, side, on_full, clock, seed, with_room, file, overrides]
     }
 
     /// The value of [`Header::check`] for these parameters.
     fn check(&self) -> u64 {
-        let [bytes, capacity, buckets, side, on_full, clock, seed, missing, file, overrides, room] =
+        let [bytes, capacity, buckets, side, on_full, clock, seed, with_room, file, overrides] =
             self.words();
         fold(&[
-            MAGIC, LAYOUT, bytes, capacity, buckets, side, on_full, clock, seed, missing, file,
-            overrides, room,
+            MAGIC, LAYOUT, bytes, capacity, buckets, side, on_full, clock, seed, with_room, file,
+            overrides,
         ])
     }
 }
+
+/// The lower half of a word.
+const LOW: u64 = (1 << 32) - 1;
 
 /// Word number `n` of a table's first bytes.
 pub(crate) fn word_of(bytes: &[u8], n: usize) -> Option<u64> {

@@ -61,8 +61,8 @@ impl MultiWord {
         word << 1
     }
 
-    /// The folded word of a key that has used `permits`, which come back at `until` or as soon after
-    /// it as the word can say.
+    /// The folded word of a key that has used `permits`, which come back at `until` or as soon
+    /// after it as the word can say.
     pub(super) fn owing_permits(&self, permits: u64, until: u64) -> u64 {
         match self {
             MultiWord::Ring(window) => {
@@ -142,8 +142,8 @@ impl Version {
         }
     }
 
-    /// Whether a slot with this state stays taken until `until`. Of a window or log: longer, because
-    /// no folded word may come back to a slot.
+    /// Whether a slot with this state stays taken until `until`. Of a window or log: longer,
+    /// because no folded word may come back to a slot.
     pub(crate) fn outlasts(&self, state: u64, until: u64) -> bool {
         let expires = self.expires_at(state);
         match self.multi_word {
@@ -157,7 +157,9 @@ impl Version {
     pub(crate) fn hold(&self, state: u64, until: u64, now: u64, exact: bool) -> Option<u64> {
         match &self.multi_word {
             None => self.rule.hold(state, until, now, exact),
-            Some(policy) if state & UNFOLDED == 0 && !exact => Some(policy.raised(state, until)),
+            Some(policy) if self.has_room && state & UNFOLDED == 0 && !exact => {
+                Some(policy.raised(state, until))
+            }
             Some(_) => None,
         }
     }
@@ -255,9 +257,32 @@ impl Policies {
         self.standing(version, slot, pair, now).left
     }
 
-    /// Converts the state of the key in `slot` from `old` to `new`, one of which is a window or log.
-    /// The result is 0 if the key is as good as fresh. The state of a limiter changes in the same
-    /// way (`crate::limiter::change`).
+    /// The permits by which the key in `slot` falls short of a fresh key under `last`, the current
+    /// version of its policy, at `now`. The slot's version is `old`.
+    pub(crate) fn used(
+        &self,
+        last: &Version,
+        old: &Version,
+        slot: &Slot,
+        pair: SlotPair,
+        now: u64,
+    ) -> u64 {
+        let Standing { left, most, until } = self.standing(old, slot, pair, now);
+        let most = match &last.multi_word {
+            _ if until <= now || last.key == old.key => most,
+            Some(policy) => policy.limit(),
+            None => last.rule.available(0, now),
+        };
+        if until <= now {
+            0
+        } else {
+            most.saturating_sub(left)
+        }
+    }
+
+    /// Converts the state of the key in `slot` from `old` to `new`, one of which is a window or
+    /// log. The result is 0 if the key is as good as fresh. The state of a limiter changes in the
+    /// same way (`crate::limiter::change`).
     pub(super) fn convert_standing(
         &self,
         (new, old): (&Version, &Version),

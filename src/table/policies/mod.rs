@@ -142,8 +142,8 @@ impl Policies {
         Some(self.memory.records().get((key >> TAG_BITS) as usize)?.stamp.load(Ordering::Acquire))
     }
 
-    /// The policy of a table without room whose states are more than one word. Such a table has only
-    /// one policy.
+    /// The policy of a table without room whose states are more than one word. Such a table has
+    /// only one policy.
     pub(crate) fn multi_word(&self) -> Option<&MultiWord> {
         match self.memory.fixed.is_multi_word() {
             false => None,

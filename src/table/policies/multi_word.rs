@@ -81,7 +81,7 @@ impl MultiWord {
         }
     }
 
-    pub(super) fn limit(&self) -> u64 {
+    pub(crate) fn limit(&self) -> u64 {
         match self {
             MultiWord::Ring(window) => window.limit(),
             MultiWord::Log(log) => log.log().limit(),

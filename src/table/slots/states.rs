@@ -49,9 +49,9 @@ pub(crate) trait States {
     /// the debt is paid. The result expires at the same time as `pair` or later.
     fn adopt(&self, key: u64, pair: SlotPair) -> u64;
 
-    /// Converts the state of `pair`, which was read from `slot`, at the time `now` to the version that `key` names, as that
-    /// version's [`Keep`](crate::policy::Keep) says. The result may expire earlier than `pair`. It
-    /// is 0 if the key owes nothing.
+    /// Converts the state of `pair`, which was read from `slot`, at the time `now` to the version
+    /// that `key` names, as that version's [`Keep`](crate::policy::Keep) says. The result may
+    /// expire earlier than `pair`. It is 0 if the key owes nothing.
     fn convert(&self, key: u64, slot: &Slot, pair: SlotPair, now: u64) -> u64 {
         let _ = (slot, now);
         self.adopt(key, pair)

@@ -89,6 +89,7 @@ var codes = map[Code]string{
 	-103: "the table is used by processes of another PID namespace, or this one's is unknown",
 	-104: "the system does not say in which time namespace the table's processes are",
 	-105: "the table is used by processes whose system gives another boot id",
+	-106: "the table's slots have too little room for this window or log",
 	// [lists: end]
 }
 

@@ -238,6 +238,7 @@ class Table:
         mode: int,
         hot_keys: int,
         overrides: int,
+        room: int,
         kind: int,
         path: object,
         /,

@@ -53,6 +53,8 @@ _NO_MEMORY = -40
 _TABLES = range(-79, -49)
 _LEASES = range(-89, -79)
 # [lists: end]
+# A table's error after those of the range: TOLLBAR_E_SLOT_ROOM.
+_SLOT_ROOM = -106
 
 
 def policy_error(code: int, name: str, expected: str, column: int, text: str) -> Exception:
@@ -66,7 +68,7 @@ def call_error(code: int, name: str, message: str, errno: int, path: object) -> 
     if code == _NO_MEMORY:
         return MemoryError(message)
     error: Error
-    if code in _TABLES:
+    if code in _TABLES or code == _SLOT_ROOM:
         where = None if path is None else os.fspath(path)  # type: ignore[call-overload]
         if errno:
             error = TableError(errno, f"{message} ({os.strerror(errno)})", where)

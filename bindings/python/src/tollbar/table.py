@@ -117,6 +117,9 @@ class Table(_core.Table):
     `overrides` is how many keys may have a policy of their own at one time (set_override), 32 bytes
     each; 0 means 1,024.
 
+    `room` is for windows of how many segments, and logs of how many permits, each slot has room. With
+    room a table may have any policies, and each may change to any other (set_policy).
+
     At most `waiters` callers of this process wait for the table's keys at one time.
     """
 
@@ -137,12 +140,13 @@ class Table(_core.Table):
         huge_pages: bool = True,
         hot_keys: int = 0,
         overrides: int = 1024,
+        room: int = 0,
         waiters: int = _queue.Places.MOST,
     ) -> Table:
         if shared:
             warn_of_spawn()
         kind = _SHARED if shared else _PRIVATE
-        return cls._make(policies, capacity, on_full, missing, clock, seed, huge_pages, 0, kind, None, False, hot_keys, overrides, waiters)
+        return cls._make(policies, capacity, on_full, missing, clock, seed, huge_pages, 0, kind, None, False, hot_keys, overrides, room, waiters)
 
     @classmethod
     def open(
@@ -160,6 +164,7 @@ class Table(_core.Table):
         trust_anyone: bool = False,
         hot_keys: int = 0,
         overrides: int = 1024,
+        room: int = 0,
         waiters: int = _queue.Places.MOST,
     ) -> Table:
         """Opens the table in that file, or makes the file if there is none. Without policies and
@@ -173,7 +178,7 @@ class Table(_core.Table):
         """
         if (policies is None) != (capacity is None):
             raise TypeError("policies and capacity: both, or neither")
-        options = (huge_pages, mode, _FILE, path, trust_anyone, hot_keys, overrides, waiters)
+        options = (huge_pages, mode, _FILE, path, trust_anyone, hot_keys, overrides, room, waiters)
         try:
             return cls._make(policies or (), capacity or 0, on_full, missing, clock, seed, *options)
         except TableError as error:
@@ -210,6 +215,7 @@ class Table(_core.Table):
         trust_anyone: bool,
         hot_keys: int,
         overrides: int,
+        room: int,
         waiters: int,
     ) -> Table:
         texts, names = _list(policies)
@@ -227,6 +233,7 @@ class Table(_core.Table):
             mode,
             hot_keys,
             overrides,
+            room,
             kind,
             path,
         )

@@ -115,14 +115,30 @@ fn reloads_under_load_are_never_torn_and_lose_no_state() {
 /// 40 permits that it had left: no more, and no request is refused before.
 #[test]
 fn a1_a_reload_under_load_refuses_nobody_who_has_permits_left() {
+    reloads_under_load(&["100/h burst 100", "200/h burst 200"], 0);
+}
+
+/// S28: with room for windows and logs the same holds for a reload that changes the algorithm.
+#[test]
+fn a_reload_under_load_changes_the_algorithm_and_refuses_nobody_who_has_permits_left() {
+    let limits = [
+        "100/h burst 100",
+        "200/h algo sliding-window segments 20",
+        "90/h algo sliding-log",
+        "80/min algo sliding-window segments 6",
+    ];
+    reloads_under_load(&limits, 100);
+}
+
+fn reloads_under_load(limits: &[&str], room: u32) {
     const KEYS: usize = 2_000;
     const LEFT: usize = 40;
-    let file = |raised: bool| {
-        let limit = if raised { "200/h burst 200" } else { "100/h burst 100" };
+    let file = |n: usize| {
+        let limit = limits[n % limits.len()];
         format!("version = 1\n[group.a]\nkey = 'address'\nlimit = '{limit}'\n")
     };
-    let options = Options { keys: KEYS as u64, ..Options::default() };
-    let rules = Rules::from_text(&file(false), Format::Toml, &options).expect("rules");
+    let options = Options { keys: KEYS as u64, room, ..Options::default() };
+    let rules = Rules::from_text(&file(0), Format::Toml, &options).expect("rules");
     let addresses: Vec<String> =
         (0..KEYS).map(|n| format!("10.0.{}.{}", n / 250, n % 250)).collect();
     for address in &addresses {
@@ -153,7 +169,8 @@ fn a1_a_reload_under_load_refuses_nobody_who_has_permits_left() {
         let _stop = StopOnDrop(&stop);
         while threads.iter().any(|thread| !thread.is_finished()) {
             let n = reloads.fetch_add(1, Ordering::Relaxed);
-            rules.replace(&file(n % 2 == 0), Format::Toml).expect("good rules");
+            let reloaded = rules.replace(&file(n as usize + 1), Format::Toml).expect("good rules");
+            assert_eq!(reloaded.changed, ["a"], "{reloaded:?}");
         }
     });
     assert!(reloads.into_inner() > 2, "hardly a reload");

@@ -3,7 +3,7 @@
 use crate::sync::{AtomicU64, Word};
 
 /// Words that belong to one ring or log.
-pub(crate) trait Places: Copy {
+pub(crate) trait SideWords: Copy {
     /// One of them.
     type Place: Word;
 
@@ -18,7 +18,7 @@ pub(crate) trait Places: Copy {
 }
 
 /// The words of a limiter, and of a slot whose table has one policy.
-impl<'a> Places for &'a [AtomicU64] {
+impl<'a> SideWords for &'a [AtomicU64] {
     type Place = &'a AtomicU64;
 
     #[inline(always)]
