@@ -76,6 +76,18 @@ TEST(charges_and_bans) {
     CHECK(tollbar::spec(5, 1min).with_ban(1h, 3) == tollbar::spec("5/min ban 1h after 3"));
 }
 
+TEST(any_algorithm_becomes_any_other_where_slots_have_room) {
+    tollbar::table_options options(100);
+    options.room = 30;
+    const tollbar::table table(options, {"20/h", "1/s"});
+    CHECK(table.take_up_to("k", 14).permits == 14);
+    for (const char *text : {"30/h algo sliding-window segments 10", "25/h algo sliding-log"}) {
+        table.set_policy(tollbar::policy_id::first, tollbar::spec(text));
+        CHECK(table.peek("k").remaining() == 6);
+    }
+    CHECK(table.try_set_policy(tollbar::policy_id::first, "31/s algo sliding-log").error() == errc::slot_room);
+}
+
 TEST(a_table_of_texts) {
     const table logins(1000, {"2/min", "3/min"});
     CHECK(logins.check_at(1h, "ann") && logins.check_at(1h, "ann") && !logins.check_at(1h, "ann") && logins.check_at(1h, "bob"));
@@ -270,7 +282,7 @@ TEST(ten_refusals_raise_one_number_by_ten) {
     logins.count_refusal("ann");
     CHECK(logins.counts().denied == denied + 1 && logins.try_count_refusal("ann", tollbar::outcome::allowed).error() == errc::out_of_range);
     CHECK(logins.try_counts(1)->denied == 0 && logins.try_counts(2).error() == errc::no_such_policy);
-    CHECK(logins.stats().denied == 10 && logins.stats().allowed == 2);
+    CHECK(logins.stats().denied == 11 && logins.stats().allowed == 2);
 }
 
 TEST(damage_is_seen_and_repaired) {

@@ -138,7 +138,7 @@ impl<'a, H: StateWord, E: SideWords> LogView<'a, H, E, KeyedLog> {
     /// Enters the permits of `word`, the first word of a log whose other words are all 0, at `now`
     /// or at the nearest time that the word allows. Until then they are pending.
     pub(crate) fn enter_first(&self, word: u64, now: u64) {
-        let at = now.clamp(self.packing.floor(word), self.packing.ceiling(word));
+        let at = now.max(self.packing.floor(word)).min(self.packing.ceiling(word));
         if self.time.raise(at) {
             (0..self.packing.head(word)).for_each(|k| self.enter(k, at));
         }

@@ -291,7 +291,7 @@ fn step(curve: &mut Line, values: &[u32], from: [u16; 2]) -> Option<()> {
     let (rise, before) = steps.map(|(from, to)| (to.saturating_sub(*from), *from)).max()?;
     let to = [from[0] + 1, rounded(last.into()).max(from[1])];
     if u64::from(rise) * 4 >= u64::from(last.saturating_sub(first)) * 3 {
-        curve.add([to[0], rounded(before.into()).clamp(from[1], to[1])])?;
+        curve.add([to[0], rounded(before.into()).max(from[1]).min(to[1])])?;
     }
     curve.add(to)
 }

@@ -386,4 +386,15 @@ test("the most refused keys", function()
     equal(table:records_refusals(), false)
 end)
 
+test("any algorithm becomes any other where slots have room", function()
+    local table = assert(tollbar.table({ "20/h", "1/s" }, { capacity = 100, room = 30 }))
+    equal(table:take_up_to("k", 14), 14)
+    for _, policy in ipairs { "30/h algo sliding-window segments 10", "25/h algo sliding-log" } do
+        assert(table:set_policy(1, policy))
+        local _, _, left = table:peek("k")
+        equal(left, 6)
+    end
+    fails("room", C.TOLLBAR_E_SLOT_ROOM, table:set_policy(1, "31/s algo sliding-log"))
+end)
+
 harness.finish()

@@ -6,8 +6,8 @@
 # (docs/internals/decisions/0003-small-artefacts.md).
 size_limit_of() {
     case $1 in
-    tollbar) echo 397312 ;;
-    tollbar-redis) echo 200704 ;;
+    tollbar) echo 401408 ;;
+    tollbar-redis) echo 217088 ;;
     esac
 }
 # The oldest C library with which the libraries run.
@@ -139,7 +139,7 @@ artefacts() {
     check "libtollbar-redis.so does not call the system's resolver" asks_no_resolver
     measure "the headers are what the sources say" in_root cargo xtask header --check
     measure "a program with a limiter takes what it calls of libtollbar.a" takes_what_it_calls 102400
-    measure "a program with a table takes what it calls of libtollbar.a" takes_what_it_calls 139264 -DTABLE
+    measure "a program with a table takes what it calls of libtollbar.a" takes_what_it_calls 151552 -DTABLE
     check "links statically with musl" links_static_with_musl
     check "build: a Rust library with std" neighbour
     check "links before a Rust library with std" links_beside_rust "$build/libtollbar.a" "$work/libneighbour.a"

@@ -56,7 +56,8 @@ impl MultiWord {
                 let (segment, _) = window.segment_in_time(now.min(window.last_time()));
                 window.pack(Mark { segment: segment.max(1), count: permits })
             }
-            MultiWord::Log(log) => log.next(0, permits, now.clamp(log.grain(), SlidingLog::LAST)),
+            // No `clamp`, which can panic.
+            MultiWord::Log(log) => log.next(0, permits, now.max(log.grain()).min(SlidingLog::LAST)),
         };
         word << 1
     }

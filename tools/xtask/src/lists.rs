@@ -5,7 +5,7 @@
 //! `[lists: end]`, each within whatever that file has for a comment. The command writes the lines
 //! between them.
 
-use crate::{algorithms, errors};
+use crate::{algorithms, errors, faces};
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -32,13 +32,14 @@ const FILES: [File; 13] = [
     ("bindings/go/internal/core/kinds.go", &[("algorithms", algorithms::go_core)]),
     ("bindings/python/src/tollbar/policy.py", &[("algorithms", algorithms::python)]),
     ("bindings/go/policy.go", &[("algorithms", algorithms::go)]),
-    ("docs/algorithms.md", &[("algorithms", algorithms::comparison)]),
+    ("docs/algorithms.md", &[("algorithms", algorithms::comparison), ("languages", faces::matrix)]),
     ("src/policy/text.rs", &[("options", algorithms::options)]),
 ];
 
 pub fn run(root: &Path, check: bool) -> Result<String, String> {
     errors::check()?;
     algorithms::check()?;
+    faces::check()?;
     let mut said = Vec::new();
     for (path, lists) in FILES {
         let text = std::fs::read_to_string(root.join(path)).map_err(|e| format!("{path}: {e}"))?;

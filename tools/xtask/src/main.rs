@@ -4,6 +4,7 @@
 mod algorithms;
 mod cdef;
 mod errors;
+mod faces;
 mod header;
 mod lists;
 mod symbols;
