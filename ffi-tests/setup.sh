@@ -31,7 +31,7 @@ check "ffi" names ffi "$compiler" php-cli nodejs npm default-jdk-headless
 check "peers" names peers "$compiler" wrk default-jdk-headless maven
 check "valkey" names valkey "missing: valkey-server"
 check "arm64" names arm64 gcc-aarch64-linux-gnu qemu-user-static redis-server
-check "soak" names soak "$compiler" redis-server
+check "soak" names soak "$compiler" redis-server python3-venv
 check "mutants" names mutants "$compiler"
 check "roots" names roots "$compiler" debootstrap
 check "debian" names debian "$compiler" dpkg-dev debhelper lintian
@@ -42,7 +42,7 @@ check "musl-aarch64" names musl-aarch64 musl-tools "dpkg --add-architecture arm6
 check "test" names test "$compiler" clang cmake redis-server
 
 # With all packages, and without Rust.
-for tool in cc make ld redis-server; do ln -s /bin/true "$work/bin/$tool"; done
+for tool in cc make ld redis-server python3; do ln -s /bin/true "$work/bin/$tool"; done
 check "Rust" names soak "missing: Rust"
 # With Rust, and without what Cargo can install.
 printf '#!/bin/sh\n[ "$1" != --version ] || echo "rustc 9.9.9 (made up)"\nexit 0\n' >"$work/bin/rustc"
