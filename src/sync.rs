@@ -64,38 +64,26 @@ pub trait Word {
     }
 }
 
-impl Word for &AtomicU64 {
+/// A reference to a word is that word.
+impl<W: Word> Word for &W {
     #[inline(always)]
     fn load(&self, order: Ordering) -> u64 {
-        AtomicU64::load(self, order)
+        W::load(self, order)
     }
 
     #[inline(always)]
-    fn exchange(
-        &self,
-        old: u64,
-        new: u64,
-        success: Ordering,
-        failure: Ordering,
-    ) -> Result<u64, u64> {
-        self.compare_exchange(old, new, success, failure)
+    fn exchange(&self, old: u64, new: u64, ok: Ordering, err: Ordering) -> Result<u64, u64> {
+        W::exchange(self, old, new, ok, err)
     }
 
     #[inline(always)]
-    fn exchange_weak(
-        &self,
-        old: u64,
-        new: u64,
-        success: Ordering,
-        failure: Ordering,
-    ) -> Result<u64, u64> {
-        self.compare_exchange_weak(old, new, success, failure)
+    fn exchange_weak(&self, old: u64, new: u64, ok: Ordering, err: Ordering) -> Result<u64, u64> {
+        W::exchange_weak(self, old, new, ok, err)
     }
 
     #[inline(always)]
     fn raise(&self, least: u64) -> bool {
-        self.fetch_max(least, Ordering::Relaxed);
-        true
+        W::raise(self, least)
     }
 }
 
@@ -125,6 +113,13 @@ impl Word for AtomicU64 {
         failure: Ordering,
     ) -> Result<u64, u64> {
         self.compare_exchange_weak(old, new, success, failure)
+    }
+
+    #[inline(always)]
+    fn raise(&self, least: u64) -> bool {
+        // Relaxed: as in the loop of other words.
+        self.fetch_max(least, Ordering::Relaxed);
+        true
     }
 }
 

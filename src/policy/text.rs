@@ -45,6 +45,7 @@
 //! <!-- [lists: end] -->
 
 mod calendar;
+mod columns;
 mod knots;
 mod list;
 mod names;
@@ -58,6 +59,7 @@ use super::{
     Classes, Fault, Kind, Opt, Policy, PolicyError, SyntaxError, Unit, CLASSES_MOST,
     CLASS_NAME_MOST, COLD_DEFAULT, FOREVER, SEGMENTS_DEFAULT,
 };
+use columns::OptionColumns;
 use core::ffi::CStr;
 use names::{
     find, name, same, Name, ALGORITHMS, ANCHORS, ANY_ALGORITHM, ANY_OPTION, MODES, OPTIONS, SIZES,
@@ -125,61 +127,6 @@ const PERIOD: &CStr =
 const ONE_SPAN: &CStr =
     c"1, because a calendar counts single months and years; a time such as `90days` may have any number";
 const SPAN: &CStr = c"a time such as `2s`, `100ms` or `1min`";
-
-/// The column at which the text names each option, and at which it first gives a number with a
-/// size. Columns count from 1. 0: not given.
-#[derive(Default)]
-struct OptionColumns {
-    options: [usize; Opt::ALL.len()],
-    /// The column of each class's reserve.
-    reserves: [usize; CLASSES_MOST],
-    size: usize,
-    /// The column at which the policy begins.
-    start: usize,
-}
-
-impl OptionColumns {
-    fn column(&self, option: Opt) -> usize {
-        self.options.get(option as usize).copied().unwrap_or(0)
-    }
-
-    /// The column of the fault in a policy that can be read but is refused.
-    fn blame(&self, policy: &Policy, why: PolicyError, period: usize) -> usize {
-        match why {
-            PolicyError::PeriodZero | PolicyError::Quota | PolicyError::Calendar => period,
-            PolicyError::BurstZero | PolicyError::BurstTooLarge => self.column(Opt::Burst),
-            PolicyError::InitAboveBurst => self.column(Opt::Init),
-            PolicyError::Segments => self.column(Opt::Segments),
-            PolicyError::WarmUp if self.column(Opt::Cold) != 0 && policy.warm_up != 0 => {
-                self.column(Opt::Cold)
-            }
-            PolicyError::WarmUp => self.column(Opt::Warm).max(self.column(Opt::Algo)),
-            PolicyError::Ban if policy.ban != 0 && self.column(Opt::After) != 0 => {
-                self.column(Opt::After)
-            }
-            PolicyError::Ban => self.column(Opt::Ban).max(self.column(Opt::After)),
-            PolicyError::Classes => match policy.class_without_room() {
-                Some(class) if !policy.borrow => self.reserves.get(class).copied().unwrap_or(0),
-                _ => self.column(Opt::Reserve),
-            },
-            PolicyError::NotOneWord => self.column(Opt::Algo),
-            PolicyError::Knots => self.column(Opt::Curve).max(self.column(Opt::Refill)),
-            PolicyError::OptionMismatch => {
-                self.stranger(policy.kind).unwrap_or(self.column(Opt::Ban))
-            }
-            _ => 0,
-        }
-        .max(self.start)
-    }
-
-    /// The column of the first option that the algorithm does not have.
-    fn stranger(&self, kind: Kind) -> Option<usize> {
-        let strange = |(column, option): (&usize, &Opt)| {
-            (*column != 0 && !kind.takes(*option)).then_some(*column)
-        };
-        self.options.iter().zip(Opt::ALL).filter_map(strange).min()
-    }
-}
 
 /// A period as the text gives it.
 struct Period {

@@ -4,4 +4,5 @@
 
 #![allow(non_camel_case_types)]
 
+mod report;
 pub mod rules;

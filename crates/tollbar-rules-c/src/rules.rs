@@ -1,6 +1,7 @@
 //! Rules in a file.
 
-use ::tollbar_rules::{metrics, Answer, Field, LoadError, Options, ResetError, Rules};
+use crate::report::{print, report};
+use ::tollbar_rules::{metrics, Answer, Field, Options, ResetError, Rules};
 use core::ffi::{c_char, CStr};
 use core::mem::size_of;
 use std::ffi::OsStr;
@@ -465,38 +466,4 @@ fn of(answer: &Answer) -> tollbar_rules_answer {
         .for_each(|(to, from)| *to = from as c_char);
     out.body.iter_mut().zip(answer.body().bytes()).for_each(|(to, from)| *to = from as c_char);
     out
-}
-
-/// Writes the error's text, cut at the buffer's end, and returns its number.
-///
-/// # Safety
-/// `buffer` is null or has `size` writable bytes.
-unsafe fn report(why: &LoadError, buffer: *mut c_char, size: usize) -> i32 {
-    // SAFETY: by the caller's promise.
-    unsafe { print(why, buffer, size) };
-    match why {
-        LoadError::Read(..) | LoadError::NoFile => TOLLBAR_E_OPEN,
-        LoadError::Problems(..) => TOLLBAR_E_SYNTAX,
-        LoadError::Table(_, error) => table_code(*error),
-        LoadError::OtherProcess(_) => TOLLBAR_E_OWNER,
-    }
-}
-
-/// Writes a text, cut at the buffer's end.
-///
-/// # Safety
-/// `buffer` is null or has `size` writable bytes.
-unsafe fn print(why: &dyn std::fmt::Display, buffer: *mut c_char, size: usize) {
-    if let (false, Some(most)) = (buffer.is_null(), size.checked_sub(1)) {
-        let text = why.to_string();
-        let mut length = text.len().min(most);
-        while !text.is_char_boundary(length) {
-            length -= 1;
-        }
-        // SAFETY: `length` is below `size`, and the text has as many bytes.
-        unsafe {
-            core::ptr::copy_nonoverlapping(text.as_ptr(), buffer.cast::<u8>(), length);
-            buffer.add(length).write(0);
-        }
-    }
 }

@@ -16,6 +16,7 @@ pub(super) mod hot_keys;
 mod leaving;
 mod multi_word;
 pub(super) mod nodes;
+mod peek;
 mod prefetch;
 pub(super) mod receipts;
 mod refusals;
