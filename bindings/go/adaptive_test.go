@@ -26,7 +26,8 @@ func TestAdaptive(t *testing.T) {
 	if !second.Release(tollbar.Dropped, 0) || limit.Read().Limit != 2 || second.Release(tollbar.Ignored, 0) {
 		t.Error(limit.Read())
 	}
-	if (tollbar.AdaptiveTicket{}).Release(tollbar.Answered, 0) || (tollbar.AdaptiveKeyTicket{}).Release(tollbar.Answered, 0) {
+	if (tollbar.AdaptiveTicket{}).Release(tollbar.Answered, 0) ||
+		(tollbar.AdaptiveKeyTicket{}).Release(tollbar.Answered, 0) {
 		t.Error("no ticket was released")
 	}
 
@@ -43,7 +44,8 @@ func TestAdaptive(t *testing.T) {
 		t.Error(limit.Read())
 	}
 	table.Close()
-	if _, _, err := limit.AcquireKey(table, "k"); !errors.Is(err, tollbar.ErrClosed) || b.Release(tollbar.Answered, 0) {
+	if _, _, err := limit.AcquireKey(table, "k"); !errors.Is(err, tollbar.ErrClosed) ||
+		b.Release(tollbar.Answered, 0) {
 		t.Error(err)
 	}
 }
@@ -54,7 +56,9 @@ func TestAdaptiveHasThePublishedTrace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	published := map[int]uint32{0: 20, 9: 28, 19: 36, 20: 33, 21: 30, 25: 22, 30: 20, 40: 20, 59: 20, 60: 20, 70: 28, 99: 52}
+	published := map[int]uint32{
+		0: 20, 9: 28, 19: 36, 20: 33, 21: 30, 25: 22, 30: 20, 40: 20, 59: 20, 60: 20, 70: 28, 99: 52,
+	}
 	for n := range 100 {
 		latency := 10 * time.Millisecond
 		if n >= 20 && n < 60 {

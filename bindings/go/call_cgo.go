@@ -112,8 +112,9 @@ func cPolicyWorstCase(spec *tollbar_policy_spec, window uint64, most *uint64) in
 }
 
 func cPolicySamples(limit, period uint64, shares []float64, spec *tollbar_policy_spec, fit *tollbar_curve_fit) int32 {
-	return int32(C.tollbar_policy_spec_samples(C.uint64_t(limit), C.uint64_t(period), (*C.double)(unsafe.SliceData(shares)),
-		C.size_t(len(shares)), (*C.tollbar_policy_spec)(unsafe.Pointer(spec)), (*C.tollbar_curve_fit)(unsafe.Pointer(fit))))
+	return int32(C.tollbar_policy_spec_samples(C.uint64_t(limit), C.uint64_t(period),
+		(*C.double)(unsafe.SliceData(shares)), C.size_t(len(shares)),
+		(*C.tollbar_policy_spec)(unsafe.Pointer(spec)), (*C.tollbar_curve_fit)(unsafe.Pointer(fit))))
 }
 
 func cPolicyPrint(spec *tollbar_policy_spec, buffer []byte) int32 {

@@ -178,7 +178,9 @@ func TestWhoseFile(t *testing.T) {
 	check("a file that the group may write", mode(path, 0o660), mode(path, 0o600))
 	check("a directory that all may write", mode(directory, 0o777), mode(directory, 0o700))
 	// A caller whose mode lets the group write takes such a file, without policies too.
-	if err := errors.Join(os.Chmod(path, 0o660), open(path, tollbar.TableOptions{Mode: 0o660}), os.Chmod(path, 0o600)); err != nil {
+	err = os.Chmod(path, 0o660)
+	err = errors.Join(err, open(path, tollbar.TableOptions{Mode: 0o660}), os.Chmod(path, 0o600))
+	if err != nil {
 		t.Errorf("a file that the group may write, with that mode: %v", err)
 	}
 	second := filepath.Join(directory, "second")

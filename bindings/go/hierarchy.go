@@ -123,7 +123,9 @@ func (h *Hierarchy) TakeAt(nodes *Table, leaf uint32, key string, now, n uint64)
 	return h.take(nodes, leaf, key, n, true, now)
 }
 
-func (h *Hierarchy) take(nodes *Table, leaf uint32, key string, n uint64, at bool, now uint64) (share Share, err error) {
+func (h *Hierarchy) take(
+	nodes *Table, leaf uint32, key string, n uint64, at bool, now uint64,
+) (share Share, err error) {
 	c := h.guard.Enter()
 	if c == nil {
 		return Share{}, ErrClosed

@@ -46,11 +46,15 @@ func TestAnswersInFull(t *testing.T) {
 	limiter := mustLimiter(t, "10/s burst 2")
 	const second = uint64(time.Second)
 	d, err := limiter.CheckAt(second, 2)
-	if err != nil || d != (tollbar.Decision{Verdict: tollbar.Allowed, ResetAfter: 200 * time.Millisecond}) || !d.Allowed() {
+	if err != nil || d != (tollbar.Decision{Verdict: tollbar.Allowed, ResetAfter: 200 * time.Millisecond}) ||
+		!d.Allowed() {
 		t.Errorf("%+v, %v", d, err)
 	}
 	d, _ = limiter.PeekAt(second, 1)
-	if d != (tollbar.Decision{Verdict: tollbar.Denied, Reason: tollbar.ReasonRate, RetryAfter: 100 * time.Millisecond, ResetAfter: 200 * time.Millisecond}) {
+	if d != (tollbar.Decision{
+		Verdict: tollbar.Denied, Reason: tollbar.ReasonRate,
+		RetryAfter: 100 * time.Millisecond, ResetAfter: 200 * time.Millisecond,
+	}) {
 		t.Errorf("%+v", d)
 	}
 	if d, _ = limiter.CheckAt(second, 3); d.Verdict != tollbar.Never || d.RetryAfter != tollbar.Forever {
@@ -94,7 +98,8 @@ func TestCredit(t *testing.T) {
 			t.Errorf("%s: %d, %+v", one.policy, taken, state)
 		}
 	}
-	if _, err := tollbar.NewLimiterWith("2/min algo pacer", tollbar.LimiterOptions{Credit: true}); !errors.Is(err, tollbar.ErrOptionMismatch) {
+	_, err := tollbar.NewLimiterWith("2/min algo pacer", tollbar.LimiterOptions{Credit: true})
+	if !errors.Is(err, tollbar.ErrOptionMismatch) {
 		t.Error(err)
 	}
 }
@@ -113,7 +118,8 @@ func TestByTheClock(t *testing.T) {
 		}
 		d, _ := limiter.Peek(1)
 		// The coarse clock moves in steps of milliseconds.
-		if took := time.Since(began) + 100*time.Millisecond; d.RetryAfter < 30*time.Second-took || d.RetryAfter > 30*time.Second {
+		if took := time.Since(began) + 100*time.Millisecond; d.RetryAfter < 30*time.Second-took ||
+			d.RetryAfter > 30*time.Second {
 			t.Errorf("clock %d: %+v after %v", clock, d, took)
 		}
 		state, err := limiter.State()
@@ -127,7 +133,8 @@ func TestByTheClock(t *testing.T) {
 			t.Errorf("clock %d: %+v", clock, s)
 		}
 	}
-	if _, err := tollbar.NewLimiterWith("2/min", tollbar.LimiterOptions{Clock: 9}); !errors.Is(err, tollbar.ErrOutOfRange) {
+	_, err = tollbar.NewLimiterWith("2/min", tollbar.LimiterOptions{Clock: 9})
+	if !errors.Is(err, tollbar.ErrOutOfRange) {
 		t.Error(err)
 	}
 	if _, err := tollbar.Now(9); !errors.Is(err, tollbar.ErrOutOfRange) {
@@ -141,11 +148,13 @@ func TestBatches(t *testing.T) {
 	if err := limiter.CheckMany([]uint64{2, 9, 2, 2}, verdicts); err != nil {
 		t.Fatal(err)
 	}
-	if want := [4]tollbar.Verdict{tollbar.Allowed, tollbar.Never, tollbar.Allowed, tollbar.Denied}; [4]tollbar.Verdict(verdicts) != want {
+	want := [4]tollbar.Verdict{tollbar.Allowed, tollbar.Never, tollbar.Allowed, tollbar.Denied}
+	if [4]tollbar.Verdict(verdicts) != want {
 		t.Errorf("%v, want %v", verdicts, want)
 	}
 	now, _ := limiter.Now()
-	if err := limiter.CheckManyAt(now, nil, verdicts[:2]); err != nil || verdicts[0] != tollbar.Allowed || verdicts[1] != tollbar.Denied {
+	if err := limiter.CheckManyAt(now, nil, verdicts[:2]); err != nil || verdicts[0] != tollbar.Allowed ||
+		verdicts[1] != tollbar.Denied {
 		t.Errorf("%v, %v", verdicts, err)
 	}
 	if err := limiter.CheckMany(nil, nil); err != nil {
@@ -214,7 +223,8 @@ func TestTheErrorSaysTheColumn(t *testing.T) {
 			t.Errorf("%q: %v", c.text, err)
 			continue
 		}
-		if c.column != 0 && refused.Column != c.column || refused.Text != c.text || !strings.Contains(err.Error(), c.says) {
+		if c.column != 0 && refused.Column != c.column || refused.Text != c.text ||
+			!strings.Contains(err.Error(), c.says) {
 			t.Errorf("%q: column %d: %v", c.text, refused.Column, err)
 		}
 		if _, parse := tollbar.ParsePolicy(c.text); !errors.Is(parse, c.code) {
@@ -273,7 +283,8 @@ func TestS54CurvesOfFunctions(t *testing.T) {
 func TestPoliciesAsText(t *testing.T) {
 	for _, text := range []string{
 		"100/s burst 20", "3/min algo interval burst 3 anchor first", "10/100ms burst 20 init 0", "5/s borrow",
-		"120/min algo sliding-window segments 6 mode strict", "10/s algo pacer burst 10 slack 4", "7/h algo sliding-log count rejected",
+		"120/min algo sliding-window segments 6 mode strict",
+		"10/s algo pacer burst 10 slack 4", "7/h algo sliding-log count rejected",
 		"1000000/s burst 5000000 unit bytes", "1000/s algo warm-up warm 2s cold 3",
 	} {
 		policy, err := tollbar.ParsePolicy(text)

@@ -47,7 +47,8 @@ func TestOneRateAndTwoBursts(t *testing.T) {
 func TestColorsOfAnEarlierMeter(t *testing.T) {
 	meter := meterOf(t, singleRate())
 	for i, colors := range [][2]tollbar.Color{
-		{tollbar.Red, tollbar.Red}, {tollbar.Yellow, tollbar.Yellow}, {tollbar.Yellow, tollbar.Red}, {tollbar.Green, tollbar.Green},
+		{tollbar.Red, tollbar.Red}, {tollbar.Yellow, tollbar.Yellow},
+		{tollbar.Yellow, tollbar.Red}, {tollbar.Green, tollbar.Green},
 	} {
 		if got := meter.ColorAt(meterHour, colors[0], 1000); got != colors[1] {
 			t.Errorf("packet %d: %v, not %v", i, got, colors[1])
@@ -71,7 +72,10 @@ func TestColorsOfAnEarlierMeter(t *testing.T) {
 
 // RFC 2698, token by token: a millisecond adds 1 token at 1000/s, and 3 at 3000/s.
 func TestTwoRatesBesideTheTextOfTheRFC(t *testing.T) {
-	meter := meterOf(t, tollbar.MeterOptions{CommittedBytes: 1000, CommittedBurst: 40, PeakBytes: 3000, PeakBurst: 60})
+	meter := meterOf(
+		t,
+		tollbar.MeterOptions{CommittedBytes: 1000, CommittedBurst: 40, PeakBytes: 3000, PeakBurst: 60},
+	)
 	rng := rand.New(rand.NewPCG(0, 2698))
 	now, committed, peak := meterHour, uint64(40), uint64(60)
 	var seen [3]int

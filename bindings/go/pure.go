@@ -67,8 +67,10 @@ func policyOf(p *core.Policy) Policy {
 		implied = 0
 	}
 	of := Policy{
-		Algorithm: Algorithm(p.Kind), Limit: p.Limit, Period: duration(p.Period), Burst: p.Burst, HasInit: p.Init != implied, Borrow: p.Borrow,
-		AnchorFirst: p.AnchorFirst, CountRejected: p.CountRejected, Bytes: p.Bytes, Slack: p.Slack, Ban: duration(p.Ban), BanAfter: p.BanAfter,
+		Algorithm: Algorithm(p.Kind), Limit: p.Limit, Period: duration(p.Period),
+		Burst: p.Burst, HasInit: p.Init != implied, Borrow: p.Borrow,
+		AnchorFirst: p.AnchorFirst, CountRejected: p.CountRejected,
+		Bytes: p.Bytes, Slack: p.Slack, Ban: duration(p.Ban), BanAfter: p.BanAfter,
 	}
 	if of.HasInit {
 		of.Init = p.Init
@@ -79,8 +81,10 @@ func policyOf(p *core.Policy) Policy {
 // compile compiles a policy; the error is a *PolicyError, or ErrNeedsLibrary.
 func (p *Policy) compile() (core.Policy, core.Algorithm, error) {
 	of := core.Policy{
-		Kind: uint32(p.Algorithm), Limit: p.Limit, Period: uint64(max(p.Period, 0)), Burst: p.Burst, Init: p.Burst, Borrow: p.Borrow,
-		AnchorFirst: p.AnchorFirst, CountRejected: p.CountRejected, Bytes: p.Bytes, Slack: p.Slack, WarmUp: uint64(max(p.WarmUp, 0)),
+		Kind: uint32(p.Algorithm), Limit: p.Limit, Period: uint64(max(p.Period, 0)),
+		Burst: p.Burst, Init: p.Burst, Borrow: p.Borrow,
+		AnchorFirst: p.AnchorFirst, CountRejected: p.CountRejected,
+		Bytes: p.Bytes, Slack: p.Slack, WarmUp: uint64(max(p.WarmUp, 0)),
 		Segments: p.Segments, Mode: uint32(p.Mode), Cold: p.Cold, Ban: uint64(max(p.Ban, 0)), BanAfter: p.BanAfter,
 	}
 	if p.Algorithm == Quota && p.Period == Forever {
@@ -97,7 +101,8 @@ func (p *Policy) compile() (core.Policy, core.Algorithm, error) {
 	}
 	code := core.NeedsLibrary
 	var algorithm core.Algorithm
-	if p.SecondLimit == 0 && p.SecondPeriod == 0 && p.Classes == [ClassesMost]Class{} && p.Knots == (Knots{}) && p.From == 0 && p.Zone == (Zone{}) {
+	if p.SecondLimit == 0 && p.SecondPeriod == 0 && p.Classes == [ClassesMost]Class{} && p.Knots == (Knots{}) &&
+		p.From == 0 && p.Zone == (Zone{}) {
 		algorithm, code = core.Compile(&of)
 	}
 	switch code {
@@ -201,7 +206,8 @@ var bubbleBegin = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func answered(a core.Answer) Decision {
 	return Decision{
-		Verdict: Verdict(a.Verdict), Reason: Reason(a.Reason), Remaining: a.Remaining, RetryAfter: duration(a.RetryAfter),
+		Verdict: Verdict(a.Verdict), Reason: Reason(a.Reason),
+		Remaining: a.Remaining, RetryAfter: duration(a.RetryAfter),
 		ResetAfter: duration(a.ResetAfter),
 	}
 }
@@ -298,6 +304,7 @@ func (l *Limiter) state() (LimiterState, Code) {
 	counts := l.handle.Counts()
 	return LimiterState{
 		Now: now, Remaining: d.Remaining, RetryAfter: duration(d.RetryAfter), ResetAfter: duration(d.ResetAfter),
-		BackwardSteps: l.handle.BackwardSteps(), Allowed: counts[core.Allowed], Denied: counts[core.Denied], Never: counts[core.Never],
+		BackwardSteps: l.handle.BackwardSteps(), Allowed: counts[core.Allowed],
+		Denied: counts[core.Denied], Never: counts[core.Never],
 	}, 0
 }

@@ -10,7 +10,8 @@ import (
 )
 
 // errTooLate is the error of a wait that cannot end in time.
-var errTooLate = fmt.Errorf("tollbar: it would take longer than the context has (%w; %w)", ErrDenied, context.DeadlineExceeded)
+var errTooLate = fmt.Errorf("tollbar: it would take longer than the context has (%w; %w)",
+	ErrDenied, context.DeadlineExceeded)
 
 // ErrQueueFull is the error of a wait while as many goroutines wait for the limiter, or for keys of
 // the table, as its option Waiters allows, and of an offer while a [Queue] has no room. It is also

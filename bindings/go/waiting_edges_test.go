@@ -65,7 +65,9 @@ func TestA4WithoutAPlaceNothingIsBooked(t *testing.T) {
 		all.Go(func() { _ = v.wait(context.Background(), 1) })
 		synctest.Wait()
 		before, counts := other.next(t), other.counts(t)
-		if err := other.queue.Wait(context.Background(), 1, other, &v.places, nil); err != waiting.ErrFull || other.next(t) != before || other.counts(t) != counts {
+		if err := other.queue.Wait(context.Background(), 1, other, &v.places, nil); err != waiting.ErrFull ||
+			other.next(t) != before ||
+			other.counts(t) != counts {
 			t.Errorf("%v, and a permit after %v, before %v", err, other.next(t), before)
 		}
 		all.Wait()

@@ -94,7 +94,8 @@ func (o *outbox) work(stop context.Context) error {
 	// First the mails that a former worker has read and not acknowledged, then new ones.
 	from := "0"
 	for stop.Err() == nil {
-		reply, err := queue.do("XREADGROUP", "GROUP", mailGroup, mailWorker, "COUNT", "1", "BLOCK", "500", "STREAMS", mailStream, from)
+		reply, err := queue.do("XREADGROUP", "GROUP", mailGroup, mailWorker,
+			"COUNT", "1", "BLOCK", "500", "STREAMS", mailStream, from)
 		if err != nil {
 			return err
 		}
@@ -109,7 +110,9 @@ func (o *outbox) work(stop context.Context) error {
 		if err := o.send(mail, "worker"); err != nil {
 			return err
 		}
-		for _, command := range [][]string{{"MULTI"}, {"XACK", mailStream, mailGroup, id}, {"XDEL", mailStream, id}, {"EXEC"}} {
+		for _, command := range [][]string{
+			{"MULTI"}, {"XACK", mailStream, mailGroup, id}, {"XDEL", mailStream, id}, {"EXEC"},
+		} {
 			if _, err := queue.do(command...); err != nil {
 				return err
 			}

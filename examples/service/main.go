@@ -38,8 +38,10 @@ func main() {
 	address := flag.String("listen", "127.0.0.1:8080", "where to listen")
 	file := flag.String("rules", "limits.toml", "the rules file")
 	store := flag.String("store", "redis://127.0.0.1", "the URL of Redis")
-	bans := flag.String("bans", "/dev/shm/shop-bans", "the table of banned clients, for all instances of this machine")
-	mails := flag.String("mails", "/dev/shm/shop-mails", "the table of the limit of mails, for all instances and the worker")
+	bans := flag.String("bans", "/dev/shm/shop-bans",
+		"the table of banned clients, for all instances of this machine")
+	mails := flag.String("mails", "/dev/shm/shop-mails",
+		"the table of the limit of mails, for all instances and the worker")
 	sent := flag.String("outbox", "outbox", "the file that gets the mails")
 	work := flag.Bool("work", false, "be the worker that sends the mails of the stream, and no instance")
 	flag.Parse()
@@ -100,7 +102,8 @@ func open(file, store, bans string) (*shop, error) {
 	// An instance gives up to 20 reports before Redis has answered, so a few reports after a quiet
 	// time need not wait for a lease.
 	overdraft := uint64(20)
-	reports, err := redis.NewLease("reports", "50/s burst 100", redis.LeaseOptions{Nodes: 2, URL: store, Overdraft: &overdraft})
+	reports, err := redis.NewLease("reports", "50/s burst 100",
+		redis.LeaseOptions{Nodes: 2, URL: store, Overdraft: &overdraft})
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +132,9 @@ func (s *shop) routes() http.Handler {
 	mux.HandleFunc("POST /shop/orders", s.order)
 	mux.HandleFunc("POST /shop/mails", s.mail)
 	mux.HandleFunc("GET /shop/reports", s.report)
-	mux.HandleFunc("GET /shop/", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, "welcome\n", 0) })
+	mux.HandleFunc("GET /shop/", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, http.StatusOK, "welcome\n", 0)
+	})
 	return s.limited(mux)
 }
 
@@ -231,8 +236,10 @@ func (s *shop) status(w http.ResponseWriter, _ *http.Request) {
 	lease, _ := s.reports.Stats()
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(map[string]any{
-		"served": s.served.Load(), "refused_by_rules": s.byRules.Load(), "refused_by_lease": s.byLease.Load(), "banned": s.banned.Load(),
-		"orders_taken": s.queued.Load(), "orders_refused": s.queueFull.Load(), "orders_delivered": s.delivered.Load(), "orders_waiting": len(s.orders),
+		"served": s.served.Load(), "refused_by_rules": s.byRules.Load(),
+		"refused_by_lease": s.byLease.Load(), "banned": s.banned.Load(),
+		"orders_taken": s.queued.Load(), "orders_refused": s.queueFull.Load(),
+		"orders_delivered": s.delivered.Load(), "orders_waiting": len(s.orders),
 		"store": lease.Circuit.String(), "without_store": lease.FallbackPermits, "rules_fault": *s.fault.Load(),
 	})
 }

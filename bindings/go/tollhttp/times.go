@@ -53,8 +53,10 @@ func (t *Times) end(begin time.Time) {
 func (t *Times) AppendMetrics(to []byte, limit string) []byte {
 	const name = "tollbar_decision_nanoseconds"
 	label := "{limit=\"" + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(limit) + `"`
-	to = append(to, "# HELP "+name+" Time of the limiter for a request, of one in "+strconv.Itoa(TimesEvery)+" requests.\n"+
-		"# TYPE "+name+" histogram\n"...)
+	to = append(
+		to,
+		"# HELP "+name+" Time of the limiter for a request, of one in "+strconv.Itoa(TimesEvery)+" requests.\n"+
+			"# TYPE "+name+" histogram\n"...)
 	line := func(suffix, labels string, value uint64) {
 		to = append(strconv.AppendUint(append(to, name+suffix+labels+"} "...), value, 10), '\n')
 	}

@@ -74,11 +74,15 @@ func BenchmarkHandler(b *testing.B) {
 				b.Fatal(err)
 			}
 			defer table.Close()
-			limiter, err := tollhttp.New(tollhttp.Options{Limits: []tollhttp.Limit{{Name: "a", Table: table}}, Times: times})
+			limiter, err := tollhttp.New(
+				tollhttp.Options{Limits: []tollhttp.Limit{{Name: "a", Table: table}}, Times: times},
+			)
 			if err != nil {
 				b.Fatal(err)
 			}
-			handler := limiter.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "") }))
+			handler := limiter.Handler(
+				http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "") }),
+			)
 			r := httptest.NewRequest("GET", "/", nil)
 			for b.Loop() {
 				handler.ServeHTTP(httptest.NewRecorder(), r)

@@ -170,7 +170,9 @@ func New(options Options) (*Limiter, error) {
 		}
 	}
 	if tables > tollbar.LimitsMost {
-		return nil, fmt.Errorf("tollhttp: a request has at most %d limits with tables, not %d: %w", tollbar.LimitsMost, tables, tollbar.ErrLimits)
+		return nil, fmt.Errorf(
+			"tollhttp: a request has at most %d limits with tables, not %d: %w",
+			tollbar.LimitsMost, tables, tollbar.ErrLimits)
 	}
 	return l, nil
 }
