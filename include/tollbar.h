@@ -457,7 +457,8 @@ typedef struct tollbar_curve_fit {
     double time;
     /* The function's value at that time. */
     double value;
-    /* What the function should have given there. The string is static, and empty after 0. */
+    /* The value that the call expected there, in English. The string is static. It is empty if the
+     * call returned 0. */
     const char *expected;
 } tollbar_curve_fit;
 
@@ -545,9 +546,10 @@ int32_t tollbar_policy_init_in(void *memory,
  * The call asks `share` at 40,001 times in rising order and sets up to 40 knots, so the policy's
  * text is that of any curve. Unless NULL, `fit` gets the largest difference between curve and
  * function: at most half a permille of the limit for a smooth function of one or two convex or
- * concave pieces (an S), and at most a permille for up to six. It is more around a jump between
- * two hundredths of a percent of the slice, where the curve jumps at the later one, and where the
- * function rises by a percent and more within one such hundredth, as the square root does at 0.
+ * concave pieces (an S), and at most a permille for up to six. The difference is larger in two
+ * places, because knots stand at hundredths of a percent of the slice. If the function jumps
+ * between two of them, the curve jumps at the later one. And the curve cannot follow a function
+ * that rises by a percent or more from one to the next, as the square root does at 0.
  *
  * `share` must not fall, must end at 1, and is not called any more after a value that breaks a
  * rule. The call then returns TOLLBAR_E_OUT_OF_RANGE for a value that is no share (such as NaN),
@@ -2387,10 +2389,10 @@ int32_t tollbar_meter_color_at(const tollbar_meter *meter,
  * system call only to wake such a sleeper.
  *
  * A queue may have a spare (tollbar_queue_options), which holds up to `spare` items that overflow
- * the capacity. An item in the spare goes into the first queue when that has room, in the order of
- * the offers, and no later offer overtakes it. `spare` of an item's ticket says whether the item
- * overflowed, so that its producer can slow down before an offer is refused. The spare has no rate
- * of its own.
+ * the capacity. When an item leaves the first queue, the oldest item of the spare moves up into it.
+ * Items leave in the order in which they were offered. `spare` of a ticket is above 0 if the item
+ * went into the spare. A producer that sees this can slow down before the queue refuses an offer.
+ * The spare has no rate of its own: its items leave at the rate of the first queue.
  */
 
 /* A queue. Threads of one process share it. */

@@ -133,7 +133,7 @@ func TestByTheClock(t *testing.T) {
 			t.Errorf("clock %d: %+v", clock, s)
 		}
 	}
-	_, err = tollbar.NewLimiterWith("2/min", tollbar.LimiterOptions{Clock: 9})
+	_, err := tollbar.NewLimiterWith("2/min", tollbar.LimiterOptions{Clock: 9})
 	if !errors.Is(err, tollbar.ErrOutOfRange) {
 		t.Error(err)
 	}

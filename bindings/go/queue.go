@@ -69,8 +69,8 @@ type QueueOptions struct {
 type QueueTicket struct {
 	// Number of the item: the first item of a queue has number 0.
 	Number uint64
-	// Ahead is the number of items before this one when it was offered. A cancelled item counts as
-	// long as an older item is in the queue.
+	// Ahead is how many items were in the queue when this one was offered. It includes a cancelled
+	// item while an older item that was not cancelled waits before it.
 	Ahead uint64
 	// Spare is the item's place in the spare when it was offered: 1 is the next to go into the
 	// first queue. 0: the item was put into the first queue.

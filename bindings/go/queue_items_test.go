@@ -183,7 +183,7 @@ func overtaken(spans []span) (wrong int) {
 	return wrong
 }
 
-// record is what goroutines did with a queue.
+// record holds the offers and takes of all goroutines.
 type record struct {
 	steps                     atomic.Int64
 	mu                        sync.Mutex

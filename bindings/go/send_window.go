@@ -76,8 +76,8 @@ func (w *SendWindow) Acquire(n uint32) (number uint32, ok bool) {
 	}
 }
 
-// Acknowledge releases all permits up to a number that Acquire has returned. False, and nothing
-// changes, if no permit in flight has this number.
+// Acknowledge releases all permits up to a number that Acquire has returned. If no permit in flight
+// has this number, Acknowledge returns false and releases none.
 func (w *SendWindow) Acknowledge(number uint32) bool {
 	for {
 		word := w.word.Load()
@@ -93,8 +93,8 @@ func (w *SendWindow) Acknowledge(number uint32) bool {
 	}
 }
 
-// Release releases any n permits. False, and nothing changes, if fewer are in flight. A window has
-// either calls of Release or calls of Acknowledge.
+// Release releases any n permits. If fewer are in flight, it returns false and releases none. Use
+// either Release or Acknowledge on a window, not both.
 func (w *SendWindow) Release(n uint32) bool {
 	for {
 		word := w.word.Load()

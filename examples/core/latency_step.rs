@@ -27,7 +27,7 @@ const DEADLINE: u64 = 50 * MS;
 /// The key of the backend's open requests.
 const BACKEND: &[u8] = b"backend";
 
-/// What happened in a second.
+/// The answers and refusals of one second.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counts {
     /// The limit at the end of the second.

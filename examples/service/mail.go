@@ -20,11 +20,12 @@ import (
 // Mails that the limit refuses go into a stream of Redis. A worker, a process of its own, sends
 // them later and keeps the limit: the instances and the worker share its table.
 //
-// A mail is sent at least once, and those of the stream in their order. The worker acknowledges a
-// mail after it has sent it. If the worker dies before that, the mail stays on the group's list of
-// pending entries, and the next worker begins with that list. So a worker that dies between the two
-// sends one mail twice, and whoever must not get it twice needs a number in it. A mail that the
-// limit admits is sent at once, before those that wait. The stream is as durable as its Redis.
+// The worker sends each mail of the stream at least once, in the order of the stream. It
+// acknowledges a mail after it has sent it. If it dies between sending and acknowledging, Redis
+// keeps the mail on the group's list of pending entries, and the next worker begins with that list.
+// So that mail is sent twice. A receiver that must not act on it twice needs a number in the mail.
+// An instance sends a mail that the limit admits at once, before the mails that wait in the stream.
+// If Redis loses its data, the mails of the stream are lost.
 const (
 	mailPolicy = "10/s burst 5"
 	mailStream = "shop:mails"

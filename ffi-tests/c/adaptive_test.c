@@ -141,7 +141,7 @@ static void a_rate_and_a_learned_limit_in_one_decision(void **state) {
             TOLLBAR_LIMIT_OF_ADAPTIVE(&server, table, "server", 6, &tickets[n]),
         };
         uint64_t open = 0;
-        /* The second one finds no rate, and opens nothing. */
+        /* The rate has one permit. The second call is refused and opens no request. */
         assert_int_equal(tollbar_take_many(limits, 2, NULL, NULL), n == 0 ? TOLLBAR_ALLOWED : TOLLBAR_DENIED);
         assert_int_equal(tollbar_in_flight_count(table, "server", 6, &open), 0);
         assert_int_equal(open, 1);

@@ -33,7 +33,8 @@ static double half(double time, void *context) {
     return time / 2;
 }
 
-/* S54 in C: a function makes a curve, or is refused at a place. */
+/* S54 in C: tollbar_policy_spec_curve makes a curve that follows a function. It refuses a function
+ * that falls or does not end at 1, and tells the time and the value of the fault. */
 static void s54_a_curve_follows_a_function(void **state) {
     tollbar_policy_spec spec = TOLLBAR_POLICY_SPEC_INIT, sampled = TOLLBAR_POLICY_SPEC_INIT, parsed = TOLLBAR_POLICY_SPEC_INIT;
     tollbar_curve_fit fit = TOLLBAR_CURVE_FIT_INIT;

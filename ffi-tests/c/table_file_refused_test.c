@@ -124,7 +124,8 @@ static void without_options_it_must_be_there(void **state) {
     assert_int_equal(access(in("nothing"), F_OK), -1);
 }
 
-/* A file that its group may write is for those who say so, also for a call that opens any table. */
+/* A file that its group may write opens only with a mode that says so. That holds for a call without
+ * policies, too. */
 static void without_policies_the_mode_lets_a_group_write(void **state) {
     tollbar_table_options any = TOLLBAR_TABLE_OPTIONS_INIT(0);
     tollbar_table *view = NULL;

@@ -410,7 +410,7 @@ char *ngx_http_tollbar_check_size(ngx_conf_t *cf, ngx_str_t *name, size_t size, 
     return NGX_CONF_OK;
 }
 
-/* Checks what a zone with `file` cannot have. */
+/* Refuses parameters that a zone with `file` cannot have. */
 static char *check_file(ngx_conf_t *cf, ngx_str_t *name, zone_t *zone)
 {
     if (zone->sync != NULL) {

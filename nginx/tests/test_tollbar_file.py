@@ -128,7 +128,7 @@ def test_a_reload_with_another_policy_changes_the_tables(launch, path):
         # A key keeps the permits that it has left.
         assert allowed(table) == 2 and count(nginx.volley("/?k=a", 3)) == 0
         assert count(nginx.volley("/?k=b", 20)) == 20 and allowed(table, "b") == 4
-    # What nginx was given is now what other programs must have.
+    # Other programs must now open the file with the policy that nginx has.
     with pytest.raises(faces.tollbar().TableError):
         opened(path)
     assert allowed(opened(path, "24/day"), "c", 30) == 24
@@ -147,7 +147,7 @@ def test_a_reload_changes_only_the_policy_of_the_zone(launch, path):
         nginx = launch(**parts(path, more=""))
         assert nginx.reload(**parts(path, 'policy="8/day"', more=""))
         assert allowed(table, policy=1) == 8 and allowed(table, tries=101, policy=0) == 100
-        # The policy that the table has under another number is used, and changed for nobody.
+        # The table has this policy under another number. nginx uses it and changes no policy.
         assert nginx.reload(**parts(path, 'policy="100/day"', more=""))
         assert count(nginx.volley("/?k=a", 3)) == 0 and allowed(table, "b", policy=1) == 8
 

@@ -214,7 +214,7 @@ def judge(storm, table, t0, k):
     # The table has charged each permit that was granted, and for a killed program at most those of
     # its requests that had no answer.
     assert granted <= charged <= granted + lost and odd == 0, (key, granted, charged, lost)
-    # What is not charged is there: no permit has got lost.
+    # The key has all permits that no program was charged: none is lost.
     assert bound - charged == state.remaining, (key, bound, charged, state.remaining)
     taken = table.take_up_to(key, driver.BURST, at=now)
     assert taken == state.remaining and not table.check(key, at=now), (key, taken)

@@ -55,7 +55,7 @@ def test_a_guarantee_holds_whatever_others_ask_for(launch):
     # Alone, bob borrows from the whole rate, 2/s and ten seconds of it.
     number, seconds = admitted(nginx, "/?k=x&c=bob", 60)
     assert 6 <= number <= 21 + 2 * seconds + 1
-    # ann gets her guarantee of 1/s and ten seconds of it, although nothing is left.
+    # The others have taken the whole rate. ann still gets her guarantee: 1/s, and a burst of 10.
     assert at_once(admitted(nginx, "/?k=x&c=ann", 60), 1, 11)
 
 

@@ -38,11 +38,13 @@
 //! - *No unfolded pair comes back either*, because admissions make a slot expire no earlier. So a
 //!   swap of the slot succeeds only in the stay in which its caller read the word.
 //!
-//! [`Unfolded::load`] reads the word and then the epoch. If the epoch is the caller's, the word is
-//! of the caller's stay. A straggler of an earlier stay cannot change a cell of a later one,
-//! because it swaps both words of a cell, and the epoch is one of them. It may read a cell of a
-//! later stay as 0, and decide wrong. An admission then fails by its swap. A caller that refuses or
-//! peeks asks [`Unfolded::is_current`] before it answers.
+//! [`Unfolded::load`] reads the slot's word first and the epoch second. If the epoch is still the
+//! caller's, the slot held that word in the caller's stay.
+//!
+//! A *late* caller is one whose stay has ended. It cannot change a cell of a later stay: a cell is
+//! swapped together with its epoch, and the late caller expects an older one. It reads the cells of
+//! a later stay as 0, so it may decide wrongly. If it admits, its swap of the slot fails. If it
+//! refuses or peeks, it calls [`Unfolded::is_current`] before it answers, and tries again.
 
 use super::side_words::SideWords;
 use super::state_word::{SlotWords, StateWord, TRIES};

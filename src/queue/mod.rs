@@ -88,11 +88,11 @@ impl<T: Send, C: Clock> Queue<T, C> {
 
     /// [`Queue::with`] and a spare, which holds up to `spare` items that overflow the capacity.
     ///
-    /// An item in the spare goes into the first queue when that has room, in the order of the
-    /// offers. No later offer overtakes it: a new item goes behind those in the spare.
-    /// [`Ticket::spare`] says whether an item overflowed, so that its producer can slow down before
-    /// an offer is refused. The spare has no rate of its own. It is slower than the first queue
-    /// because its items wait for that one first.
+    /// When an item leaves the first queue, the oldest item of the spare moves up into it. While
+    /// the spare has items, an offer puts its item behind them, so items leave in the order in
+    /// which they were offered. [`Ticket::spare`] is above 0 if the item went into the spare. A
+    /// producer that sees this can slow down before the queue refuses an offer. The spare has no
+    /// rate of its own: its items leave at the rate of the first queue.
     ///
     /// ```
     /// use tollbar::clock::Manual;

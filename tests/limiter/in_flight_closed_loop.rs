@@ -7,7 +7,7 @@ use crate::overload::{
 };
 use tollbar::in_flight::{Adaptive, AdaptiveOptions};
 
-/// What a limit did in the second half of a simulation.
+/// The limit and the answers in the second half of a simulation.
 #[derive(Debug, Default)]
 struct Seen {
     /// The highest and the last limit; the highest of the whole simulation.

@@ -1,5 +1,5 @@
-//! A queue's spare: what overflows the capacity waits there, in order, within its bound, and comes
-//! back.
+//! A queue with a spare: items above the capacity wait in the spare and move up in the order of
+//! their offers. The queue refuses an item only if the spare is full, and loses none.
 
 use crate::common::*;
 use std::collections::{HashMap, VecDeque};
@@ -165,7 +165,7 @@ struct Span {
     ended: u64,
 }
 
-/// What the threads did.
+/// The counts and records of all threads.
 #[derive(Default)]
 struct Seen {
     /// The tickets and items of accepted offers.

@@ -49,7 +49,7 @@ impl Limiter for Adaptive {
     }
 }
 
-/// Who asks.
+/// The clients of a simulation.
 pub enum Callers {
     /// One request in this mean time, whatever becomes of the others.
     Open(u64),
@@ -68,7 +68,7 @@ pub struct Site {
     pub until: u64,
 }
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// The limit refused it. `idle`: the server would have begun to work on it at once, so an exact

@@ -40,7 +40,7 @@ fn made_public(line: &str) -> Option<&str> {
         last = word;
         is_kind
     });
-    // What C calls is named by the headers.
+    // The headers name the functions that C calls, so they have a use.
     name.filter(|name| !name.to_lowercase().starts_with("tollbar_"))
 }
 

@@ -1,5 +1,5 @@
-//! Any algorithm becomes any other while a table with room runs: each pair of algorithms, with
-//! random histories, beside an oracle of limiters.
+//! In a table with room, a policy changes from each algorithm to each other one while keys are in
+//! use. The requests are random, and an oracle of limiters decides each of them as well.
 //!
 //! The oracle has a limiter of the old policy that knows every permit taken, and one of the new
 //! policy. At the key's first request after the change the new one is charged so that it has as
@@ -66,7 +66,7 @@ fn left(state: &State, now: u64) -> u64 {
 fn carried(old: &State, new: &Policy, now: u64) -> State {
     let state = State::new(new).expect("a policy");
     let decision = old.peek_at(now, 1);
-    // What is as good as fresh is fresh.
+    // A key that has all permits under the old policy has all under the new one.
     if decision.reset_after != 0 {
         state.take_up_to_at(now, left(&state, now).saturating_sub(decision.remaining));
     }
@@ -197,8 +197,8 @@ fn the_flash_sale_is_that_of_the_document() {
     assert_eq!(said, expected);
 }
 
-/// In a full table a key stays in its slot: no key that has permits left is refused, also by a
-/// policy whose keys owe for a shorter time.
+/// A full table refuses no key that has permits left after a change of the policy, because the key
+/// keeps its slot. That holds also if the new policy would free the slot earlier.
 #[test]
 fn a_full_table_refuses_no_key_that_has_permits_left() {
     let policies = [
@@ -237,7 +237,8 @@ fn a_full_table_refuses_no_key_that_has_permits_left() {
     }
 }
 
-/// A policy that needs more than the room is refused, with both numbers, and nothing changes.
+/// The table refuses a policy that needs more room. The error has both numbers, and the old policy
+/// stays.
 #[test]
 fn a_policy_that_needs_more_room_is_refused() {
     let table = Table::private(&options(), &[policy("10/s")]).expect("memory");

@@ -456,7 +456,8 @@ fn a_policy_that_ends_too_soon_is_refused_on_the_wall_clock() {
     assert!(table.check(FIRST, b"k", 1).is_allowed());
 }
 
-/// A table with room is found again with its room, and a key under a window with what it has left.
+/// A program that opens a file again finds the table's room, and keys of windows with the permits
+/// that they had left.
 #[test]
 fn a_file_keeps_its_room() {
     let dir = Dir::new();

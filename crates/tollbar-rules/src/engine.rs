@@ -235,8 +235,8 @@ impl Rules {
 
     /// Reads the file again and puts its rules in force, all at once. Keys of rules whose name
     /// stays keep their states: under another policy they keep the permits that they have left.
-    /// Only a sliding window or log with another policy begins anew, if the keys have no room for
-    /// it ([`Options::room`]).
+    /// The exception is a change from or to a sliding window or log that needs more memory a key
+    /// than [`Options::room`] gives: there the keys begin with all permits.
     ///
     /// Each request is matched either by the old set or by the new one. The table gets a changed
     /// policy a moment before the new set is in force, so a request that the old set matches may be

@@ -267,7 +267,8 @@ impl Store {
         Ok(Set::new(old.file.clone(), homes, old.tallies.clone(), old.generation() + 1))
     }
 
-    /// Whether a limit whose states are there can get this policy, and its keys keep what they can.
+    /// Whether the policy of this limit can change in its table, so that its keys keep their
+    /// permits. If it cannot, the limit gets a table of its own and its keys begin anew.
     fn can_change(&self, home: &Home, policy: &Policy) -> bool {
         match home {
             Home::Shared(_) => !self.is_alone(policy) && !is_calendar(policy),

@@ -43,7 +43,7 @@ shares_are_those_of_the_document() {
     [ -s "$work/picture" ] && "$work/tenants" | sed 's/ *$//' | cmp - "$work/picture"
 }
 
-# What passes is the list in docs/table.md.
+# The example prints the lines of docs/table.md.
 a_sale_is_that_of_the_document() {
     # shellcheck disable=SC2086
     gcc $c99 -o "$work/flash_sale" "$root/examples/c/flash_sale.c" -L"$build" -ltollbar -Wl,-rpath,"$build" || return 1

@@ -114,9 +114,9 @@ impl Table {
         Ok(())
     }
 
-    /// What the key in `slot` of this table, under the version `old`, has used at `now`. `last` is
-    /// the current version of its policy, to which this table would first convert the key. `None`
-    /// if the key would begin anew.
+    /// The permits that the key in `slot` of this table has used at `now` under the version `old`.
+    /// `last` is the current version of the policy, to which this table would first convert the
+    /// key. `None` if the key would begin anew.
     fn had(
         &self,
         old: &Version,
@@ -214,7 +214,7 @@ fn convert(old: &Rule, state: u64, new: &Rule, now: Times) -> Option<u64> {
     }
 }
 
-/// What a copied key owes.
+/// The debt of a copied key.
 #[derive(Clone, Copy)]
 enum Debt {
     /// A state word of the current version of its policy.

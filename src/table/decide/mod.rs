@@ -185,7 +185,8 @@ impl Table {
 
     /// Makes a request by the protocol, and calls `finish` with the rule that decided and the
     /// outcome. If another call changes the policy meanwhile, it makes the request under the new
-    /// one. False, and nothing has been charged: that is a window or log of a table with room.
+    /// one. It returns false and charges nothing if the policy is a window or log of a table with
+    /// room: [`Table::decide_in_room`] decides there.
     #[inline(never)]
     #[must_use = "a request that was not made"]
     fn request(

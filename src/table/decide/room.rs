@@ -92,9 +92,10 @@ impl Table {
         Err(RequestError::Corrupt)
     }
 
-    /// Inserts a key that no slot holds, with all permits left or with the debt that it takes over,
-    /// and returns `None`: the caller then decides by its slot. A request that takes no permit, or
-    /// that gets no slot, is decided here.
+    /// Inserts a new key into a slot and returns `None`. The caller then finds the slot and decides
+    /// there. The key begins with all permits, or with the debt of the slot's former key. If the
+    /// request takes no permit, or if the table has no slot for the key, this call returns the
+    /// decision.
     fn decide_without_slot(
         &self,
         version: &Version,
@@ -139,7 +140,7 @@ impl Table {
         }
     }
 
-    /// The decision on a request of a key that no slot holds. It inserts no key.
+    /// The decision that a key without a slot would get. It inserts no key.
     fn peek_without_slot(
         &self,
         version: &Version,

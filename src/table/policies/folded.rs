@@ -177,9 +177,9 @@ impl MultiWord {
     }
 }
 
-/// What a key has left under a version.
+/// The permits that a key has left under a version.
 struct Standing {
-    /// The permits.
+    /// The permits that the key has left.
     left: u64,
     /// The permits of a fresh key.
     most: u64,
@@ -224,8 +224,9 @@ impl Policies {
         }
     }
 
-    /// What the key in `slot`, which held `pair`, has left under `version`. If the slot no longer
-    /// holds the pair, the answer has no meaning, and a swap from the pair fails.
+    /// The permits that the key of `pair` has left under `version`. The caller has read `pair` from
+    /// `slot`. If the slot has changed since, the answer is wrong, and the caller's swap from `pair`
+    /// fails.
     fn standing(&self, version: &Version, slot: &Slot, pair: SlotPair, now: u64) -> Standing {
         let until = version.expires_at(pair.state);
         match &version.multi_word {

@@ -29,7 +29,8 @@ pub struct tollbar_curve_fit {
     pub time: f64,
     /// The function's value at that time.
     pub value: f64,
-    /// What the function should have given there. The string is static, and empty after 0.
+    /// The value that the call expected there, in English. The string is static. It is empty if the
+    /// call returned 0.
     pub expected: *const c_char,
 }
 
@@ -45,9 +46,10 @@ unsafe impl Growable for tollbar_curve_fit {
 /// The call asks `share` at 40,001 times in rising order and sets up to 40 knots, so the policy's
 /// text is that of any curve. Unless NULL, `fit` gets the largest difference between curve and
 /// function: at most half a permille of the limit for a smooth function of one or two convex or
-/// concave pieces (an S), and at most a permille for up to six. It is more around a jump between
-/// two hundredths of a percent of the slice, where the curve jumps at the later one, and where the
-/// function rises by a percent and more within one such hundredth, as the square root does at 0.
+/// concave pieces (an S), and at most a permille for up to six. The difference is larger in two
+/// places, because knots stand at hundredths of a percent of the slice. If the function jumps
+/// between two of them, the curve jumps at the later one. And the curve cannot follow a function
+/// that rises by a percent or more from one to the next, as the square root does at 0.
 ///
 /// `share` must not fall, must end at 1, and is not called any more after a value that breaks a
 /// rule. The call then returns TOLLBAR_E_OUT_OF_RANGE for a value that is no share (such as NaN),

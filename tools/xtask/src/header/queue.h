@@ -23,9 +23,9 @@
  * system call only to wake such a sleeper.
  *
  * A queue may have a spare (tollbar_queue_options), which holds up to `spare` items that overflow
- * the capacity. An item in the spare goes into the first queue when that has room, in the order of
- * the offers, and no later offer overtakes it. `spare` of an item's ticket says whether the item
- * overflowed, so that its producer can slow down before an offer is refused. The spare has no rate
- * of its own.
+ * the capacity. When an item leaves the first queue, the oldest item of the spare moves up into it.
+ * Items leave in the order in which they were offered. `spare` of a ticket is above 0 if the item
+ * went into the spare. A producer that sees this can slow down before the queue refuses an offer.
+ * The spare has no rate of its own: its items leave at the rate of the first queue.
  */
 
