@@ -217,8 +217,9 @@ func TestUnroutable(t *testing.T) {
 		t.Fatal("a killed Redis decides")
 	}
 	time.Sleep((blindly + 2) * probeInterval)
-	r.start()
+	// The network is mended first: the prober asks as soon as somebody listens.
 	network.on.Store(false)
+	r.start()
 	back(t, periods)
 }
 
