@@ -4139,7 +4139,7 @@ const char *tollbar_version_string(void);
 /* The life of a lease is not 1 ms to 10 min. */
 #define TOLLBAR_E_LEASE_LIFE (-82)
 
-/* The number of machines, their overdraft and the life of a lease leave nothing of the burst. */
+/* The overdrafts of all machines leave nothing of the burst. */
 #define TOLLBAR_E_LEASE_BURST (-83)
 
 /* Burst and period are too large for the store to count exactly. */

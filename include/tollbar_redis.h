@@ -32,7 +32,7 @@ uint32_t tollbar_redis_version(void);
  * 2. Leases: one limit over many machines
  * -------------------------------------------------------------------------------------------- */
 
-/* Machines that share a limit keep it in a store (Redis, Valkey). No decision waits for the store. A machine takes some
+/* Machines that share a limit keep it in a store (Redis, Valkey). Only tollbar_lease_wait waits for it. A machine takes some
  * permits at a time from the store, a lease, and spends them by itself for a short time. The store
  * charges a lease when it grants it. One client on each machine asks the store, from an event loop
  * or from a thread of its own.
@@ -71,13 +71,21 @@ uint32_t tollbar_redis_version(void);
 /* Without the store a node admits what no lease covers, and does not count it. */
 #define TOLLBAR_FALLBACK_ALLOW 2u
 
-/* The store grants the whole burst. The machines together may exceed the policy by the permits
- * that they hold in leases and reserves. */
+/* The store grants the whole burst. The machines together may exceed the policy by the overdrafts
+ * of all of them. */
 #define TOLLBAR_LEASE_INEXACT 1u
 
 /* The library uses the field `overdraft`. Without this flag it chooses the overdraft for the
  * policy. */
 #define TOLLBAR_LEASE_HAS_OVERDRAFT 2u
+
+/* After the store has lost data, every key's bucket counts as empty at the loss, and refills.
+ * Without this flag a key that the store has lost has a full bucket, and may get one burst more for
+ * each loss. */
+#define TOLLBAR_LEASE_REFILL 4u
+
+/* tollbar_lease_poll: the request waits for the store. */
+#define TOLLBAR_LEASE_WAITS 3u
 
 /* No client has reached the store yet. The node follows its fallback. */
 #define TOLLBAR_CIRCUIT_UNKNOWN 0u
@@ -103,13 +111,14 @@ typedef struct tollbar_lease_options {
     uint32_t struct_size;
     /* Machines that share the limit, at most: 1 to 65,535. */
     uint32_t nodes;
-    /* Keys that this machine tracks at one time. */
+    /* Keys that this machine tracks at one time. A key is tracked while it has a lease, while the
+     * store does not know all its permits, and while it is refused. */
     uint64_t capacity;
     /* Nanoseconds for which a machine may spend a lease: 1 ms to 10 min. With 0 the library takes
      * a sixteenth of the time that the burst refills in, at most 4 s. */
     uint64_t life_ns;
-    /* With TOLLBAR_LEASE_HAS_OVERDRAFT: permits of one key that a machine admits before it has
-     * asked the store. */
+    /* With TOLLBAR_LEASE_HAS_OVERDRAFT: the permits of one key that a machine may have admitted and
+     * the store has not charged yet, at most 127. */
     uint64_t overdraft;
     /* How a machine decides while the store does not answer: one of the TOLLBAR_FALLBACK_
      * constants. */
@@ -117,6 +126,19 @@ typedef struct tollbar_lease_options {
     /* TOLLBAR_LEASE_ flags. */
     uint32_t flags;
 } tollbar_lease_options;
+
+/* A request that waits for the store (tollbar_lease_poll). Start from TOLLBAR_LEASE_REQUEST_INIT. It
+ * is plain data: to give up, forget it. */
+typedef struct tollbar_lease_request {
+    /* sizeof(tollbar_lease_request), as the caller's compiler sees it. */
+    uint32_t struct_size;
+    /* The library's. 0 in a new request. */
+    uint32_t progress;
+    /* The permits that the request takes. */
+    uint64_t cost;
+    /* When the request gives up, on the scale of tollbar_lease_now. */
+    uint64_t until_ns;
+} tollbar_lease_request;
 
 /* Counters of a node since it was made. Start from TOLLBAR_LEASE_STATS_INIT. */
 typedef struct tollbar_lease_stats {
@@ -128,7 +150,7 @@ typedef struct tollbar_lease_stats {
     uint64_t granted;
     /* Requests for permits that the machine sent to the store. */
     uint64_t asked;
-    /* Permits that the machine admitted from its own bucket while the store answered. */
+    /* Permits that the machine admitted before it asked the store, while the store answered. */
     uint64_t overdrawn;
     /* Permits that the machine admitted from its own bucket while the store did not answer. */
     uint64_t fallback_permits;
@@ -141,9 +163,12 @@ typedef struct tollbar_lease_stats {
     uint64_t queue_full;
     /* How often the client opened the circuit (TOLLBAR_CIRCUIT_OPEN). */
     uint64_t opened;
-    /* Permits that the node admitted from its own bucket and the store has not charged yet, as of
-     * the client's last turn. */
+    /* Permits that the node admitted without a lease and the store has not charged yet, as of the
+     * client's last turn. */
     uint64_t owed;
+    /* Requests that were TOLLBAR_DENIED because other keys used the node's places
+     * (TOLLBAR_REASON_TABLE_FULL). */
+    uint64_t full;
 } tollbar_lease_stats;
 
 /* Computes the bytes of a node with this policy and these options. A node never grows. */
@@ -194,7 +219,8 @@ void tollbar_lease_close(tollbar_lease *lease);
 
 /* Takes `cost` permits of the key now. `length` 0 means the one limit that all requests share. The
  * call decides from the permits that the store has granted to this machine, or from the machine's
- * reserve, and never waits for the store.
+ * overdraft, and never waits for the store. TOLLBAR_REASON_PENDING says that only the store can
+ * tell: tollbar_lease_wait asks it.
  *
  * Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED, TOLLBAR_NEVER (the cost is more than a lease can have),
  * or an error. `out` may be NULL. Otherwise the call writes the full decision: `remaining` counts
@@ -213,10 +239,32 @@ int32_t tollbar_lease_check_at(const tollbar_lease *lease,
                                uint64_t now_ns,
                                tollbar_decision *out);
 
+/* tollbar_lease_check that waits for the store's answer, for at most `timeout_ns`. While the store
+ * answers, the call denies only what the store denies. The wait is about one round trip if a thread
+ * runs tollbar_lease_client_run; with tollbar_lease_client_tick it lasts until a later tick.
+ *
+ * While the store does not answer, the call decides at once as tollbar_lease_check does. It denies
+ * as TOLLBAR_REASON_PENDING if no answer came in time; the store may still charge such a request.
+ * The thread that drives the client must not make this call. */
+int32_t tollbar_lease_wait(const tollbar_lease *lease,
+                           const void *key,
+                           size_t length,
+                           uint64_t cost,
+                           uint64_t timeout_ns,
+                           tollbar_decision *out);
+
+/* tollbar_lease_wait for an event loop. Returns TOLLBAR_LEASE_WAITS and leaves `out` alone as long
+ * as the request waits for the store. Call it again with the same key and `request` after each
+ * tollbar_lease_client_tick of this process, or each millisecond if another process drives the
+ * client, and at `until_ns`. Any other result is final. */
+int32_t tollbar_lease_poll(const tollbar_lease *lease,
+                           const void *key,
+                           size_t length,
+                           tollbar_lease_request *request,
+                           tollbar_decision *out);
+
 /* Says how tollbar_lease_check would decide, and takes nothing. The call counts the permits that
- * this machine has leased and those in its own bucket. It requests no lease from the store.
- * tollbar_lease_check may deny a request that this call admits: while the store answers, a check
- * takes only a part of the machine's own bucket. */
+ * this machine has leased and its overdraft. It requests no lease from the store. */
 int32_t tollbar_lease_peek(const tollbar_lease *lease,
                            const void *key,
                            size_t length,
@@ -236,8 +284,11 @@ int32_t tollbar_lease_get_stats(const tollbar_lease *lease, tollbar_lease_stats 
 
 /* Statistics to be filled in. */
 #define TOLLBAR_LEASE_STATS_INIT                                                                     \
-    { (uint32_t)sizeof(tollbar_lease_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+    { (uint32_t)sizeof(tollbar_lease_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
+/* A request for `permits` that waits for the store until `time_ns`. */
+#define TOLLBAR_LEASE_REQUEST_INIT(permits, time_ns)                                                 \
+    { (uint32_t)sizeof(tollbar_lease_request), 0, (permits), (time_ns) }
 /* --------------------------------------------------------------------------------------------
  * 3. Clients: they ask the store for leases
  * -------------------------------------------------------------------------------------------- */

@@ -8,6 +8,8 @@ pub mod sync {
     #[cfg(loom)]
     pub use crate::sync::{deep, explore};
     pub use crate::sync::{filled, AtomicU32, AtomicU64, Ordering};
+    #[cfg(not(loom))]
+    pub use crate::sync::{sleep_on, wake_all};
 }
 
 /// What tells a process from its forked child.

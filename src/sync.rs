@@ -10,6 +10,8 @@ pub use loom::sync::atomic::{fence, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 pub use crossbeam_utils::CachePadded;
 pub use futex::Futex;
+#[cfg(not(loom))]
+pub use futex::{sleep_on, wake_all};
 pub(crate) use two_words::TwoWords;
 
 use alloc::boxed::Box;

@@ -226,8 +226,7 @@ const (
 	ErrLeaseNodes Code = -81
 	// ErrLeaseLife: the life of a lease is not 1 ms to 10 min.
 	ErrLeaseLife Code = -82
-	// ErrLeaseBurst: the number of machines, their overdraft and the life of a lease leave nothing
-	// of the burst.
+	// ErrLeaseBurst: the overdrafts of all machines leave nothing of the burst.
 	ErrLeaseBurst Code = -83
 	// ErrLeaseTooLarge: burst and period are too large for the store to count exactly.
 	ErrLeaseTooLarge Code = -84

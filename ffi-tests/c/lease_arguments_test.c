@@ -92,7 +92,7 @@ static void c4_choices_of_making_one(void **state) {
         {"10/s algo fixed-window", TOLLBAR_E_LEASE_ALGORITHM}, {"10/s algo sliding-log", TOLLBAR_E_LEASE_ALGORITHM},
         {"10/s algo pacer", TOLLBAR_E_LEASE_ALGORITHM},        {"10/s burst 20 borrow", TOLLBAR_E_LEASE_ALGORITHM},
         {"10/s burst 20 init 0", TOLLBAR_E_LEASE_ALGORITHM},   {"0/s", TOLLBAR_E_LEASE_ALGORITHM},
-        {"10/s burst 1", TOLLBAR_E_LEASE_BURST},               {"7/day burst 1000000", TOLLBAR_E_LEASE_TOO_LARGE},
+        {"7/day burst 1000000", TOLLBAR_E_LEASE_TOO_LARGE},
     };
     static const char *const names[] = {"",
                                         "two words",
@@ -144,10 +144,9 @@ static void c4_choices_of_making_one(void **state) {
     REFUSED(life_ns, MS - 1, TOLLBAR_E_LEASE_LIFE);
     REFUSED(life_ns, 10 * MIN + 1, TOLLBAR_E_LEASE_LIFE);
     REFUSED(life_ns, UINT64_MAX, TOLLBAR_E_LEASE_LIFE);
-    REFUSED(life_ns, SEC, TOLLBAR_E_LEASE_BURST);
     REFUSED(fallback, TOLLBAR_FALLBACK_ALLOW + 1, TOLLBAR_E_OUT_OF_RANGE);
     REFUSED(fallback, UINT32_MAX, TOLLBAR_E_OUT_OF_RANGE);
-    REFUSED(flags, 4, TOLLBAR_E_RESERVED);
+    REFUSED(flags, 8, TOLLBAR_E_RESERVED);
     REFUSED(flags, UINT32_C(1) << 31, TOLLBAR_E_RESERVED);
     /* An overdraft without its flag, which the library would ignore. */
     REFUSED(overdraft, 1, TOLLBAR_E_RESERVED);
@@ -183,6 +182,7 @@ static void c4_arguments_of_decisions(void **state) {
     tollbar_lease *lease = lease_of("1000/s burst 200");
     tollbar_decision decision = TOLLBAR_DECISION_INIT, absurd = TOLLBAR_DECISION_INIT;
     tollbar_lease_stats stats = TOLLBAR_LEASE_STATS_INIT;
+    tollbar_lease_request request = TOLLBAR_LEASE_REQUEST_INIT(1, 0);
     const uint64_t now = tollbar_lease_now(lease);
     (void)state;
     absurd.struct_size = 1;
@@ -205,6 +205,20 @@ static void c4_arguments_of_decisions(void **state) {
     assert_int_equal(tollbar_lease_check(lease, "k", TOO_LONG, 1, &decision), TOLLBAR_E_BUFFER_TOO_SMALL);
     assert_int_equal(tollbar_lease_check_at(lease, "k", SIZE_MAX, 1, now, NULL), TOLLBAR_E_BUFFER_TOO_SMALL);
     assert_int_equal(tollbar_lease_peek(lease, "k", TOO_LONG, 1, &decision), TOLLBAR_E_BUFFER_TOO_SMALL);
+    NULL_IS(tollbar_lease_wait(NULL, "k", 1, 1, 0, &decision));
+    ODD_IS(tollbar_lease_wait(ODD(tollbar_lease), "k", 1, 1, 0, &decision));
+    ODD_IS(tollbar_lease_wait(lease, "k", 1, 1, 0, ODD(tollbar_decision)));
+    assert_int_equal(tollbar_lease_wait(lease, "k", 1, 1, 0, &absurd), TOLLBAR_E_STRUCT_SIZE);
+    NULL_IS(tollbar_lease_wait(lease, NULL, 1, 1, 0, NULL));
+    assert_int_equal(tollbar_lease_wait(lease, "k", TOO_LONG, 1, 0, NULL), TOLLBAR_E_BUFFER_TOO_SMALL);
+    NULL_IS(tollbar_lease_poll(NULL, "k", 1, &request, &decision));
+    NULL_IS(tollbar_lease_poll(lease, "k", 1, NULL, &decision));
+    NULL_IS(tollbar_lease_poll(lease, NULL, 1, &request, &decision));
+    ODD_IS(tollbar_lease_poll(ODD(tollbar_lease), "k", 1, &request, &decision));
+    ODD_IS(tollbar_lease_poll(lease, "k", 1, ODD(tollbar_lease_request), &decision));
+    ODD_IS(tollbar_lease_poll(lease, "k", 1, &request, ODD(tollbar_decision)));
+    assert_int_equal(tollbar_lease_poll(lease, "k", 1, &request, &absurd), TOLLBAR_E_STRUCT_SIZE);
+    assert_int_equal(tollbar_lease_poll(lease, "k", SIZE_MAX, &request, NULL), TOLLBAR_E_BUFFER_TOO_SMALL);
     assert_int_equal(tollbar_lease_now(NULL), 0);
     assert_int_equal(tollbar_lease_now(ODD(tollbar_lease)), 0);
 

@@ -60,21 +60,21 @@ static void without_a_client_a_node_lives_on_its_share(void **state) {
     const uint64_t start = tollbar_lease_now(lease);
     uint64_t admitted, i;
     (void)state;
-    assert_int_equal(take(lease, "k", start, 20), 6);
+    assert_int_equal(take(lease, "k", start, 20), 8);
     assert_int_equal(tollbar_lease_check_at(lease, "k", 1, 1, start, &got), TOLLBAR_DENIED);
     assert_int_equal(got.verdict, TOLLBAR_DENIED);
     assert_in_range(got.retry_after_ns, 1, 4 * MS);
     assert_int_equal(take(lease, "k", start + 4 * MS - 1, 1), 0);
     assert_int_equal(take(lease, "k", start + 4 * MS, 2), 1);
     /* Each key has a separate bucket, also the empty key, which is the limit for all. */
-    assert_int_equal(take(lease, "other", start, 20), 6);
-    assert_int_equal(take(lease, "", start, 20), 6);
+    assert_int_equal(take(lease, "other", start, 20), 8);
+    assert_int_equal(take(lease, "", start, 20), 8);
     for (admitted = 0, i = 1; i <= 1000; i++)
         admitted += take(lease, "busy", start + i * MS, 1);
-    assert_int_equal(admitted, 6 + 249);
+    assert_int_equal(admitted, 8 + 249);
     stats = told_by(lease);
     assert_int_equal(stats.circuit, TOLLBAR_CIRCUIT_UNKNOWN);
-    assert_int_equal(stats.fallback_permits, 6 + 1 + 6 + 6 + admitted);
+    assert_int_equal(stats.fallback_permits, 8 + 1 + 8 + 8 + admitted);
     assert_true(stats.granted == 0 && stats.asked == 0 && stats.overdrawn == 0 && stats.uncounted == 0 && stats.opened == 0);
     tollbar_lease_close(lease);
 }
@@ -114,6 +114,25 @@ static void an_overdraft_of_ones_own(void **state) {
     tollbar_lease_close(lease);
 }
 
+/* A request that waits is decided at once while no store answers, and a bad request is an error. */
+static void waits_without_a_store(void **state) {
+    tollbar_lease *lease = lease_of("1000/s burst 200");
+    tollbar_lease_request request = TOLLBAR_LEASE_REQUEST_INIT(8, UINT64_MAX);
+    tollbar_decision got = TOLLBAR_DECISION_INIT;
+    const uint64_t start = monotonic();
+    (void)state;
+    assert_int_equal(tollbar_lease_wait(lease, "k", 1, 8, 60 * SEC, &got), TOLLBAR_ALLOWED);
+    assert_int_equal(got.reason, TOLLBAR_REASON_STORE_DOWN);
+    assert_int_equal(tollbar_lease_wait(lease, "k", 1, 8, 60 * SEC, &got), TOLLBAR_DENIED);
+    assert_int_equal(tollbar_lease_wait(lease, "k", 1, 201, 60 * SEC, NULL), TOLLBAR_NEVER);
+    assert_in_range(monotonic() - start, 0, 30 * SEC);
+    assert_int_equal(tollbar_lease_poll(lease, "other", 5, &request, &got), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_lease_poll(lease, "other", 5, &request, NULL), TOLLBAR_DENIED);
+    request.struct_size = 8;
+    assert_int_equal(tollbar_lease_poll(lease, "other", 5, &request, NULL), TOLLBAR_E_STRUCT_SIZE);
+    tollbar_lease_close(lease);
+}
+
 static void costs_and_looks(void **state) {
     tollbar_lease *lease = lease_of("1000/s burst 200");
     tollbar_decision got = TOLLBAR_DECISION_INIT;
@@ -124,18 +143,18 @@ static void costs_and_looks(void **state) {
     assert_true(got.retry_after_ns == TOLLBAR_NO_TIME);
     assert_int_equal(tollbar_lease_check(lease, "k", 1, UINT64_MAX, NULL), TOLLBAR_NEVER);
     /* A peek takes no permits, and neither does a cost of 0. */
-    assert_int_equal(tollbar_lease_peek(lease, "k", 1, 6, &got), TOLLBAR_ALLOWED);
-    assert_int_equal(got.remaining, 6);
-    assert_int_equal(tollbar_lease_peek(lease, "k", 1, 7, NULL), TOLLBAR_DENIED);
+    assert_int_equal(tollbar_lease_peek(lease, "k", 1, 8, &got), TOLLBAR_ALLOWED);
+    assert_int_equal(got.remaining, 8);
+    assert_int_equal(tollbar_lease_peek(lease, "k", 1, 9, NULL), TOLLBAR_DENIED);
     assert_int_equal(tollbar_lease_peek(lease, "k", 1, 201, NULL), TOLLBAR_NEVER);
     assert_int_equal(tollbar_lease_check(lease, "k", 1, 0, NULL), TOLLBAR_ALLOWED);
     assert_int_equal(tollbar_lease_check(lease, "k", 1, 4, &got), TOLLBAR_ALLOWED);
     assert_int_equal(got.reset_after_ns, 0);
     /* Keys that are longer than the store's keys differ in all of their bytes. */
-    assert_int_equal(tollbar_lease_check(lease, longest, sizeof longest, 6, NULL), TOLLBAR_ALLOWED);
+    assert_int_equal(tollbar_lease_check(lease, longest, sizeof longest, 8, NULL), TOLLBAR_ALLOWED);
     longest[299] = 'y';
-    assert_int_equal(tollbar_lease_check(lease, longest, sizeof longest, 6, NULL), TOLLBAR_ALLOWED);
-    assert_int_equal(told_by(lease).fallback_permits, 16);
+    assert_int_equal(tollbar_lease_check(lease, longest, sizeof longest, 8, NULL), TOLLBAR_ALLOWED);
+    assert_int_equal(told_by(lease).fallback_permits, 20);
     {
         /* The clock is that of a limiter. The second finds a wrong unit or a wrong zero. */
         tollbar_limiter *limiter = limiter_with("1/s", TOLLBAR_CLOCK_TSC, 0);
@@ -171,8 +190,8 @@ static void a_node_in_the_callers_memory(void **state) {
     assert_int_equal(tollbar_lease_attach(memory, (size_t)bytes, &view), 0);
     now = tollbar_lease_now(made);
     assert_int_equal(take(made, "k", now, 4), 4);
-    assert_int_equal(take(view, "k", now, 4), 2);
-    assert_int_equal(told_by(made).fallback_permits, 6);
+    assert_int_equal(take(view, "k", now, 9), 4);
+    assert_int_equal(told_by(made).fallback_permits, 8);
     /* The node outlives a view. */
     tollbar_lease_close(made);
     assert_int_equal(take(view, "k", now + 4 * MS, 4), 1);
@@ -204,7 +223,7 @@ static void c5_a_shared_node_is_one_for_parent_and_child(void **state) {
     }
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-    assert_int_equal(take(lease, "k", now, 5), 1);
+    assert_int_equal(take(lease, "k", now, 5), 3);
     tollbar_lease_close(lease);
 }
 
@@ -313,6 +332,7 @@ int main(void) {
         cmocka_unit_test(without_a_client_a_node_lives_on_its_share),
         cmocka_unit_test(the_other_fallbacks),
         cmocka_unit_test(an_overdraft_of_ones_own),
+        cmocka_unit_test(waits_without_a_store),
         cmocka_unit_test(costs_and_looks),
         cmocka_unit_test(a_node_in_the_callers_memory),
         cmocka_unit_test(c5_a_shared_node_is_one_for_parent_and_child),

@@ -36,34 +36,49 @@ impl Futex {
     /// Sleeps for `nanos` at most, if the word is `value`. It may return earlier, also without a
     /// call of [`Futex::wake`].
     pub fn sleep(&self, value: u32, nanos: u64) {
-        const SECOND: u64 = 1_000_000_000;
-        // An hour fits every time_t. A caller with a longer wait checks its condition then and
-        // sleeps again.
-        let nanos = nanos.min(3600 * SECOND);
-        let time = libc::timespec { tv_sec: (nanos / SECOND) as _, tv_nsec: (nanos % SECOND) as _ };
-        // SAFETY: an aligned word that lives as long as `self`, and a valid timespec. The kernel
-        // compares the word with `value` and returns at once if it differs.
-        unsafe {
-            let wait = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
-            libc::syscall(
-                libc::SYS_futex,
-                self.word.as_ptr(),
-                wait,
-                value,
-                &time,
-                core::ptr::null::<u32>(),
-                0,
-            );
-        }
+        sleep(&self.word, value, nanos, libc::FUTEX_PRIVATE_FLAG);
     }
 
     /// Wakes all sleepers. The caller has changed the word before.
     pub fn wake(&self) {
-        // SAFETY: as above.
-        unsafe {
-            let wake = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
-            libc::syscall(libc::SYS_futex, self.word.as_ptr(), wake, i32::MAX);
-        }
+        wake(&self.word, libc::FUTEX_PRIVATE_FLAG);
+    }
+}
+
+/// Sleeps for `nanos` at most, if the word is `value`. Other processes may map the word. It may
+/// return earlier.
+#[cfg(all(any(target_os = "linux", target_os = "android"), not(loom)))]
+pub fn sleep_on(word: &AtomicU32, value: u32, nanos: u64) {
+    sleep(word, value, nanos, 0);
+}
+
+/// Wakes all that sleep on the word, in every process.
+#[cfg(all(any(target_os = "linux", target_os = "android"), not(loom)))]
+pub fn wake_all(word: &AtomicU32) {
+    wake(word, 0);
+}
+
+#[cfg(all(any(target_os = "linux", target_os = "android"), not(loom)))]
+fn sleep(word: &AtomicU32, value: u32, nanos: u64, flags: i32) {
+    const SECOND: u64 = 1_000_000_000;
+    // An hour fits every time_t. A caller with a longer wait checks its condition then and sleeps
+    // again.
+    let nanos = nanos.min(3600 * SECOND);
+    let time = libc::timespec { tv_sec: (nanos / SECOND) as _, tv_nsec: (nanos % SECOND) as _ };
+    // SAFETY: an aligned word that lives as long as the reference, and a valid timespec. The kernel
+    // compares the word with `value` and returns at once if it differs.
+    unsafe {
+        let wait = libc::FUTEX_WAIT | flags;
+        let second = core::ptr::null::<u32>();
+        libc::syscall(libc::SYS_futex, word.as_ptr(), wait, value, &time, second, 0);
+    }
+}
+
+#[cfg(all(any(target_os = "linux", target_os = "android"), not(loom)))]
+fn wake(word: &AtomicU32, flags: i32) {
+    // SAFETY: as above.
+    unsafe {
+        libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE | flags, i32::MAX);
     }
 }
 
@@ -72,24 +87,34 @@ impl Futex {
 #[cfg(not(any(target_os = "linux", target_os = "android", loom)))]
 impl Futex {
     pub fn sleep(&self, value: u32, nanos: u64) {
-        if self.word.load(Ordering::SeqCst) == value {
-            #[cfg(not(unix))]
-            let _ = nanos;
-            #[cfg(not(unix))]
-            core::hint::spin_loop();
-            #[cfg(unix)]
-            let time = libc::timespec { tv_sec: 0, tv_nsec: nanos.min(1_000_000) as _ };
-            // SAFETY: `time` is a valid timespec with tv_nsec below a second; a null remainder is
-            // allowed.
-            #[cfg(unix)]
-            unsafe {
-                libc::nanosleep(&time, core::ptr::null_mut())
-            };
-        }
+        sleep_on(&self.word, value, nanos);
     }
 
-    pub fn wake(&self) {}
+    pub fn wake(&self) {
+        wake_all(&self.word);
+    }
 }
+
+#[cfg(not(any(target_os = "linux", target_os = "android", loom)))]
+pub fn sleep_on(word: &AtomicU32, value: u32, nanos: u64) {
+    if word.load(Ordering::SeqCst) == value {
+        #[cfg(not(unix))]
+        let _ = nanos;
+        #[cfg(not(unix))]
+        core::hint::spin_loop();
+        #[cfg(unix)]
+        let time = libc::timespec { tv_sec: 0, tv_nsec: nanos.min(1_000_000) as _ };
+        // SAFETY: `time` is a valid timespec with tv_nsec below a second; a null remainder is
+        // allowed.
+        #[cfg(unix)]
+        unsafe {
+            libc::nanosleep(&time, core::ptr::null_mut())
+        };
+    }
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android", loom)))]
+pub fn wake_all(_: &AtomicU32) {}
 
 /// The model's futex: the kernel's comparison and its queue are under one lock. A model sleeps
 /// without a timeout, so a lost notification is a deadlock, which loom reports.

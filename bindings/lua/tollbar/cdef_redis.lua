@@ -6,6 +6,8 @@ enum {
     TOLLBAR_FALLBACK_ALLOW = 2,
     TOLLBAR_LEASE_INEXACT = 1,
     TOLLBAR_LEASE_HAS_OVERDRAFT = 2,
+    TOLLBAR_LEASE_REFILL = 4,
+    TOLLBAR_LEASE_WAITS = 3,
     TOLLBAR_CIRCUIT_UNKNOWN = 0,
     TOLLBAR_CIRCUIT_CLOSED = 1,
     TOLLBAR_CIRCUIT_OPEN = 2,
@@ -24,6 +26,12 @@ typedef struct tollbar_lease_options {
     uint32_t fallback;
     uint32_t flags;
 } tollbar_lease_options;
+typedef struct tollbar_lease_request {
+    uint32_t struct_size;
+    uint32_t progress;
+    uint64_t cost;
+    uint64_t until_ns;
+} tollbar_lease_request;
 typedef struct tollbar_lease_stats {
     uint32_t struct_size;
     uint32_t circuit;
@@ -36,6 +44,7 @@ typedef struct tollbar_lease_stats {
     uint64_t queue_full;
     uint64_t opened;
     uint64_t owed;
+    uint64_t full;
 } tollbar_lease_stats;
 int32_t tollbar_lease_bytes(const tollbar_policy_spec *spec,
                             const tollbar_lease_options *options,
@@ -70,6 +79,17 @@ int32_t tollbar_lease_check_at(const tollbar_lease *lease,
                                uint64_t cost,
                                uint64_t now_ns,
                                tollbar_decision *out);
+int32_t tollbar_lease_wait(const tollbar_lease *lease,
+                           const void *key,
+                           size_t length,
+                           uint64_t cost,
+                           uint64_t timeout_ns,
+                           tollbar_decision *out);
+int32_t tollbar_lease_poll(const tollbar_lease *lease,
+                           const void *key,
+                           size_t length,
+                           tollbar_lease_request *request,
+                           tollbar_decision *out);
 int32_t tollbar_lease_peek(const tollbar_lease *lease,
                            const void *key,
                            size_t length,

@@ -202,7 +202,7 @@ pub const TOLLBAR_E_LEASE_ALGORITHM: i32 = -80;
 pub const TOLLBAR_E_LEASE_NODES: i32 = -81;
 /// The life of a lease is not 1 ms to 10 min.
 pub const TOLLBAR_E_LEASE_LIFE: i32 = -82;
-/// The number of machines, their overdraft and the life of a lease leave nothing of the burst.
+/// The overdrafts of all machines leave nothing of the burst.
 pub const TOLLBAR_E_LEASE_BURST: i32 = -83;
 /// Burst and period are too large for the store to count exactly.
 pub const TOLLBAR_E_LEASE_TOO_LARGE: i32 = -84;
@@ -385,7 +385,7 @@ fn lookup(code: i32) -> (&'static CStr, &'static CStr) {
         TOLLBAR_E_LEASE_LIFE => (c"TOLLBAR_E_LEASE_LIFE", c"the life of a lease must be 1 ms to 10 minutes"),
         TOLLBAR_E_LEASE_BURST => (
             c"TOLLBAR_E_LEASE_BURST",
-            c"the burst has no room for a lease: nodes, their overdraft and the life of a lease take it up",
+            c"the burst has no room for a lease: the overdrafts of all nodes take it up",
         ),
         TOLLBAR_E_LEASE_TOO_LARGE => {
             (c"TOLLBAR_E_LEASE_TOO_LARGE", c"burst and period are too large to be counted exactly in the store")

@@ -10,7 +10,7 @@ use tollbar_c::decision::tollbar_decision;
 use tollbar_c::policy::{policy, tollbar_policy_spec};
 use tollbar_c::status::*;
 use tollbar_c::table::table_code;
-use tollbar_redis::lease::{Circuit, Fallback, Node, NodeError, Options, TermsError};
+use tollbar_redis::lease::{Circuit, Fallback, Node, NodeError, OnLoss, Options, TermsError, Wait};
 
 /// While the store does not answer, a node admits its share of the limit. The client charges those
 /// permits when the store is back.
@@ -20,12 +20,19 @@ pub const TOLLBAR_FALLBACK_DENY: u32 = 1;
 /// Without the store a node admits what no lease covers, and does not count it.
 pub const TOLLBAR_FALLBACK_ALLOW: u32 = 2;
 
-/// The store grants the whole burst. The machines together may exceed the policy by the permits
-/// that they hold in leases and reserves.
+/// The store grants the whole burst. The machines together may exceed the policy by the overdrafts
+/// of all of them.
 pub const TOLLBAR_LEASE_INEXACT: u32 = 1;
 /// The library uses the field `overdraft`. Without this flag it chooses the overdraft for the
 /// policy.
 pub const TOLLBAR_LEASE_HAS_OVERDRAFT: u32 = 2;
+/// After the store has lost data, every key's bucket counts as empty at the loss, and refills.
+/// Without this flag a key that the store has lost has a full bucket, and may get one burst more for
+/// each loss.
+pub const TOLLBAR_LEASE_REFILL: u32 = 4;
+
+/// tollbar_lease_poll: the request waits for the store.
+pub const TOLLBAR_LEASE_WAITS: i32 = 3;
 
 /// No client has reached the store yet. The node follows its fallback.
 pub const TOLLBAR_CIRCUIT_UNKNOWN: u32 = 0;
@@ -53,13 +60,14 @@ pub struct tollbar_lease_options {
     pub struct_size: u32,
     /// Machines that share the limit, at most: 1 to 65,535.
     pub nodes: u32,
-    /// Keys that this machine tracks at one time.
+    /// Keys that this machine tracks at one time. A key is tracked while it has a lease, while the
+    /// store does not know all its permits, and while it is refused.
     pub capacity: u64,
     /// Nanoseconds for which a machine may spend a lease: 1 ms to 10 min. With 0 the library takes
     /// a sixteenth of the time that the burst refills in, at most 4 s.
     pub life_ns: u64,
-    /// With TOLLBAR_LEASE_HAS_OVERDRAFT: permits of one key that a machine admits before it has
-    /// asked the store.
+    /// With TOLLBAR_LEASE_HAS_OVERDRAFT: the permits of one key that a machine may have admitted and
+    /// the store has not charged yet, at most 127.
     pub overdraft: u64,
     /// How a machine decides while the store does not answer: one of the TOLLBAR_FALLBACK_
     /// constants.
@@ -75,6 +83,28 @@ unsafe impl Growable for tollbar_lease_options {
 
 const _: () = assert!(size_of::<tollbar_lease_options>() == 40);
 
+/// A request that waits for the store (tollbar_lease_poll). Start from TOLLBAR_LEASE_REQUEST_INIT. It
+/// is plain data: to give up, forget it.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct tollbar_lease_request {
+    /// sizeof(tollbar_lease_request), as the caller's compiler sees it.
+    pub struct_size: u32,
+    /// The library's. 0 in a new request.
+    pub progress: u32,
+    /// The permits that the request takes.
+    pub cost: u64,
+    /// When the request gives up, on the scale of tollbar_lease_now.
+    pub until_ns: u64,
+}
+
+// SAFETY: repr(C), u32 first, u32 and u64 fields without holes.
+unsafe impl Growable for tollbar_lease_request {
+    const FIRST_SIZE: usize = 24;
+}
+
+const _: () = assert!(size_of::<tollbar_lease_request>() == 24);
+
 /// Counters of a node since it was made. Start from TOLLBAR_LEASE_STATS_INIT.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -87,7 +117,7 @@ pub struct tollbar_lease_stats {
     pub granted: u64,
     /// Requests for permits that the machine sent to the store.
     pub asked: u64,
-    /// Permits that the machine admitted from its own bucket while the store answered.
+    /// Permits that the machine admitted before it asked the store, while the store answered.
     pub overdrawn: u64,
     /// Permits that the machine admitted from its own bucket while the store did not answer.
     pub fallback_permits: u64,
@@ -100,17 +130,20 @@ pub struct tollbar_lease_stats {
     pub queue_full: u64,
     /// How often the client opened the circuit (TOLLBAR_CIRCUIT_OPEN).
     pub opened: u64,
-    /// Permits that the node admitted from its own bucket and the store has not charged yet, as of
-    /// the client's last turn.
+    /// Permits that the node admitted without a lease and the store has not charged yet, as of the
+    /// client's last turn.
     pub owed: u64,
+    /// Requests that were TOLLBAR_DENIED because other keys used the node's places
+    /// (TOLLBAR_REASON_TABLE_FULL).
+    pub full: u64,
 }
 
 // SAFETY: repr(C), u32 first, u32 and u64 fields without holes.
 unsafe impl Growable for tollbar_lease_stats {
-    const FIRST_SIZE: usize = 80;
+    const FIRST_SIZE: usize = 88;
 }
 
-const _: () = assert!(size_of::<tollbar_lease_stats>() == 80);
+const _: () = assert!(size_of::<tollbar_lease_stats>() == 88);
 
 /// Computes the bytes of a node with this policy and these options. A node never grows.
 ///
@@ -230,7 +263,8 @@ pub unsafe extern "C" fn tollbar_lease_close(lease: *mut tollbar_lease) {
 
 /// Takes `cost` permits of the key now. `length` 0 means the one limit that all requests share. The
 /// call decides from the permits that the store has granted to this machine, or from the machine's
-/// reserve, and never waits for the store.
+/// overdraft, and never waits for the store. TOLLBAR_REASON_PENDING says that only the store can
+/// tell: tollbar_lease_wait asks it.
 ///
 /// Returns TOLLBAR_ALLOWED, TOLLBAR_DENIED, TOLLBAR_NEVER (the cost is more than a lease can have),
 /// or an error. `out` may be NULL. Otherwise the call writes the full decision: `remaining` counts
@@ -275,10 +309,72 @@ pub unsafe extern "C" fn tollbar_lease_check_at(
     })
 }
 
+/// tollbar_lease_check that waits for the store's answer, for at most `timeout_ns`. While the store
+/// answers, the call denies only what the store denies. The wait is about one round trip if a thread
+/// runs tollbar_lease_client_run; with tollbar_lease_client_tick it lasts until a later tick.
+///
+/// While the store does not answer, the call decides at once as tollbar_lease_check does. It denies
+/// as TOLLBAR_REASON_PENDING if no answer came in time; the store may still charge such a request.
+/// The thread that drives the client must not make this call.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_lease_wait(
+    lease: *const tollbar_lease,
+    key: *const c_void,
+    length: usize,
+    cost: u64,
+    timeout_ns: u64,
+    out: *mut tollbar_decision,
+) -> i32 {
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let (node, key) = unsafe { (&reference(lease)?.node, bytes(key.cast(), length)?) };
+        // SAFETY: by the caller's promise.
+        unsafe { answer_to(out, || node.wait(key, cost, timeout_ns)) }
+    })
+}
+
+/// tollbar_lease_wait for an event loop. Returns TOLLBAR_LEASE_WAITS and leaves `out` alone as long
+/// as the request waits for the store. Call it again with the same key and `request` after each
+/// tollbar_lease_client_tick of this process, or each millisecond if another process drives the
+/// client, and at `until_ns`. Any other result is final.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_lease_poll(
+    lease: *const tollbar_lease,
+    key: *const c_void,
+    length: usize,
+    request: *mut tollbar_lease_request,
+    out: *mut tollbar_decision,
+) -> i32 {
+    call(|| {
+        // SAFETY: by the caller's promise.
+        let (node, key) = unsafe { (&reference(lease)?.node, bytes(key.cast(), length)?) };
+        // SAFETY: by the caller's promise.
+        let asked = unsafe { read(request) }?;
+        // Before the request takes anything.
+        if !out.is_null() {
+            size_at(out)?;
+        }
+        let mut wait = Wait::resumed(asked.cost, asked.until_ns, asked.progress);
+        let decision = node.poll_wait(&mut wait, key, node.now());
+        let progress = wait.progress();
+        // SAFETY: by the caller's promise; `read` has checked it.
+        unsafe { write(request, &tollbar_lease_request { progress, ..asked }) }?;
+        match decision {
+            None => Ok(TOLLBAR_LEASE_WAITS),
+            // SAFETY: by the caller's promise.
+            Some(decision) => unsafe { answer_to(out, || decision) },
+        }
+    })
+}
+
 /// Says how tollbar_lease_check would decide, and takes nothing. The call counts the permits that
-/// this machine has leased and those in its own bucket. It requests no lease from the store.
-/// tollbar_lease_check may deny a request that this call admits: while the store answers, a check
-/// takes only a part of the machine's own bucket.
+/// this machine has leased and its overdraft. It requests no lease from the store.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -335,6 +431,7 @@ pub unsafe extern "C" fn tollbar_lease_get_stats(
             queue_full: stats.queue_full,
             opened: stats.opened,
             owed: stats.owed,
+            full: stats.full,
         };
         // SAFETY: by the caller's promise; size_at has checked it.
         unsafe { write(out, &value) }?;
@@ -377,7 +474,8 @@ unsafe fn asked(
 ) -> Result<(Policy, Options), i32> {
     // SAFETY: by the caller's promise.
     let (policy, given) = unsafe { (policy(spec)?, read(options)?) };
-    if given.flags & !(TOLLBAR_LEASE_INEXACT | TOLLBAR_LEASE_HAS_OVERDRAFT) != 0 {
+    let known = TOLLBAR_LEASE_INEXACT | TOLLBAR_LEASE_HAS_OVERDRAFT | TOLLBAR_LEASE_REFILL;
+    if given.flags & !known != 0 {
         return Err(TOLLBAR_E_RESERVED);
     }
     let overdraft = match given.flags & TOLLBAR_LEASE_HAS_OVERDRAFT != 0 {
@@ -392,6 +490,10 @@ unsafe fn asked(
         overdraft,
         exact: given.flags & TOLLBAR_LEASE_INEXACT == 0,
         fallback: *fallback.get(given.fallback as usize).ok_or(TOLLBAR_E_OUT_OF_RANGE)?,
+        on_loss: match given.flags & TOLLBAR_LEASE_REFILL {
+            0 => OnLoss::Full,
+            _ => OnLoss::Refill,
+        },
         capacity: given.capacity,
     };
     Ok((policy, options))

@@ -1,7 +1,7 @@
 //! Rate limits that machines share through Redis or Valkey.
 //!
 //! * [`lease`]: a machine takes permits from the server in batches and spends them by itself. No
-//!   decision waits for the network.
+//!   decision waits for the network, unless the caller wants it to.
 //! * [`store`]: the server decides each request. The limit is exact, and a decision takes a round
 //!   trip.
 //! * [`redis`]: the connection that both use.
@@ -29,7 +29,7 @@
 //! ```
 //!
 //! Policies and decisions are those of the crate [`tollbar`]. A node has one of that crate's
-//! tables, for the permits that it may admit without a lease.
+//! tables, for the permits that it admits while the store does not answer.
 
 #![no_std]
 

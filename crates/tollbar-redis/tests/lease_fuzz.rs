@@ -100,6 +100,9 @@ fn every_call(node: &Node, driver: &mut Driver, rng: &mut Rng, calls: u64) {
         let key = &key[..rng.pick(&[0, 8, 8, 8])];
         let _ = node.check_at(key, at, cost);
         let _ = node.peek_at(key, at, cost);
+        if rng.one_in(16) {
+            let _ = node.wait(key, cost, 0);
+        }
         if rng.one_in(8) {
             driver.collect(node, now);
             let mut asked = 0;
@@ -122,6 +125,10 @@ fn every_call(node: &Node, driver: &mut Driver, rng: &mut Rng, calls: u64) {
                             now: rng.next(),
                             epoch: 1,
                             mixed: false,
+                            served: rng.pick(&[0, 1, 1 << 20, u64::MAX]),
+                            life: rng.pick(&[0, 1_000, 1 << 40, u64::MAX]),
+                            open: rng.one_in(2),
+                            most: rng.pick(&[0, 1, 50, u64::MAX]),
                         },
                         now,
                     ),

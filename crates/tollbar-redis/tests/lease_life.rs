@@ -62,28 +62,32 @@ fn the_life_that_is_chosen() {
     }
 }
 
-/// Exactness takes off the burst: the life; with overdrafts also twice the patience, and two
-/// overdrafts of each machine.
+/// Exactness takes the rights of all machines off the burst.
 #[test]
 fn what_exactness_costs() {
-    for (text, life, overdraft, patience, micros) in [
-        ("1000/s burst 1000", 50 * MS, 10, 25 * MS, 50_000 + 2 * 25_000 + 2 * 4 * 10_000),
-        ("1000/s burst 1000", 50 * MS, 0, 25 * MS, 50_000),
-        ("1000/s burst 1000", 4 * MS, 10, 5 * MS, 4_000 + 2 * 5_000 + 2 * 4 * 10_000),
-        ("100/s burst 1000", 2 * SEC, 1, 250 * MS, 2_000_000 + 2 * 250_000 + 2 * 4 * 10_000),
+    for (text, nodes, right, left) in [
+        ("1000/s burst 1000", 4, 10, 960),
+        ("100/s burst 1000", 1, 0, 1000),
+        // The default right.
+        ("5/min", 1, Options::OVERDRAFT_DEFAULT, 4),
+        ("5/min", 2, Options::OVERDRAFT_DEFAULT, 3),
+        ("5/min", 3, Options::OVERDRAFT_DEFAULT, 5),
+        ("100/min burst 100", 2, Options::OVERDRAFT_DEFAULT, 84),
+        ("100/min burst 100", 13, Options::OVERDRAFT_DEFAULT, 87),
+        ("100/min burst 100", 51, Options::OVERDRAFT_DEFAULT, 100),
+        ("1000/day burst 1000", 100, Options::OVERDRAFT_DEFAULT, 900),
+        ("10000/s burst 10000", 10, Options::OVERDRAFT_DEFAULT, 9360),
+        ("10/s burst 2", 1, Options::OVERDRAFT_DEFAULT, 2),
     ] {
-        let terms =
-            Terms::new(&policy(text), &Options { life, overdraft, ..Options::new(4) }).expect(text);
-        let burst = policy(text).burst * policy(text).period / policy(text).limit / 1000;
-        assert_eq!(
-            (terms.patience(), burst - terms.cap),
-            (patience, micros + 1),
-            "{text}, overdraft {overdraft}"
-        );
+        let options = Options { overdraft: right, ..Options::new(nodes) };
+        let terms = Terms::new(&policy(text), &options).expect(text);
+        assert_eq!(terms.most, left, "{text}, {nodes} machines");
     }
-    // A burst that refills in 10 ms has no room for debts. The default overdraft is 0, and a given
-    // overdraft is refused.
-    let brief = policy("10000/s burst 100");
-    assert_eq!(Terms::new(&brief, &Options::new(2)).expect("terms").overdraft, 0);
-    assert!(Terms::new(&brief, &Options { overdraft: 6, ..Options::new(2) }).is_err());
+    assert!(Terms::new(
+        &policy("10000/s burst 100"),
+        &Options { overdraft: 50, ..Options::new(2) }
+    )
+    .is_err());
+    let whole = Options { exact: false, ..Options::new(100) };
+    assert_eq!(Terms::new(&policy("5/min"), &whole).expect("terms").most, 5);
 }

@@ -12,7 +12,7 @@ use tollbar::Policy;
 use tollbar_redis::lease::ask::{Ask, Requester};
 use tollbar_redis::lease::bucket::{self, Grant};
 use tollbar_redis::lease::record::{Record, GRACE};
-use tollbar_redis::lease::{Options, Terms};
+use tollbar_redis::lease::{OnLoss, Options, Terms};
 
 /// The script with the test's clock in place of the server's. Keys live an hour longer, so that the
 /// server does not expire any by its own clock.
@@ -22,11 +22,11 @@ fn script() -> String {
         text.replace(from, to)
     };
     let text = include_str!("../src/lease/lease.lua").to_string();
-    let text = replaced(text, "redis.call('TIME')", "{ARGV[16], ARGV[17]}");
+    let text = replaced(text, "redis.call('TIME')", "{ARGV[20], ARGV[21]}");
     replaced(
         text,
         "'PXAT', string.format('%.0f', expires)",
-        "'PXAT', string.format('%.0f', expires + ARGV[18])",
+        "'PXAT', string.format('%.0f', expires + ARGV[22])",
     )
 }
 
@@ -69,6 +69,7 @@ impl Limit<'_> {
         .map(u64::to_string)
         .chain([hex(requester.run), hex(requester.seen), hex(requester.fresh), GRACE.to_string()])
         .chain([ask.at, ask.slack, terms.hold()].iter().map(u64::to_string))
+        .chain([ask.waiting, ask.cost, ask.life, terms.on_loss].iter().map(u64::to_string))
         .chain([
             (self.clock / 1_000_000).to_string(),
             (self.clock % 1_000_000).to_string(),
@@ -88,6 +89,13 @@ impl Limit<'_> {
         assert_eq!(
             (said(0), said(1), said(2), reply.items()[3].text(), said(4), said(5) != 0),
             (grant.permits, grant.retry, grant.tat, hex(grant.epoch), grant.now, grant.mixed),
+            "{ask:?} {terms:?} {requester:?} {:?} {:?} {met:?}",
+            self.stored,
+            self.record
+        );
+        assert_eq!(
+            (said(6), said(7), said(8) != 0, said(9)),
+            (grant.served, grant.life, grant.open, grant.most),
             "{ask:?} {terms:?} {requester:?} {:?} {:?} {met:?}",
             self.stored,
             self.record
@@ -120,12 +128,14 @@ fn the_script_is_the_arithmetic() {
         ["999999937/s burst 1000000", "999999937/s burst 1000001", "999999939/s burst 1000000"],
         ["1000/day burst 40", "1000/day burst 50", "3/s burst 300"],
     ];
-    let (mut mixed, mut hinted, mut cut) = (0, 0, 0);
+    let (mut mixed, mut hinted, mut cut, mut served, mut granted) = (0, 0, 0, 0, 0);
     for (number, texts) in policies.into_iter().enumerate() {
         let mut random = Rng(7 + number as u64);
         let terms = texts.map(|text| {
             let policy: Policy = text.parse().expect("a policy");
-            let options = Options { overdraft: 1, exact: random.one_in(2), ..Options::new(2) };
+            let on_loss = random.pick(&[OnLoss::Full, OnLoss::Refill]);
+            let exact = random.one_in(2);
+            let options = Options { overdraft: 1, exact, on_loss, ..Options::new(2) };
             let terms = Terms::new(&policy, &options);
             terms
                 .or_else(|_| Terms::new(&policy, &Options { exact: false, ..options }))
@@ -182,6 +192,13 @@ fn the_script_is_the_arithmetic() {
                 debt: if random.one_in(3) { random.below(terms.most.min(50)) } else { 0 },
                 at: if random.one_in(3) { 0 } else { around(&mut random, last.now, 3_000_000) },
                 slack: terms.slack(),
+                waiting: match random.below(3) {
+                    0 => 0,
+                    1 => random.below(terms.most.min(100)),
+                    _ => random.below(2 * terms.most),
+                },
+                cost: random.below(terms.most.min(20)),
+                life: random.pick(&[0, 1000, terms.life / 1000, 2 * terms.cap]),
             };
             let requester = Requester {
                 seen: if random.one_in(10) {
@@ -195,6 +212,8 @@ fn the_script_is_the_arithmetic() {
             let before = limit.record;
             last = limit.ask(terms, &ask, &requester);
             mixed += u64::from(last.mixed);
+            served += u64::from(last.served != 0 && last.served < ask.waiting);
+            granted += u64::from(last.permits != 0 && last.life != 0);
             hinted += u64::from(ask.hint != 0 && ask.hint == last.tat);
             cut += u64::from(
                 before.is_some_and(|record| last.now == (ask.at + ask.slack).max(record.now)),
@@ -204,5 +223,7 @@ fn the_script_is_the_arithmetic() {
     println!(
         "{mixed} under other terms, {hinted} by the hint, {cut} at the time that the asker allowed"
     );
+    println!("{served} times a part of the requests that wait, {granted} leases");
     assert!(mixed > 100 && hinted > 100 && cut > 100, "{mixed} {hinted} {cut}");
+    assert!(served > 20 && granted > 100, "{served} {granted}");
 }

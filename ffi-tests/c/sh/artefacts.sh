@@ -7,7 +7,7 @@
 size_limit_of() {
     case $1 in
     tollbar) echo 401408 ;;
-    tollbar-redis) echo 217088 ;;
+    tollbar-redis) echo 225280 ;;
     esac
 }
 # The oldest C library with which the libraries run.

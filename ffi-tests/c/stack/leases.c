@@ -26,8 +26,9 @@ static tollbar_lease_client *client_of(const tollbar_lease *lease) {
     CASE(name) {                                                                                                                               \
         tollbar_decision decision = TOLLBAR_DECISION_INIT;                                                                                     \
         tollbar_lease_stats stats = TOLLBAR_LEASE_STATS_INIT;                                                                                  \
+        tollbar_lease_request request = TOLLBAR_LEASE_REQUEST_INIT(1, 0);                                                                      \
         tollbar_lease *lease = w->is_first ? lease_of(w) : NULL;                                                                               \
-        (void)decision, (void)stats;                                                                                                           \
+        (void)decision, (void)stats, (void)request;                                                                                            \
         if (lease == NULL)                                                                                                                     \
             return;                                                                                                                            \
         RUN(name(lease, __VA_ARGS__));                                                                                                         \
@@ -36,6 +37,8 @@ static tollbar_lease_client *client_of(const tollbar_lease *lease) {
     }
 LEASE(tollbar_lease_check, KEY, 1, &decision)
 LEASE(tollbar_lease_check_at, KEY, 1, w->now, &decision)
+LEASE(tollbar_lease_wait, KEY, 1, 0, &decision)
+LEASE(tollbar_lease_poll, KEY, &request, &decision)
 LEASE(tollbar_lease_peek, KEY, 1, &decision)
 LEASE(tollbar_lease_get_stats, &stats)
 

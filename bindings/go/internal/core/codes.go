@@ -75,7 +75,7 @@ var codes = map[Code]string{
 	-80:  "only a single gcra can be leased, without borrow, ban, init and reserve",
 	-81:  "nodes must be 1 to 65535",
 	-82:  "the life of a lease must be 1 ms to 10 minutes",
-	-83:  "the burst has no room for a lease: nodes, their overdraft and the life of a lease take it up",
+	-83:  "the burst has no room for a lease: the overdrafts of all nodes take it up",
 	-84:  "burst and period are too large to be counted exactly in the store",
 	-85:  "a name is 1 to 64 visible ASCII characters without braces",
 	-86:  "the memory holds no node of this version",

@@ -7,6 +7,13 @@ pub struct Ask {
     pub want: u64,
     /// The smallest grant that the node accepts.
     pub least: u64,
+    /// The permits that requests of this key wait for. The store charges them at once, and the node
+    /// gives them to nobody but for a patience.
+    pub waiting: u64,
+    /// The largest cost among the waiting requests.
+    pub cost: u64,
+    /// The life of a lease, in microseconds.
+    pub life: u64,
     /// The latest TAT of this key that the node has seen. It restores the TAT in a store that has
     /// lost the key.
     pub hint: u64,

@@ -14,8 +14,18 @@ use super::terms::Terms;
 pub struct Grant {
     /// Permits granted. The store has charged them.
     pub permits: u64,
-    /// Microseconds until `least` permits could be granted, if none were.
+    /// Permits for the requests that wait. The store has charged them as spent now.
+    pub served: u64,
+    /// Microseconds until the key has permits again: for the largest waiting cost if not all
+    /// waiting requests were served, otherwise for `least` if a lease was wanted and not granted.
     pub retry: u64,
+    /// The life of the lease in microseconds, from the sending of the question.
+    pub life: u64,
+    /// Whether at least an eighth of the largest grant is left. Then the key's right on the node is whole
+    /// again.
+    pub open: bool,
+    /// The largest grant by the cap in force, in permits.
+    pub most: u64,
     /// The key's TAT after this question.
     pub tat: u64,
     /// The name of the store's data. Another name than in earlier answers means that the store has
@@ -38,31 +48,54 @@ pub fn execute(
     raw: u64,
 ) -> (Update, Grant) {
     let update = Record::apply(record, terms, ask, requester, raw);
-    (update, Grant { mixed: update.mixed, ..grant(&update.record, stored, ask) })
+    (update, Grant { mixed: update.mixed, ..grant(&update.record, stored, ask, terms.refills()) })
 }
 
-/// Charges the debt and grants a lease from the bucket whose TAT is `stored`. `None`: the store has
-/// no TAT for the key, so the bucket is as full as the question's hint and the record's floor
-/// allow. Debts drive a TAT at most `reach` ahead of now, so a later one is lowered to that.
-fn grant(record: &Record, stored: Option<u64>, ask: &Ask) -> Grant {
+/// Charges the debt, serves the requests that wait, and grants a lease, from the bucket whose TAT is
+/// `stored`. `None`: the store has no TAT for the key, so the bucket is as full as the question's
+/// hint and the record's floor allow. Debts drive a TAT at most `reach` ahead of now, so a later one
+/// is lowered to that.
+///
+/// A lease is charged as if the node spent it at the end of its life. So the bound needs nothing
+/// kept back for lives.
+fn grant(record: &Record, stored: Option<u64>, ask: &Ask, refill: bool) -> Grant {
     let Record { now, cap, id, .. } = *record;
-    let furthest = now.saturating_add(record.reach);
-    let tat = stored.unwrap_or(0).max(ask.hint).max(record.floor()).max(now).min(furthest);
-    let tat = tat.saturating_add(record.charge(ask.debt)).min(furthest);
-    let free = now.saturating_add(cap).saturating_sub(tat);
-    let room = record.fitting(free);
-    let least = ask.least.max(1);
-    let none = Grant { permits: 0, retry: 0, tat, epoch: id, now, mixed: false };
-    if ask.want == 0 {
-        return none;
+    let (furthest, limit) = (now.saturating_add(record.reach), now.saturating_add(cap));
+    let mut tat =
+        stored.unwrap_or(0).max(ask.hint).max(record.floor(refill)).max(now).min(furthest);
+    tat = tat.saturating_add(record.charge(ask.debt)).min(furthest);
+    let served = served(record.fitting(limit.saturating_sub(tat)), ask);
+    tat = tat.saturating_add(record.charge(served));
+    let mut grant = Grant { served, most: record.fitting(cap), epoch: id, now, ..Grant::default() };
+    let (least, cost) = (ask.least.max(1), ask.cost.max(1));
+    let missing = |permits| record.charge(permits).saturating_add(tat).saturating_sub(limit);
+    if served < ask.waiting {
+        grant.retry = missing(cost).max(1);
+    } else if ask.want != 0 {
+        // A key with a backlog may have a long life for nothing. A life never leaves less than
+        // `least`.
+        let life = ask.life.max((tat - now).min(cap / 2));
+        grant.life = life.min(cap.saturating_sub(record.charge(least)));
+        let from = tat.max(now.saturating_add(grant.life));
+        let room = record.fitting(limit.saturating_sub(from));
+        if room < least {
+            grant.retry = missing(least).max(1);
+        } else {
+            // The grant is at most half of the permits left, unless `least` is more. The other half
+            // stays for the other nodes.
+            grant.permits = ask.want.max(least).min((room - room / 2).max(least));
+            tat = from.saturating_add(record.charge(grant.permits));
+        }
     }
-    if room < least {
-        let retry =
-            record.charge(least).saturating_add(tat).saturating_sub(now.saturating_add(cap));
-        return Grant { retry, ..none };
+    let margin = record.charge(grant.most / 8);
+    Grant { tat, open: tat.saturating_add(margin) <= limit, ..grant }
+}
+
+/// As many of the waiting permits as there is room for. If not all fit, the largest waiting cost
+/// divides them.
+fn served(room: u64, ask: &Ask) -> u64 {
+    match ask.waiting <= room {
+        true => ask.waiting,
+        false => room - room.checked_rem(ask.cost).unwrap_or(0),
     }
-    // The grant is at most half of the permits left, unless `least` is more. The other half stays
-    // for the other nodes.
-    let permits = ask.want.max(least).min((room - room / 2).max(least));
-    Grant { permits, tat: tat.saturating_add(record.charge(permits)), ..none }
 }

@@ -1,5 +1,6 @@
 //! The client: a [`Driver`], a [`Session`] and a non-blocking socket.
 
+use super::bell::sleep_until_rung;
 use super::driver::Driver;
 use super::node::{Node, PAUSE};
 use super::stats::Circuit;
@@ -93,6 +94,12 @@ impl Client {
     }
 
     fn turn(&mut self, node: &Node, may_connect: bool) -> u32 {
+        let pause = self.step(node, may_connect);
+        self.driver.wake(node);
+        pause
+    }
+
+    fn step(&mut self, node: &Node, may_connect: bool) -> u32 {
         let now = node.now();
         self.after_fork(node);
         if !self.leads(node, now) {
@@ -136,8 +143,14 @@ impl Client {
     /// own.
     pub fn run(&mut self, node: &Node, stop: &AtomicU32) {
         while stop.load(Ordering::Acquire) == 0 {
+            let bell = node.header().bell();
             let millis = self.tick(node);
-            self.wait(millis);
+            // While the store owes an answer, the answer wakes the client, and otherwise a caller.
+            if self.link.fd() < 0 || self.driver.is_waiting() || !self.session.is_ready() {
+                self.wait(millis);
+            } else {
+                sleep_until_rung(node.header(), bell, u64::from(millis) * 1_000_000);
+            }
         }
     }
 

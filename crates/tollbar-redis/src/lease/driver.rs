@@ -8,8 +8,9 @@
 use super::ask::Ask;
 use super::bucket::Grant;
 use super::keys::{Entry, Fifo, Keys, Phase};
+use super::line::Said;
 use super::node::Node;
-use super::ring::{Found, KeyMessage};
+use super::ring::{Found, KeyMessage, Kind};
 use super::stats::{Circuit, Count};
 use super::watchdog::{Trouble, Watchdog};
 use tollbar::internal::sync::Ordering;
@@ -36,6 +37,12 @@ pub struct Driver {
     watchdog: Watchdog,
     /// Whether the store's last answer said that stricter terms than this node's are in force.
     mixed: bool,
+    /// The largest grant by the cap in force, in permits. 0: no answer has come.
+    most: u64,
+    /// Counts turns. Each sweeps a part of the node's lines.
+    turns: usize,
+    /// Whether callers may wait for what has changed since they were last woken.
+    news: bool,
     /// When the circuit last closed.
     closed_at: u64,
     /// When the store last answered.
@@ -63,8 +70,9 @@ const PROBE: u32 = u32::MAX;
 const HEARTBEAT: u64 = 400_000_000;
 /// Nanoseconds between two questions to a store that does not answer.
 const PROBES: u64 = 50_000_000;
-/// A key with this many permits of debt within a lease's life becomes hot.
-const FREQUENT: u64 = 8;
+/// A key with so many debts within a lease's life gets leases. So does one about which so many
+/// questions asked for requests that waited.
+const FREQUENT: u64 = 4;
 /// The driver skips a message that a writer has claimed and not published for this many
 /// nanoseconds: the writer counts as dead.
 const DEAD: u64 = 1_000_000_000;
@@ -88,6 +96,9 @@ impl Driver {
             circuit: Circuit::Unknown,
             watchdog: Watchdog::default(),
             mixed: false,
+            most: 0,
+            turns: 0,
+            news: false,
             closed_at: 0,
             answered_at: 0,
             probe_at: 0,
@@ -115,6 +126,8 @@ impl Driver {
                 Found::Lost => {}
                 Found::Empty => {
                     self.claimed = None;
+                    self.turns = self.turns.wrapping_add(1);
+                    node.sweep(self.turns, now, |hash| self.keys.is_owed(hash));
                     break;
                 }
                 Found::Claimed(number) => match self.claimed {
@@ -165,15 +178,15 @@ impl Driver {
                 _ => None,
             };
         };
+        let most = self.most(node);
         let entry = self.keys.get_mut(number as usize)?;
+        entry.note_requests(node, now);
         if entry.want != 0 && entry.granted_at != 0 {
-            entry.adapt(now, node.terms.life, node.terms.most);
+            entry.adapt(now, most);
         }
         let entry = self.keys.get(number as usize)?;
-        Some(Question {
-            key: entry.key(),
-            ask: Ask { at: node.store_time(now), slack, ..entry.ask(node) },
-        })
+        let ask = Ask { at: node.store_time(now), slack, ..entry.ask(node, most) };
+        Some(Question { key: entry.key(), ask })
     }
 
     /// Records that the caller has sent the question of [`Driver::next`]. `now` must be a time
@@ -187,6 +200,9 @@ impl Driver {
         if let Some(entry) = self.entry(number) {
             entry.state = Phase::Asked;
             entry.sent_debt = core::mem::take(&mut entry.debt);
+            entry.sent_right = core::mem::take(&mut entry.right);
+            entry.sent_waiting = core::mem::take(&mut entry.waiting);
+            entry.sent_cost = core::mem::take(&mut entry.cost);
             entry.asked = entry.want;
         }
         self.flight.push(number, now);
@@ -205,35 +221,66 @@ impl Driver {
         node.timed(now.saturating_sub(sent_at));
         self.mixed = grant.mixed;
         node.on_answer(grant, sent_at, now);
-        let least = self.entry(number).map_or(0, |entry| entry.ask(node).least);
+        if grant.most != 0 {
+            self.most = grant.most;
+        }
+        let most = self.most(node);
+        let least = self.entry(number).map_or(0, |entry| entry.ask(node, most).least);
         self.watchdog.on_answer(&node.terms, least, grant, sent_at, now);
         match self.watchdog.trouble() {
             None => self.close(node, now),
             Some(_) => self.open(node, now),
         }
         let Some(entry) = self.entry(number) else { return };
-        let sent_debt = core::mem::take(&mut entry.sent_debt);
+        let (hash, sent_debt) = (entry.hash, core::mem::take(&mut entry.sent_debt));
+        let waited = core::mem::take(&mut entry.sent_waiting).saturating_mul(entry.sent_cost);
         // Callers wrote any remaining debt after the question was sent.
         entry.owed_since = sent_at;
         entry.hint = grant.tat;
+        // A cap that has fallen bounds the chunk, or a machine asks for more than it can get.
+        entry.chunk = entry.chunk.min((most / 2).max(1));
+        let mut said =
+            Said { confirmed: core::mem::take(&mut entry.sent_right), ..Said::default() };
+        let micros = |n: u64| n.saturating_mul(1000);
+        // A right that is not whole comes back when the key's bucket may be full, and not before
+        // the rate has brought all that the store may grant.
+        let refill = grant.tat.saturating_sub(grant.now).max(node.terms.cap);
+        let is_whole = grant.open || node.terms.overdraft == 0;
+        said.shut = Some(if is_whole { 0 } else { now.saturating_add(micros(refill)) });
         if grant.permits != 0 {
             entry.want = 0;
             entry.granted_at = now;
+            entry.life = micros(grant.life);
+            said.granted = grant.permits;
+        } else if grant.retry != 0 {
+            let (wait, is_firm) = (micros(grant.retry).max(RETRY_LEAST), grant.served < waited);
+            // A random part of up to a quarter spreads the machines that ask for leases of one
+            // exhausted key. Requests that wait are refused for no longer than the store says.
+            let part = if is_firm { 0 } else { (wait / 256).saturating_mul(jitter >> 58) };
+            entry.want = 0;
+            said.dry = Some((now.saturating_add(wait).saturating_add(part), is_firm));
+        }
+        if waited != 0 && grant.served != 0 {
+            node.install(hash, grant.served, sent_at.saturating_add(node.patience()), now);
+        }
+        if grant.permits != 0 {
             // The life begins before the question was sent. So neither the store's clock nor the
             // network's delay prolongs it.
-            let until = sent_at.saturating_add(node.terms.life);
-            node.install(entry.hash, grant.permits, until, now, core::mem::take(&mut entry.hot));
+            let until = sent_at.saturating_add(micros(grant.life));
+            node.install(hash, grant.permits, until, now);
             node.count(Count::Granted, grant.permits);
-        } else if entry.asked != 0 {
-            let wait = grant.retry.saturating_mul(1000).max(RETRY_LEAST);
-            // A random part of up to a quarter spreads the machines that ask about one exhausted
-            // key.
-            let wait = wait.saturating_add((wait / 256).saturating_mul(jitter >> 58));
-            entry.want = 0;
-            node.mark_exhausted(entry.hash, now.saturating_add(wait));
         }
+        node.heard(hash, &said, now);
+        self.news = true;
         self.owed = self.owed.saturating_sub(sent_debt);
         self.requeue(number, now);
+    }
+
+    /// Wakes the callers that wait, if an answer has come since the last call.
+    pub fn wake(&mut self, node: &Node) {
+        if core::mem::take(&mut self.news) {
+            node.header().wake_callers();
+        }
     }
 
     /// Records that the store refused the oldest question in flight without executing it. With
@@ -315,22 +362,21 @@ impl Driver {
             entry.owed_since = now;
         }
         // Time before the circuit closed does not count: debts of an outage are outside the bound.
-        let overdue = message.debt != 0
+        let debt = if message.kind == Kind::Waiting { 0 } else { message.debt };
+        let overdue = debt != 0
             && now.saturating_sub(entry.owed_since.max(closed_at)) > node.terms.patience();
-        entry.debt = entry.debt.saturating_add(message.debt);
-        entry.want = entry.want.max(message.want);
-        // A message with a want and a debt asks for a lease for the next request, which may never
-        // come, so it does not make the key hot. A message with only a want comes from a denied
-        // request or from a lease with few permits left.
-        entry.hot |= message.want != 0 && message.debt == 0;
-        if entry.frequents(message.debt, now, node.terms.life) {
-            entry.hot = true;
-            if entry.want == 0 {
-                entry.want = 1;
-                node.expect(entry.hash, now);
-            }
+        match message.kind {
+            Kind::Right => entry.right = entry.right.saturating_add(debt),
+            Kind::Fallback => {}
+            Kind::Waiting => entry.cost = entry.cost.max(message.debt),
         }
-        self.owed = self.owed.saturating_add(message.debt);
+        entry.debt = entry.debt.saturating_add(debt);
+        entry.want = entry.want.max(message.want);
+        if entry.frequents(debt.min(1), now, node.terms.life) && entry.want == 0 {
+            entry.want = 1;
+            node.expect(entry.hash, now);
+        }
+        self.owed = self.owed.saturating_add(debt);
         if entry.state == Phase::Idle {
             entry.state = Phase::Queued;
             self.queue.push(number as u32, now);
@@ -342,10 +388,10 @@ impl Driver {
         }
     }
 
-    /// Queues the key again if callers wrote a debt or a want while its question was in flight.
+    /// Queues the key again if callers wrote messages while its question was in flight.
     fn requeue(&mut self, number: u32, now: u64) {
         let Some(entry) = self.entry(number) else { return };
-        let more = entry.debt != 0 || entry.want != 0;
+        let more = entry.has_more();
         entry.state = if more { Phase::Queued } else { Phase::Idle };
         if more {
             self.queue.push(number, now);
@@ -361,9 +407,11 @@ impl Driver {
     fn give_back(&mut self, node: &Node, number: u32, now: u64) {
         let Some(entry) = self.entry(number) else { return };
         entry.debt = entry.debt.saturating_add(core::mem::take(&mut entry.sent_debt));
-        entry.want = 0;
+        entry.right = entry.right.saturating_add(core::mem::take(&mut entry.sent_right));
+        (entry.want, entry.sent_waiting) = (0, 0);
         let hash = entry.hash;
-        node.unanswered(hash);
+        node.heard(hash, &Said::default(), now);
+        self.news = true;
         self.requeue(number, now);
     }
 
@@ -384,6 +432,14 @@ impl Driver {
         }
     }
 
+    /// The largest grant in permits: by the cap in force, and by the node's own.
+    fn most(&self, node: &Node) -> u64 {
+        match self.most {
+            0 => node.terms.most,
+            most => most.min(node.terms.most),
+        }
+    }
+
     fn entry(&mut self, number: u32) -> Option<&mut Entry> {
         match number {
             PROBE => None,
@@ -401,38 +457,60 @@ impl Driver {
 }
 
 impl Entry {
-    fn ask(&self, node: &Node) -> Ask {
+    fn ask(&self, node: &Node, most: u64) -> Ask {
+        let terms = &node.terms;
         let least = match self.want {
             0 => 0,
-            // A smaller grant than a quarter of a chunk would need another question too soon.
-            cost => cost.max(self.chunk / 4).min(node.terms.most),
+            // A smaller grant than a quarter of a chunk would need another question too soon. No
+            // machine asks for more than a quarter of its share of the cap, or it would wait while
+            // others take less.
+            cost => {
+                let quantum = most.checked_div(4 * terms.nodes).unwrap_or(0).max(1);
+                cost.max((self.chunk / 4).min(quantum)).min(terms.most)
+            }
         };
-        let want = if self.want == 0 { 0 } else { self.asked_for() };
-        Ask { want, least, hint: self.hint, debt: self.debt, ..Ask::default() }
+        Ask {
+            want: if self.want == 0 { 0 } else { self.chunk.max(self.want) },
+            least,
+            waiting: self.waiting.saturating_mul(self.cost),
+            cost: self.cost,
+            hint: self.hint,
+            debt: self.debt,
+            life: terms.life / 1000,
+            ..Ask::default()
+        }
     }
 
-    /// Counts a debt. Returns whether the key now has [`FREQUENT`] permits of debt within a lease's
-    /// life. For such a key one lease replaces many questions.
-    fn frequents(&mut self, debt: u64, now: u64, life: u64) -> bool {
+    /// Adds the requests that callers have counted in the key's line since the last question.
+    fn note_requests(&mut self, node: &Node, now: u64) {
+        let (pending, waiting) = node.take_requests(self.hash, self.cost != 0);
+        self.waiting = self.waiting.saturating_add(waiting);
+        if self.want != 0 {
+            // Each refused request will come again.
+            self.want = self.want.max(pending).min(node.terms.most);
+        } else if self.frequents(waiting.min(1), now, node.terms.life) {
+            self.want = 1;
+        }
+    }
+
+    /// Counts what a lease would have spared. Returns whether the key now has [`FREQUENT`] of it
+    /// within a lease's life.
+    fn frequents(&mut self, more: u64, now: u64, life: u64) -> bool {
         if now.saturating_sub(self.counted_since) > life {
             (self.counted, self.counted_since) = (0, now);
         }
-        self.counted = self.counted.saturating_add(debt);
-        debt != 0 && self.counted >= FREQUENT
-    }
-
-    fn asked_for(&self) -> u64 {
-        self.chunk.max(self.want)
+        self.counted = self.counted.saturating_add(more);
+        more != 0 && self.counted >= FREQUENT
     }
 
     /// Adapts the chunk to the permits that the key spends in half a lease's life. The chunk
     /// doubles if the last lease lasted less than half a life, and halves if it lasted longer than
-    /// a life.
-    fn adapt(&mut self, now: u64, life: u64, most: u64) {
+    /// a life. It is at most half of what the store may grant.
+    fn adapt(&mut self, now: u64, most: u64) {
         let lasted = now.saturating_sub(self.granted_at);
-        if lasted < life / 2 {
+        if lasted < self.life / 2 {
             self.chunk = self.chunk.saturating_mul(2).min(most / 2).max(1);
-        } else if lasted > life {
+        } else if lasted > self.life {
             self.chunk = (self.chunk / 2).max(1);
         }
         self.granted_at = 0;

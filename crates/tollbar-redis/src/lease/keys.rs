@@ -9,10 +9,23 @@ use alloc::boxed::Box;
 pub(super) struct Entry {
     pub(super) hash: u64,
     pub(super) state: Phase,
-    /// Permits that the reserve admitted and that no question has reported to the store yet.
+    /// Permits that the node admitted without a lease and that no question has reported to the
+    /// store yet.
     pub(super) debt: u64,
     /// Permits of debt in the question that is in flight.
     pub(super) sent_debt: u64,
+    /// Of `debt`, the permits of the key's right.
+    pub(super) right: u64,
+    /// Of `sent_debt`, the permits of the key's right.
+    pub(super) sent_right: u64,
+    /// Requests that wait, each for at most `cost` permits, and are in no question yet.
+    pub(super) waiting: u64,
+    /// Requests that wait for the answer of the question in flight.
+    pub(super) sent_waiting: u64,
+    /// The largest cost of the requests that wait. 0: none waits.
+    pub(super) cost: u64,
+    /// The `cost` of the question in flight.
+    pub(super) sent_cost: u64,
     /// Since when the key has had a debt that the store has not confirmed.
     pub(super) owed_since: u64,
     /// The largest cost that waits for a lease; 0: no lease is wanted.
@@ -20,18 +33,18 @@ pub(super) struct Entry {
     /// The `want` of the question in flight. If it is 0, the question asked for no lease, and its
     /// answer says nothing about `want`.
     pub(super) asked: u64,
-    /// Whether the next lease makes the key hot (`Node::install`).
-    pub(super) hot: bool,
     /// The permits to ask for: about as many as the key spends in half a lease's life
     /// (`Entry::adapt`).
     pub(super) chunk: u64,
+    /// The life of the last lease in nanoseconds.
+    pub(super) life: u64,
     /// The TAT of the store's last answer, in microseconds of the store's time.
     pub(super) hint: u64,
     /// When the last lease came. 0: none has come, or `chunk` has been adapted to it.
     pub(super) granted_at: u64,
-    /// Permits of debt since `counted_since`.
+    /// Debts, and questions for requests that waited, since `counted_since`.
     pub(super) counted: u64,
-    /// When the current count of debts began.
+    /// When the current count began.
     pub(super) counted_since: u64,
     /// When the driver last read a message about the key. A new key replaces the entry whose time
     /// is earliest.
@@ -65,11 +78,17 @@ impl Entry {
         state: Phase::Vacant,
         debt: 0,
         sent_debt: 0,
+        right: 0,
+        sent_right: 0,
+        waiting: 0,
+        sent_waiting: 0,
+        cost: 0,
+        sent_cost: 0,
         owed_since: 0,
         want: 0,
         asked: 0,
-        hot: false,
         chunk: 1,
+        life: 0,
         hint: 0,
         granted_at: 0,
         counted: 0,
@@ -84,11 +103,16 @@ impl Entry {
         self.bytes.get(..self.length as usize).unwrap_or_default()
     }
 
+    /// Whether there is something to ask the store.
+    pub(super) fn has_more(&self) -> bool {
+        self.debt != 0 || self.want != 0 || self.cost != 0
+    }
+
     /// Whether a new key may replace the entry. Then only its chunk, hint and counts are lost.
     fn is_done(&self) -> bool {
         match self.state {
             Phase::Vacant => true,
-            Phase::Idle => self.debt == 0 && self.want == 0,
+            Phase::Idle => !self.has_more(),
             Phase::Queued | Phase::Asked => false,
         }
     }
@@ -113,11 +137,18 @@ impl Keys {
         self.0.get_mut(n)
     }
 
+    /// Whether the store has not confirmed a debt of the key.
+    pub(super) fn is_owed(&self, hash: u64) -> bool {
+        self.set(hash).and_then(|first| self.0.get(first..first + WAYS)).is_some_and(|set| {
+            set.iter().any(|entry| entry.hash == hash && entry.debt.max(entry.sent_debt) != 0)
+        })
+    }
+
     /// The index of the message's key. A new key replaces the entry of its set that is done and was
     /// touched longest ago. `None`: no entry of the set is done.
     pub(super) fn place(&mut self, message: &KeyMessage, now: u64) -> Option<usize> {
-        let first = (message.hash as usize & self.0.len().wrapping_sub(1)) & !(WAYS - 1);
-        let set = self.0.get(first..first.checked_add(WAYS)?)?;
+        let first = self.set(message.hash)?;
+        let set = self.0.get(first..first + WAYS)?;
         let known =
             set.iter().position(|entry| entry.state != Phase::Vacant && entry.hash == message.hash);
         let way = match known {
@@ -139,6 +170,12 @@ impl Keys {
         let number = first + way;
         self.0.get_mut(number)?.touched = now;
         Some(number)
+    }
+
+    /// The index of the first entry of the key's set.
+    fn set(&self, hash: u64) -> Option<usize> {
+        let first = (hash as usize & self.0.len().wrapping_sub(1)) & !(WAYS - 1);
+        first.checked_add(WAYS).map(|_| first)
     }
 
     /// Permits of debt that the store has not confirmed.

@@ -6,13 +6,13 @@ use super::ring::{Ends, Place};
 use super::terms::{Terms, TermsError};
 use core::mem::size_of;
 use core::ptr::NonNull;
-use tollbar::internal::sync::{AtomicU64, Ordering};
+use tollbar::internal::sync::{AtomicU32, AtomicU64, Ordering};
 
 /// The first eight bytes of every node, and the version of the layout.
 const MAGIC: u64 = u64::from_ne_bytes(*b"tollnode");
-const VERSION: u64 = 3;
+const VERSION: u64 = 4;
 /// Kinds of counts, and shards of them.
-const COUNTS: usize = 8;
+const COUNTS: usize = 9;
 const SHARDS: usize = 16;
 /// The longest name of a limit.
 const NAME_MOST: usize = 64;
@@ -39,6 +39,16 @@ pub(super) struct Header {
     pub(super) owed: AtomicU64,
     /// The moving average of round trips, in nanoseconds; 0: no answer has come.
     pub(super) round_trip: AtomicU64,
+    /// The number of the last claim of a line.
+    pub(super) claims: AtomicU64,
+    /// The client sleeps on this word until a caller has a message for it that cannot wait.
+    pub(super) bell: AtomicU32,
+    /// 1: the client sleeps, or is about to.
+    pub(super) client_sleeps: AtomicU32,
+    /// Callers that wait sleep on this word. The client counts its turns with answers in it.
+    pub(super) answers: AtomicU32,
+    /// How many callers sleep, or are about to.
+    pub(super) sleepers: AtomicU32,
     counts: [Shard; SHARDS],
 }
 

@@ -1,11 +1,12 @@
--- Charges a debt to one key's bucket and grants a lease from it. KEYS: the limit's record, the
--- key's TAT. record.rs and bucket.rs compute the same in Rust, line for line, and their comments
+-- Charges a debt to one key's bucket, serves the requests that wait, and grants a lease. KEYS: the
+-- limit's record, the key's TAT. record.rs and bucket.rs compute the same in Rust, line for line, and their comments
 -- give the reasons. Times are microseconds. All numbers stay below 2^53, up to which Lua's numbers
 -- are exact.
 local own_num, own_den, own_cap, own_reach = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local want, least, hint, debt = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
 local run, seen, fresh, grace = ARGV[9], ARGV[10], ARGV[11], tonumber(ARGV[12])
 local at, slack, hold = tonumber(ARGV[13]), tonumber(ARGV[14]), tonumber(ARGV[15])
+local waiting, cost, own_life, refill = tonumber(ARGV[16]), tonumber(ARGV[17]), tonumber(ARGV[18]), ARGV[19] == '1'
 
 local time = redis.call('TIME')
 local raw = time[1] * 1000000 + time[2]
@@ -19,10 +20,10 @@ if type(record) == 'string' then
 end
 -- A question without want and debt is a probe. The script then always writes the record, so that a
 -- server that refuses writes refuses the probe.
-local write, mixed = want + debt == 0, 0
+local write, mixed = want + debt + waiting == 0, 0
 if not id then
   now = at > 0 and at or raw
-  id, ran, born, empty, lost = fresh, run, now, now, seen ~= '' and '1' or '0'
+  id, ran, born, empty, lost = fresh, run, now, now, seen ~= '' and refill and '1' or '0'
   low, margin = raw - now, 1000000
   num, den, rate_until = own_num, own_den, now + hold
   cap, cap_until, reach, reach_until = own_cap, now + hold, own_reach, now + own_reach
@@ -43,8 +44,11 @@ else
     write = true
   end
   if run ~= '' and run ~= ran then
-    ran, empty, lost, write = run, now, '1', true
-  elseif seen ~= '' and seen ~= id and lost == '0' then
+    ran, write = run, true
+    if refill then
+      empty, lost = now, '1'
+    end
+  elseif refill and seen ~= '' and seen ~= id and lost == '0' then
     if now > born + grace then
       empty = now
     else
@@ -56,7 +60,10 @@ else
   -- TATs too early.
   if offset - low > margin then
     margin = math.min(2 * (offset - low), 86400000000)
-    empty, lost, low, write = now, '1', offset, true
+    low, write = offset, true
+    if refill then
+      empty, lost = now, '1'
+    end
   end
   low = math.min(low, offset)
   -- The slower rate, the smaller cap and the larger reach of debts are in force as long as a
@@ -104,11 +111,11 @@ local function charge(permits)
 end
 
 local floor = 0
-if lost == '1' or now < born + grace then
-  floor = empty + cap
+if lost == '1' or refill and now < born + grace then
+  floor = empty + reach
 end
 
-local furthest = now + reach
+local furthest, limit = now + reach, now + cap
 local stored = redis.pcall('GET', KEYS[2])
 local tat = 0
 if type(stored) == 'string' then
@@ -121,15 +128,28 @@ end
 tat = math.min(math.max(tat, hint, floor, now), furthest)
 tat = math.min(tat + charge(debt), furthest)
 
-local room = fits(math.max(now + cap - tat, 0))
-local permits, retry = 0, 0
+-- The requests that wait.
+local served, room = waiting, fits(math.max(limit - tat, 0))
+if waiting > room then
+  served = cost > 0 and room - math.fmod(room, cost) or room
+end
+tat = tat + charge(served)
+
+-- The lease. It is charged as if it were spent at the end of its life.
+local permits, retry, life = 0, 0, 0
 least = math.max(least, 1)
-if want > 0 then
+if served < waiting then
+  retry = math.max(charge(math.max(cost, 1)) + tat - limit, 1)
+elseif want > 0 then
+  life = math.max(own_life, math.min(tat - now, math.floor(cap / 2)))
+  life = math.min(life, math.max(cap - charge(least), 0))
+  local from = math.max(tat, now + life)
+  room = fits(math.max(limit - from, 0))
   if room < least then
-    retry = charge(least) + tat - (now + cap)
+    retry = math.max(charge(least) + tat - limit, 1)
   else
     permits = math.min(math.max(want, least), math.max(room - math.floor(room / 2), least))
-    tat = tat + charge(permits)
+    tat = from + charge(permits)
   end
 end
 if tat > now then
@@ -138,4 +158,6 @@ if tat > now then
   local expires = math.ceil((tat - now + raw + margin) / 1000)
   redis.call('SET', KEYS[2], string.format('%.0f', tat), 'PXAT', string.format('%.0f', expires))
 end
-return { permits, retry, string.format('%.0f', tat), id, string.format('%.0f', now), mixed }
+local open = tat + charge(math.floor(fits(cap) / 8)) <= limit and 1 or 0
+return { permits, retry, string.format('%.0f', tat), id, string.format('%.0f', now), mixed, served,
+  string.format('%.0f', life), open, fits(cap) }

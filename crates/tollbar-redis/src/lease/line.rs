@@ -1,12 +1,13 @@
-//! A key's line: the leases that a node's threads and processes spend.
+//! A key's line: the leases that a node's threads and processes spend, the key's right, and what
+//! the store last said of it.
 //!
 //! ```text
 //!  one cache line, four slots of two words that change together ({ hash, word }, tollbar::table::memory::slot)
 //! ┌──────────────────┬──────────────────┬───────────────────┬───────────────────┐
-//! │ lease            │ lease            │ control           │ size              │
-//! │ hash │ permits,  │ hash │ permits,  │ hash │ time after │ hash │ permits of │
-//! │      │ until     │      │ until     │      │ which to   │      │ the last   │
-//! │      │           │      │           │      │ ask again  │      │ grant, hot │
+//! │ lease            │ lease            │ state             │ size              │
+//! │ hash │ permits,  │ hash │ permits,  │ hash │ right used,│ hash │ permits of │
+//! │      │ until     │      │ until     │      │ phase, time│      │ the last   │
+//! │      │           │      │           │      │ (`state`)  │      │ grant, shut│
 //! │      │           │      │           │      │            │      │ until      │
 //! └──────┴───────────┴──────┴───────────┴──────┴────────────┴──────┴────────────┘
 //! ```
@@ -15,9 +16,11 @@
 //! prolongs a lease. Each slot holds its key's hash and changes by one swap of both words. So a
 //! slow thread never spends the permits of another key.
 //!
-//! The bound does not depend on lines. The store charges every permit before it grants it. So a
-//! lost lease, or a key with two lines, costs the node permits and never adds any.
+//! The bound does not depend on leases: the store charges every permit before it grants it. So a
+//! lost lease costs the node permits and never adds any. It does depend on rights. A key has four
+//! candidate lines, and [`claim`] puts it into one of them only.
 
+use super::state::{self, Phase, State};
 use super::word;
 use tollbar::internal::{Slot, SlotPair};
 
@@ -26,16 +29,12 @@ use tollbar::internal::{Slot, SlotPair};
 #[repr(C, align(64))]
 pub(super) struct Line(pub(super) [Slot; 4]);
 
-const LEASES: [usize; 2] = [0, 1];
-const CONTROL: usize = 2;
-
-/// The lowest bit of the control word: the store's last answer was "nothing left" until the word's
-/// time. Times lose that bit.
-const EXHAUSTED: u64 = 1;
-
 /// The most tries of one swap. After that many a request is decided without the lease, and a lease
 /// that was being installed is lost.
 const TRIES: u32 = if cfg!(loom) { 16 } else { 1 << 10 };
+/// A lease that has a quarter of its permits left asks for the next one, if it had so many at
+/// first.
+const SIZE_LEAST: u64 = 4;
 
 /// The outcome of a request that a lease covered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +44,64 @@ pub(super) struct Taken {
     /// Whether at most a quarter of the last grant is left. The caller should then ask for the next
     /// lease.
     pub(super) low: bool,
+}
+
+/// What an answer says of the key. The default is a question that got no answer.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Said {
+    /// Permits of the right that the store has charged.
+    pub(super) confirmed: u64,
+    /// The key has no right before this time. 0: it has. `None`: as it was.
+    pub(super) shut: Option<u64>,
+    /// The store has no permits before this time, and whether it has not even one. `None`: it has.
+    pub(super) dry: Option<(u64, bool)>,
+    /// The permits of the lease that came with it; 0: none.
+    pub(super) granted: u64,
+}
+
+/// The lines in which a key may be.
+pub(super) type Candidates<'a> = [&'a Line; CANDIDATES];
+pub(super) const CANDIDATES: usize = if cfg!(loom) { 2 } else { 4 };
+
+/// The key's line among its candidates, if it has one.
+#[inline]
+pub(super) fn known<'a>(lines: &Candidates<'a>, hash: u64) -> Option<&'a Line> {
+    lines.iter().copied().find(|line| line.state_of(hash).is_some())
+}
+
+/// The key's line, which it claims if it has none. `number` differs from that of any other claim at
+/// the time. `None`: other keys use all its lines.
+///
+/// Two callers may claim two lines for one key. So a caller first writes a claim, then looks at
+/// the other lines, and removes claims of the key there. The key is in the line when the caller has
+/// replaced its own claim, which fails if another caller has removed it.
+pub(super) fn claim<'a>(
+    lines: &Candidates<'a>,
+    hash: u64,
+    now: u64,
+    number: u64,
+) -> Option<&'a Line> {
+    for _ in 0..TRIES {
+        if let Some(line) = known(lines, hash) {
+            return Some(line);
+        }
+        let (line, old) =
+            lines.iter().find_map(|line| line.room(hash, now).map(|old| (*line, old)))?;
+        let own = SlotPair { key: hash, state: state::claim(now, number) };
+        if line.state().swap(old, own).is_err() {
+            continue;
+        }
+        if lines.iter().all(|other| core::ptr::eq(line, *other) || other.yields(hash)) {
+            let idle = State::default().until(Phase::Idle, now).pack();
+            if line.state().swap(own, SlotPair { key: hash, state: idle }).is_ok() {
+                return Some(line);
+            }
+        } else {
+            // The key is in another line.
+            let _ = line.state().swap(own, SlotPair { key: 0, state: 0 });
+        }
+    }
+    None
 }
 
 impl Line {
@@ -69,7 +126,8 @@ impl Line {
                 continue;
             }
             let left = word::permits(state, now).saturating_add(live(other, hash, now));
-            let low = left.saturating_mul(4) <= live(size, hash, now);
+            let whole = if size.key() == hash { word::all(size.state()) } else { 0 };
+            let low = whole >= SIZE_LEAST && left.saturating_mul(4) <= whole;
             return Some(Taken { left, low });
         }
         None
@@ -79,74 +137,133 @@ impl Line {
     /// them.
     #[inline]
     pub(super) fn left(&self, hash: u64, now: u64) -> u64 {
-        LEASES
-            .iter()
-            .filter_map(|&n| self.0.get(n))
-            .fold(0, |sum: u64, slot| sum.saturating_add(live(slot, hash, now)))
+        self.leases().iter().fold(0, |sum, slot| live(slot, hash, now).saturating_add(sum))
     }
 
-    /// Whether this line's control slot holds the key. A line records answers about that key only.
+    /// The key's state, if the key is in this line.
     #[inline]
-    pub(super) fn is_of(&self, hash: u64) -> bool {
-        self.0.get(CONTROL).is_some_and(|slot| slot.key() == hash)
-    }
-
-    /// Whether the key is hot: its `hot until` has not passed.
-    #[inline]
-    pub(super) fn is_hot(&self, hash: u64, now: u64) -> bool {
-        self.0.last().is_some_and(|size| live(size, hash, now) != 0)
-    }
-
-    /// The time until which the store has no permits for the key, in nanoseconds. 0 if the store's
-    /// last answer was not "nothing left". The time may have passed, because the answer stands
-    /// until the next one.
-    #[inline]
-    pub(super) fn exhausted_until(&self, hash: u64) -> u64 {
-        match self.0.get(CONTROL).map(Slot::pair) {
-            Some(pair) if pair.key == hash && pair.state & EXHAUSTED != 0 => pair.state,
-            _ => 0,
+    pub(super) fn state_of(&self, hash: u64) -> Option<State> {
+        let pair = self.state().pair();
+        match pair.key == hash {
+            true => State::of(pair.state),
+            false => None,
         }
     }
 
-    /// Whether the store's last answer about the key was "nothing left".
+    /// Permits of the key's right that are left at `now`, of `most`.
     #[inline]
-    pub(super) fn was_dry(&self, hash: u64) -> bool {
-        self.exhausted_until(hash) != 0
-    }
-
-    /// Claims the question about the key. `Some(true)`: the caller asks the store, and no other
-    /// caller does so before `until`. `Some(false)`: another caller has asked. `None`: the line
-    /// belongs to another key, which waits for an answer or has permits.
-    pub(super) fn ask(&self, hash: u64, now: u64, until: u64) -> Option<bool> {
-        let slot = self.0.get(CONTROL)?;
-        let old = slot.pair();
-        if old.key != hash && (old.state > now || self.busy(old.key, now)) {
-            return None;
-        }
-        if old.key == hash && old.state > now {
-            return Some(false);
-        }
-        // The answer "nothing left" stands until the next answer comes.
-        let exhausted = if old.key == hash { old.state & EXHAUSTED } else { 0 };
-        Some(slot.swap(old, SlotPair { key: hash, state: until & !EXHAUSTED | exhausted }).is_ok())
-    }
-
-    /// Records the store's answer about the key: with `Some(at)` there is nothing left before `at`.
-    /// `None` is any other answer, or the end of a question that got none.
-    pub(super) fn answered(&self, hash: u64, at: Option<u64>) {
-        let Some(slot) = self.0.get(CONTROL) else { return };
-        let old = slot.pair();
-        if old.key == hash {
-            // If the swap fails, callers ask once too often or once too seldom. No permit depends
-            // on it.
-            let _ =
-                slot.swap(old, SlotPair { key: hash, state: at.map_or(0, |at| at | EXHAUSTED) });
+    pub(super) fn right_left(&self, hash: u64, state: State, now: u64, most: u64) -> u64 {
+        match state.shut && self.is_shut(hash, now) {
+            true => 0,
+            false => most.saturating_sub(state.used),
         }
     }
 
-    /// Installs a granted lease in the slot where the key has fewer permits left, and keeps the key
-    /// hot until `hot`.
-    pub(super) fn install(&self, hash: u64, lease: u64, hot: u64, now: u64) {
+    /// Uses `cost` permits of the key's right, of `most`. Returns how many are left; `None`: too
+    /// few.
+    pub(super) fn use_right(&self, hash: u64, now: u64, cost: u64, most: u64) -> Option<u64> {
+        self.change(hash, |state| {
+            let left = self.right_left(hash, state, now, most).checked_sub(cost)?;
+            let state = State { used: state.used.saturating_add(cost), shut: false, ..state };
+            let state = match state.phase {
+                Phase::Idle => state.until(Phase::Idle, now),
+                _ => state,
+            };
+            Some((state, left))
+        })
+    }
+
+    /// Undoes [`Line::use_right`] of a request that was not admitted.
+    pub(super) fn return_right(&self, hash: u64, cost: u64) {
+        self.change(hash, |state| {
+            Some((State { used: state.used.saturating_sub(cost), ..state }, ()))
+        });
+    }
+
+    /// Claims the question about the key: `true` if the caller asks the store, and no other caller
+    /// does so before `until`. Otherwise the request counts as pending.
+    pub(super) fn ask(&self, hash: u64, now: u64, until: u64) -> bool {
+        self.change(hash, |state| match state.phase_at(now) {
+            Phase::Asked => {
+                Some((State { pending: state.pending.saturating_add(1), ..state }, false))
+            }
+            _ => Some((State { pending: 1, ..state.until(Phase::Asked, until) }, true)),
+        })
+        .unwrap_or(false)
+    }
+
+    /// Counts a request that waits for the answer of the next question. Nobody else asks before
+    /// `until`. `false`: the key is not in this line.
+    pub(super) fn wait(&self, hash: u64, now: u64, until: u64) -> bool {
+        self.change(hash, |state| {
+            let state = State { waiting: state.waiting.saturating_add(1), ..state };
+            Some(match state.phase_at(now) {
+                Phase::Asked => (state, ()),
+                _ => (state.until(Phase::Asked, until), ()),
+            })
+        })
+        .is_some()
+    }
+
+    /// Takes the number of pending requests, and with `waiting` that of the requests that wait, for
+    /// the question that asks on their behalf.
+    pub(super) fn take_requests(&self, hash: u64, waiting: bool) -> (u64, u64) {
+        self.change(hash, |state| {
+            let taken = if waiting { state.waiting } else { 0 };
+            let rest = State { pending: 0, waiting: state.waiting - taken, ..state };
+            Some((rest, (state.pending, taken)))
+        })
+        .unwrap_or((0, 0))
+    }
+
+    /// Records what the store said at `now`. If requests began to wait after the question, they
+    /// count as asked until `until`. The client that asks calls it.
+    pub(super) fn heard(&self, hash: u64, said: &Said, now: u64, until: u64) {
+        let size = self.size();
+        let old = size.pair();
+        let (known, before) = match old.key == hash {
+            true => (word::all(old.state), word::until(old.state)),
+            false => (0, 0),
+        };
+        // The size comes first: while its question is in flight, the key stays in the line.
+        let permits = if said.granted != 0 { said.granted } else { known.max(1) };
+        // Rounded up, as the word's time is.
+        let shut = said.shut.map_or(before, |shut| shut.saturating_add((1 << word::UNIT_BITS) - 1));
+        let _ = size
+            .swap(old, SlotPair { key: hash, state: word::lease(permits, shut.min(word::LAST)) });
+        self.change(hash, |state| {
+            let state = State {
+                used: state.used.saturating_sub(said.confirmed),
+                pending: 0,
+                answers: state.answers.wrapping_add(1),
+                shut: said.shut.map_or(state.shut, |until| until != 0),
+                ..state
+            };
+            Some(match said.dry {
+                Some((until, true)) => {
+                    (State { waiting: 0, ..state }.until(Phase::Firm, until), ())
+                }
+                _ if state.waiting != 0 => (state.until(Phase::Asked, until), ()),
+                Some((until, false)) => (state.until(Phase::Dry, until), ()),
+                None => (state.until(Phase::Idle, now), ()),
+            })
+        });
+    }
+
+    /// Forgets a used right that nobody will report: its word has not changed since `before`.
+    /// `is_owed` says whether the client still knows a debt of the key.
+    pub(super) fn sweep(&self, before: u64, is_owed: impl Fn(u64) -> bool) {
+        let old = self.state().pair();
+        let Some(state) = State::of(old.state) else { return };
+        if state.used != 0 && state.time() < before && !is_owed(old.key) {
+            let state = State { used: 0, ..state }.pack();
+            let _ = self.state().swap(old, SlotPair { state, ..old });
+        }
+    }
+
+    /// Installs a granted lease in the slot where the key has fewer permits left. If that slot has
+    /// permits of the key, they join the new ones until the earlier of both ends.
+    pub(super) fn install(&self, hash: u64, lease: u64, now: u64) {
         let [first, second, ..] = &self.0;
         let (a, b) = (live(first, hash, now), live(second, hash, now));
         let slot = if a <= b { first } else { second };
@@ -154,27 +271,99 @@ impl Line {
             let old = slot.pair();
             // Another key owns the line and has a live lease in this slot. That lease stays, and
             // the new one is lost.
-            if old.key != hash && word::permits(old.state, now) != 0 && !self.is_of(hash) {
+            let permits = word::permits(old.state, now);
+            if old.key != hash && permits != 0 && self.state_of(hash).is_none() {
                 return;
             }
-            if slot.swap(old, SlotPair { key: hash, state: lease }).is_ok() {
-                break;
+            let joined = match old.key == hash && permits != 0 {
+                true => word::lease(
+                    word::all(lease).saturating_add(permits),
+                    word::until(lease).min(word::until(old.state)),
+                ),
+                false => lease,
+            };
+            if slot.swap(old, SlotPair { key: hash, state: joined }).is_ok() {
+                return;
             }
         }
-        self.mark_hot(hash, word::permits(lease, now), hot);
     }
 
-    /// Records that the key is hot until `hot` and that its last grant had `permits`.
-    pub(super) fn mark_hot(&self, hash: u64, permits: u64, hot: u64) {
-        if let Some(size) = self.0.last() {
-            let old = size.pair();
-            let _ = size.swap(old, SlotPair { key: hash, state: word::lease(permits, hot) });
+    fn leases(&self) -> [&Slot; 2] {
+        let [first, second, ..] = &self.0;
+        [first, second]
+    }
+
+    fn state(&self) -> &Slot {
+        let [_, _, state, _] = &self.0;
+        state
+    }
+
+    fn size(&self) -> &Slot {
+        let [_, _, _, size] = &self.0;
+        size
+    }
+
+    /// Swaps the key's state by `step`, which also gives the result. `None`: the key is not in this
+    /// line, `step` gives nothing, or [`TRIES`] swaps failed.
+    fn change<T>(&self, hash: u64, step: impl Fn(State) -> Option<(State, T)>) -> Option<T> {
+        for _ in 0..TRIES {
+            let old = self.state().pair();
+            if old.key != hash {
+                return None;
+            }
+            let (state, result) = step(State::of(old.state)?)?;
+            let new = SlotPair { key: hash, state: state.pack() };
+            if new == old || self.state().swap(old, new).is_ok() {
+                return Some(result);
+            }
+        }
+        None
+    }
+
+    /// The content of the state slot, if `hash` may claim the line: its key is done, and has
+    /// nothing that must be remembered.
+    fn room(&self, hash: u64, now: u64) -> Option<SlotPair> {
+        let old = self.state().pair();
+        let is_done = match State::of(old.state) {
+            // A claim of this key, too, is removed by a claim of the same line.
+            None => old.key == hash || state::is_abandoned(old.state, now),
+            Some(state) => {
+                old.key == 0
+                    || state.used == 0
+                        && state.phase_at(now) == Phase::Idle
+                        && !(state.shut && self.is_shut(old.key, now))
+                        && self.left(old.key, now) == 0
+            }
+        };
+        match is_done {
+            true => Some(old),
+            false => None,
         }
     }
 
-    /// Whether `key` has permits to spend here.
-    fn busy(&self, key: u64, now: u64) -> bool {
-        self.left(key, now) != 0
+    /// Removes a claim of the key from this line. `false`: the key is in this line.
+    fn yields(&self, hash: u64) -> bool {
+        for _ in 0..TRIES {
+            let old = self.state().pair();
+            let new = match old.key == hash {
+                true if State::of(old.state).is_some() => return false,
+                true => SlotPair { key: 0, state: 0 },
+                // The swap of what is there orders this look after the caller's own claim: who
+                // claims this line later sees that claim.
+                false => old,
+            };
+            if self.state().swap(old, new).is_ok() {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Whether a key that is shut still is. A size slot of another key is damage, and the key stays
+    /// shut until an answer opens it.
+    fn is_shut(&self, hash: u64, now: u64) -> bool {
+        let size = self.size().pair();
+        size.key != hash || word::until(size.state) > now
     }
 }
 
@@ -202,6 +391,7 @@ mod tests {
 
     const KEY: u64 = 0x1111;
     const OTHER: u64 = 0x2222;
+    const UNIT: u64 = 1 << word::UNIT_BITS;
 
     fn line() -> Line {
         // SAFETY: a line is atomic words, for which all zeroes are valid; a node's memory begins
@@ -209,167 +399,99 @@ mod tests {
         unsafe { core::mem::zeroed() }
     }
 
-    /// A key keeps its line while it waits for an answer or has permits to spend. After that
-    /// another key may claim the line.
-    #[test]
-    fn a_line_is_given_up_when_its_key_is_done() {
-        let line = line();
-        assert_eq!(line.ask(KEY, 10, 20), Some(true));
-        assert_eq!((line.ask(KEY, 19, 29), line.ask(OTHER, 19, 29)), (Some(false), None));
-        let until = 5 << word::UNIT_BITS;
-        line.install(KEY, word::lease(2, until), until, 15);
-        line.answered(KEY, None);
-        assert_eq!((line.ask(OTHER, 19, 29), line.is_of(KEY)), (None, true));
-        // An answer about another key changes nothing here.
-        line.answered(OTHER, Some(99));
-        assert_eq!(
-            (line.exhausted_until(KEY), line.left(KEY, 19), line.left(OTHER, 19)),
-            (0, 2, 0)
-        );
-        assert!(line.take(KEY, 19, 2).is_some());
-        assert_eq!(line.ask(OTHER, 19, 29), Some(true));
-        assert!(line.is_of(OTHER) && !line.is_of(KEY));
-        // A lease that has ended does not keep the line.
-        line.install(OTHER, word::lease(2, until), until, 19);
-        line.answered(OTHER, None);
-        assert_eq!(
-            (line.ask(KEY, until - 1, until), line.ask(KEY, until, until + 9)),
-            (None, Some(true))
-        );
+    fn claimed(lines: &[Line; 2], hash: u64, now: u64) -> Option<&Line> {
+        claim(&[&lines[0], &lines[1], &lines[0], &lines[1]], hash, now, hash)
     }
 
-    /// "Nothing left" is an answer about one key. It stands until the next answer, also while the
-    /// next question is on its way.
+    /// A key keeps its line while it waits for an answer, has permits to spend or a used right, or
+    /// is dry or shut. After that another key may claim the line.
     #[test]
-    fn dryness_is_one_keys_until_it_is_answered() {
-        let line = line();
-        assert_eq!(line.ask(KEY, 10, 20), Some(true));
-        line.answered(KEY, Some(100));
-        assert_eq!((line.exhausted_until(KEY), line.exhausted_until(OTHER)), (100 | EXHAUSTED, 0));
-        assert!(line.was_dry(KEY) && !line.was_dry(OTHER));
-        assert_eq!((line.ask(KEY, 99, 199), line.ask(OTHER, 99, 199)), (Some(false), None));
-        assert_eq!(line.ask(KEY, 102, 200), Some(true));
-        assert!(line.was_dry(KEY));
-        line.answered(KEY, None);
-        assert!(!line.was_dry(KEY));
-        // The key that claims the line next does not inherit it.
-        line.answered(KEY, Some(300));
-        assert_eq!(line.ask(OTHER, 302, 400), Some(true));
-        assert!(!line.was_dry(OTHER) && line.exhausted_until(OTHER) == 0);
+    fn a_line_is_given_up_when_its_key_is_done() {
+        let one = line();
+        let claim = |hash, now| claim(&[&one; 4], hash, now, hash).is_some();
+        assert!(claim(KEY, 0) && claim(KEY, 0) && claim(OTHER, 0) && claim(KEY, 0));
+        assert!(one.ask(KEY, 0, 2 * UNIT) && !one.ask(KEY, UNIT, 9 * UNIT));
+        assert!(!claim(OTHER, UNIT));
+        one.install(KEY, word::lease(2, 5 * UNIT), UNIT);
+        one.heard(KEY, &Said { granted: 2, ..Said::default() }, UNIT, 0);
+        assert!(!claim(OTHER, UNIT));
+        // An answer about another key changes nothing here.
+        one.heard(
+            OTHER,
+            &Said { confirmed: 1, dry: Some((99 * UNIT, true)), ..Said::default() },
+            UNIT,
+            0,
+        );
+        assert_eq!((one.left(KEY, UNIT), one.left(OTHER, UNIT)), (2, 0));
+        assert!(one.take(KEY, UNIT, 2).is_some() && claim(OTHER, UNIT) && claim(KEY, UNIT));
+        assert_eq!(
+            (one.use_right(KEY, UNIT, 2, 3), one.use_right(KEY, UNIT, 2, 3)),
+            (Some(1), None)
+        );
+        assert!(!claim(OTHER, 9 * UNIT));
+        let said =
+            Said { confirmed: 2, shut: Some(20 * UNIT), dry: Some((15 * UNIT, true)), granted: 0 };
+        one.heard(KEY, &said, 9 * UNIT, 0);
+        assert_eq!(one.state_of(KEY).map(|state| state.phase_at(14 * UNIT)), Some(Phase::Firm));
+        assert_eq!(one.use_right(KEY, 19 * UNIT, 1, 3), None);
+        assert!(!claim(OTHER, 14 * UNIT) && !claim(OTHER, 19 * UNIT));
+        assert_eq!(one.use_right(KEY, 20 * UNIT, 1, 3), Some(2));
+        one.return_right(KEY, 1);
+        assert!(claim(OTHER, 20 * UNIT));
+    }
+
+    #[test]
+    fn a_key_is_in_one_of_its_lines() {
+        let lines = [line(), line()];
+        let first = claimed(&lines, KEY, 0).expect("room");
+        assert!(first.use_right(KEY, 0, 1, 1).is_some());
+        let second = claimed(&lines, OTHER, 0).expect("room");
+        assert!(second.use_right(OTHER, 0, 1, 1).is_some());
+        assert!(!core::ptr::eq(first, second) && claimed(&lines, 0x3333, 0).is_none());
+        assert!(core::ptr::eq(claimed(&lines, OTHER, 0).expect("its line"), second));
+        // The key whose debt is confirmed leaves; the other stays where it is.
+        first.heard(KEY, &Said { confirmed: 1, shut: Some(0), ..Said::default() }, 0, 0);
+        assert!(core::ptr::eq(claimed(&lines, 0x3333, 0).expect("room"), first));
+        assert!(core::ptr::eq(claimed(&lines, OTHER, 0).expect("its line"), second));
+    }
+
+    /// A caller that was killed between its claim and its second look does not keep the line.
+    #[test]
+    fn an_abandoned_claim_ends() {
+        let lines = [line(), line()];
+        let claim = SlotPair { key: KEY, state: state::claim(0, 1) };
+        assert!(lines[0].state().swap(SlotPair { key: 0, state: 0 }, claim).is_ok());
+        let other = claimed(&lines, OTHER, 0).expect("the second line");
+        assert!(core::ptr::eq(other, &lines[1]) && other.use_right(OTHER, 0, 1, 1).is_some());
+        assert!(claimed(&lines, 0x3333, 0).is_none());
+        assert!(claimed(&lines, KEY, 0).is_some_and(|line| core::ptr::eq(line, &lines[0])));
+        assert!(claimed(&lines, 0x3333, 2_000_000_000).is_some());
+    }
+
+    /// A lease that finds no empty slot joins the smaller one, until the earlier end of both.
+    #[test]
+    fn a_third_lease_joins_the_smaller() {
+        let one = line();
+        assert!(claim(&[&one; 4], KEY, 0, 1).is_some());
+        for (permits, until) in [(5, 9), (3, 7), (4, 8)] {
+            one.install(KEY, word::lease(permits, until * UNIT), 0);
+        }
+        assert_eq!((one.left(KEY, 6 * UNIT), one.left(KEY, 7 * UNIT)), (12, 5));
+    }
+
+    /// A right whose debt is lost comes back, and one that is reported does not.
+    #[test]
+    fn a_sweep_frees_what_nobody_reports() {
+        let lines = [line(), line()];
+        let line = claimed(&lines, KEY, 0).expect("room");
+        assert!(line.use_right(KEY, 5 * UNIT, 1, 1).is_some());
+        line.sweep(5 * UNIT, |_| false);
+        line.sweep(6 * UNIT, |hash| hash == KEY);
+        assert_eq!(line.use_right(KEY, 6 * UNIT, 1, 1), None);
+        line.sweep(6 * UNIT, |_| false);
+        assert_eq!(line.use_right(KEY, 6 * UNIT, 1, 1), Some(0));
     }
 }
 
 #[cfg(all(test, loom))]
-mod models {
-    use super::*;
-    use crate::lease::model;
-    use alloc::sync::Arc;
-    use loom::thread;
-    use tollbar::internal::Journal;
-
-    /// Small hashes and words fit the model's slot: with 48 bits of state a lease has 8 bits of
-    /// permits.
-    const KEY: u64 = 1 << 56 | 1;
-    const OTHER: u64 = 1 << 56 | 2;
-
-    fn line(first: SlotPair, second: SlotPair) -> Line {
-        let journal = Arc::new(Journal::new(false));
-        let none = SlotPair { key: 0, state: 0 };
-        let slot = |number, pair| Slot::new(number, pair, &journal);
-        Line([slot(0, first), slot(1, second), slot(2, none), slot(3, none)])
-    }
-
-    fn lease(permits: u64) -> u64 {
-        word::lease(permits, 50_000_000)
-    }
-
-    /// Two threads spend while one installs: each granted permit is spent once at most.
-    #[test]
-    fn permits_are_spent_once() {
-        model(|| {
-            let line = Arc::new(line(
-                SlotPair { key: KEY, state: lease(1) },
-                SlotPair { key: 0, state: 0 },
-            ));
-            let spender =
-                |line: Arc<Line>| thread::spawn(move || u64::from(line.take(KEY, 0, 1).is_some()));
-            let (a, b) = (spender(line.clone()), spender(line.clone()));
-            let granter = {
-                let line = line.clone();
-                thread::spawn(move || line.install(KEY, lease(1), 0, 0))
-            };
-            granter.join().expect("the granter");
-            let spent = a.join().expect("a") + b.join().expect("b");
-            assert!(spent >= 1, "one permit was there before the grant");
-            assert_eq!(spent + line.left(KEY, 0), 2, "spent and left are the permits granted");
-        });
-    }
-
-    /// A slot passes to another key while a slow thread spends from it: the slow thread's swap
-    /// fails, and each key spends only its own permits.
-    #[test]
-    fn a_straggler_does_not_spend_anothers_permits() {
-        model(|| {
-            let line = Arc::new(line(
-                SlotPair { key: KEY, state: lease(1) },
-                SlotPair { key: KEY, state: 0 },
-            ));
-            let straggler = {
-                let line = line.clone();
-                thread::spawn(move || u64::from(line.take(KEY, 0, 1).is_some()))
-            };
-            // For this thread, whose clock is ahead, KEY's lease has ended.
-            let other = {
-                let line = line.clone();
-                thread::spawn(move || {
-                    line.install(OTHER, lease(1), 0, 60_000_000);
-                    u64::from(line.take(OTHER, 0, 1).is_some())
-                })
-            };
-            let own = other.join().expect("the other");
-            let spent = straggler.join().expect("the straggler");
-            assert!(spent <= 1 && own <= 1);
-            assert_eq!(own + line.left(OTHER, 0), 1, "the other's one permit");
-        });
-    }
-
-    /// Two callers find no question pending: exactly one asks.
-    #[test]
-    fn one_asks() {
-        model(|| {
-            let line =
-                Arc::new(line(SlotPair { key: KEY, state: 0 }, SlotPair { key: KEY, state: 0 }));
-            let asker = |line: Arc<Line>| thread::spawn(move || line.ask(KEY, 10, 20));
-            let (a, b) = (asker(line.clone()), asker(line.clone()));
-            let asked = [a.join().expect("a"), b.join().expect("b")];
-            assert_eq!(asked.iter().filter(|asked| **asked == Some(true)).count(), 1);
-        });
-    }
-
-    /// Two keys claim one line: one gets it and asks. The other spends none of its permits and
-    /// changes none of its answers.
-    #[test]
-    fn one_of_two_keys_has_the_line() {
-        model(|| {
-            let line = Arc::new(line(SlotPair { key: 0, state: 0 }, SlotPair { key: 0, state: 0 }));
-            let wants = |key: u64, line: Arc<Line>| {
-                thread::spawn(move || {
-                    let asked = line.ask(key, 10, 20) == Some(true);
-                    if asked {
-                        line.install(key, lease(1), 0, 10);
-                    }
-                    line.answered(key, if asked { None } else { Some(99) });
-                    asked
-                })
-            };
-            let (a, b) = (wants(KEY, line.clone()), wants(OTHER, line.clone()));
-            let asked = [a.join().expect("a"), b.join().expect("b")];
-            // One also if they run one after the other: the first key's permit keeps the line after
-            // its answer.
-            assert_eq!(asked.iter().filter(|asked| **asked).count(), 1);
-            let (has, other) = if asked[0] { (KEY, OTHER) } else { (OTHER, KEY) };
-            assert!(line.is_of(has) && !line.was_dry(has));
-            assert_eq!((line.left(has, 10), line.left(other, 10)), (1, 0));
-        });
-    }
-}
+mod models;

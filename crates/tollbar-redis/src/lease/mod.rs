@@ -1,4 +1,5 @@
-//! One limit over many machines. No request waits for the network.
+//! One limit over many machines. No request waits for the network, unless it wants to
+//! ([`Node::wait`]).
 //!
 //! A machine's [`Node`] takes permits from a store (Redis, Valkey) in batches and spends them by
 //! itself. Such a batch is a *lease*: the store charges its permits before it grants them, and the
@@ -17,6 +18,8 @@
 #![cfg_attr(loom, allow(dead_code))]
 
 pub mod ask;
+#[cfg(not(loom))]
+mod bell;
 pub mod bucket;
 #[cfg(not(loom))]
 mod client;
@@ -37,6 +40,7 @@ mod making;
 mod node;
 pub mod record;
 mod ring;
+mod state;
 #[cfg(not(loom))]
 mod stats;
 mod terms;
@@ -53,10 +57,10 @@ pub use driver::{Driver, Question};
 #[cfg(not(loom))]
 pub use error::NodeError;
 #[cfg(not(loom))]
-pub use node::Node;
+pub use node::{Node, Wait};
 #[cfg(not(loom))]
 pub use stats::{Circuit, Stats};
-pub use terms::{Fallback, Options, Terms, TermsError};
+pub use terms::{Fallback, OnLoss, Options, Terms, TermsError};
 
 /// Explores `f`, with at most three preemptions unless the environment says another number.
 #[cfg(all(test, loom))]

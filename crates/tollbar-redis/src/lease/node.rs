@@ -1,6 +1,6 @@
-//! A machine's part of a limit, in memory that its threads and processes share: leases to spend, a
-//! small bucket for each key (the *reserve*), and the ring of messages to the client that asks the
-//! store.
+//! A machine's part of a limit, in memory that its threads and processes share: leases to spend,
+//! each key's right, a bucket for each key while the store does not answer (the *reserve*), and the
+//! ring of messages to the client that asks the store.
 //!
 //! ```text
 //!   0     header   name, terms; circuit, epoch, beat, owner; counts
@@ -11,8 +11,9 @@
 
 use super::bucket::Grant;
 use super::layout::{Header, Layout};
-use super::line::{Line, Taken};
-use super::ring::{Found, KeyMessage, Ring, KEY_MOST, NUMBER_MOST};
+use super::line::{self, Candidates, Line, Said, Taken};
+use super::ring::{Found, KeyMessage, Kind, Ring, KEY_MOST, NUMBER_MOST};
+use super::state::{Phase, State};
 use super::stats::{Circuit, Count, Stats};
 use super::terms::{Fallback, Terms};
 use rapidhash::v3::{rapidhash_v3_inline, RapidSecrets};
@@ -42,17 +43,22 @@ const KEYED: PolicyId = PolicyId::new(0);
 /// The reserve's policy of the empty key, under which all requests share one limit.
 const SINGLE: PolicyId = PolicyId::new(1);
 
-/// A key stays hot for this many lives of a lease after its last lease or refusal.
-const HOT_LIVES: u64 = 8;
 /// A client that has taken no turn for this many nanoseconds counts as gone: callers then see an
 /// open circuit.
 const SILENCE: u64 = 250_000_000;
+/// A debt that the client has not read within this many nanoseconds is lost: its caller was killed,
+/// or the client before this one.
+const UNREPORTED: u64 = 2_000_000_000;
+/// The lines that one turn of the client looks through for such debts.
+const SWEEP: usize = 64;
 /// The longest pause between two turns of a client that runs undisturbed and leads, in nanoseconds.
 pub(super) const PAUSE: u64 = 4_000_000;
 
 impl Node {
-    /// Takes `cost` permits of `key`, from a lease or else from the reserve. With the empty key all
-    /// requests share one limit. A cost of 0 is [`Node::peek_at`].
+    /// Takes `cost` permits of `key`, from a lease or else from the key's right. With the empty key
+    /// all requests share one limit. A cost of 0 is [`Node::peek_at`]. The call waits for nothing:
+    /// an idle key's request that neither covers is denied as [`Reason::Pending`], although the
+    /// store may have permits. [`Node::wait`] waits for the store's answer.
     ///
     /// `remaining` is what this node has left for the key. `retry_after` is an estimate in
     /// nanoseconds. `reset_after` is 0, because only the store knows it.
@@ -79,38 +85,39 @@ impl Node {
         }
     }
 
-    /// Whether the leases or the reserve hold `cost` permits of `key` at `now`. The call takes
-    /// nothing and sends no message. A check may still be denied, because while the store answers a
-    /// check may draw only a part of the reserve.
+    /// Whether the leases or the right hold `cost` permits of `key` at `now`. The call takes
+    /// nothing and sends no message.
     pub fn peek_at(&self, key: &[u8], now: u64, cost: u64) -> Decision {
         let hash = self.hash(key);
-        let left = self
-            .lines_of(hash)
-            .into_iter()
-            .flatten()
-            .map(|line| line.left(hash, now))
-            .max()
-            .unwrap_or(0);
+        let left =
+            self.lines_of(hash).into_iter().map(|line| line.left(hash, now)).max().unwrap_or(0);
         if cost > self.terms.most {
             return never(left);
         }
         if left >= cost && left != 0 {
             return Decision::admitted(left);
         }
-        let (policy, bytes) = reserve_key(key);
-        let own = self.reserve.peek_at(policy, bytes, now, cost);
-        match own.is_allowed() {
-            true => Decision::admitted(left.max(own.remaining)),
-            false => {
-                let (reason, wait) = match self.circuit(now) {
-                    Circuit::Closed if self.exhausted_until(hash) > now => {
-                        (Reason::StoreDenied, own.retry_after)
-                    }
-                    Circuit::Closed => (Reason::Pending, own.retry_after.min(self.answer_takes())),
-                    _ => (Reason::StoreDown, own.retry_after),
-                };
-                denied(reason, left, self.retry(hash, now, wait))
+        let known = self.line_of(hash).and_then(|line| Some((line, line.state_of(hash)?)));
+        let (state, right) = match known {
+            Some((line, state)) => (state, line.right_left(hash, state, now, self.terms.overdraft)),
+            None => (State::default(), self.terms.overdraft),
+        };
+        if self.circuit(now) != Circuit::Closed {
+            let (policy, bytes) = reserve_key(key);
+            let own = self.reserve.peek_at(policy, bytes, now, cost);
+            return match own.is_allowed() {
+                true => Decision::admitted(left.max(own.remaining)),
+                false => denied(Reason::StoreDown, left, own.retry_after),
+            };
+        }
+        if right >= cost {
+            return Decision::admitted(left.max(right));
+        }
+        match state.phase_at(now) {
+            Phase::Dry | Phase::Firm => {
+                denied(Reason::StoreDenied, left, state.time().saturating_sub(now))
             }
+            _ => denied(Reason::Pending, left, self.answer_takes()),
         }
     }
 
@@ -160,6 +167,7 @@ impl Node {
             queue_full: sum(Count::QueueFull),
             opened: sum(Count::Opened),
             owed: header.owed.load(Ordering::Relaxed),
+            full: sum(Count::Full),
         }
     }
 
@@ -200,21 +208,32 @@ impl Node {
         header.epoch.store(grant.epoch, Ordering::Relaxed);
     }
 
-    /// Installs a lease of `permits` until `until`. With `hot` the key stays hot for [`HOT_LIVES`]
-    /// after that, otherwise only until the lease ends.
-    pub(super) fn install(&self, hash: u64, permits: u64, until: u64, now: u64, hot: bool) {
+    /// Installs a lease of `permits` until `until`.
+    pub(super) fn install(&self, hash: u64, permits: u64, until: u64, now: u64) {
         if let Some(line) = self.line_of(hash) {
-            let hot = if hot { self.hot(until) } else { until };
-            line.install(hash, super::word::lease(permits, until), hot, now);
-            line.answered(hash, None);
+            line.install(hash, super::word::lease(permits, until), now);
         }
     }
 
-    /// Records that the store has no permits for the key before `at`. The key becomes hot.
-    pub(super) fn mark_exhausted(&self, hash: u64, at: u64) {
+    /// Records what the store said about the key.
+    pub(super) fn heard(&self, hash: u64, said: &Said, now: u64) {
         if let Some(line) = self.line_of(hash) {
-            line.mark_hot(hash, 1, self.hot(at));
-            line.answered(hash, Some(at));
+            line.heard(hash, said, now, now.saturating_add(self.patience()));
+        }
+    }
+
+    /// Takes the numbers of the key's pending requests, and with `waiting` of those that wait.
+    pub(super) fn take_requests(&self, hash: u64, waiting: bool) -> (u64, u64) {
+        self.line_of(hash).map_or((0, 0), |line| line.take_requests(hash, waiting))
+    }
+
+    /// Frees rights whose debts nobody will report, in a part of the lines: the `turn`th.
+    /// `is_owed` says whether the client knows a debt of the key.
+    pub(super) fn sweep(&self, turn: usize, now: u64, is_owed: impl Fn(u64) -> bool) {
+        let (lines, before) = (self.lines(), now.saturating_sub(UNREPORTED));
+        let first = turn.wrapping_mul(SWEEP) & lines.len().wrapping_sub(1);
+        for line in lines.iter().skip(first).take(SWEEP) {
+            line.sweep(before, &is_owed);
         }
     }
 
@@ -229,25 +248,11 @@ impl Node {
         known.store(mean.max(1), Ordering::Relaxed);
     }
 
-    /// Lets the key's callers ask again after a question that got no answer.
-    pub(super) fn unanswered(&self, hash: u64) {
-        if let Some(line) = self.line_of(hash) {
-            line.answered(hash, None);
-        }
-    }
-
-    /// Claims a line for a lease that the driver asks for by itself.
+    /// Claims the question about a key for the driver, which asks by itself.
     pub(super) fn expect(&self, hash: u64, now: u64) {
-        let until = now.saturating_add(self.patience());
-        let _ = self
-            .lines_of(hash)
-            .into_iter()
-            .flatten()
-            .find(|line| line.ask(hash, now, until).is_some());
-    }
-
-    fn hot(&self, from: u64) -> u64 {
-        from.saturating_add(HOT_LIVES.saturating_mul(self.terms.life))
+        if let Some(line) = self.line_of(hash) {
+            line.ask(hash, now, now.saturating_add(self.patience()));
+        }
     }
 
     pub(super) fn count(&self, what: Count, n: u64) {
@@ -255,125 +260,139 @@ impl Node {
     }
 
     #[inline(always)]
-    fn take(&self, hash: u64, now: u64, cost: u64) -> Option<Taken> {
-        let [first, second] = self.lines_of(hash);
-        match first.and_then(|line| line.take(hash, now, cost)) {
-            Some(taken) => Some(taken),
-            None => second.and_then(|line| line.take(hash, now, cost)),
-        }
+    pub(super) fn take(&self, hash: u64, now: u64, cost: u64) -> Option<Taken> {
+        self.lines_of(hash).into_iter().find_map(|line| line.take(hash, now, cost))
     }
 
-    /// Decides a request that no lease covers: by the reserve, as far as the circuit and
-    /// [`Fallback`] allow it.
+    /// Decides a request that no lease covers: by the key's right, and while the circuit is not
+    /// closed as [`Fallback`] says.
     #[inline(never)]
     fn without_lease(&self, hash: u64, key: &[u8], now: u64, cost: u64) -> Decision {
         if cost > self.terms.most {
             return never(0);
         }
-        let closed = self.circuit(now) == Circuit::Closed;
-        let mut retry = if closed { self.answer_takes() } else { self.patience() };
-        match self.fallback {
-            _ if closed => {
-                if let Some(exhausted) =
-                    self.exhausted_until(hash).checked_sub(now).filter(|wait| *wait > 0)
-                {
-                    self.count(Count::Denied, 1);
-                    return denied(Reason::StoreDenied, 0, exhausted);
-                }
+        if self.circuit(now) != Circuit::Closed {
+            return self.without_store(hash, key, now, cost);
+        }
+        let Some(line) = self.claim(hash, now) else { return self.full() };
+        let decision = self.by_right(line, hash, key, now, cost).unwrap_or_else(|| {
+            let until = now.saturating_add(self.patience());
+            if line.ask(hash, now, until) && !self.ring_up(hash, key, Kind::Right, 0, cost) {
+                line.heard(hash, &Said::default(), now, until);
             }
+            denied(Reason::Pending, 0, self.answer_takes())
+        });
+        self.counted(decision)
+    }
+
+    /// Admits a request by the key's right, or denies it if the store has no permits. `None`: only
+    /// the store can tell.
+    pub(super) fn by_right(
+        &self,
+        line: &Line,
+        hash: u64,
+        key: &[u8],
+        now: u64,
+        cost: u64,
+    ) -> Option<Decision> {
+        // A client that takes no turns sends the store no debts.
+        let is_heard = now.abs_diff(self.header().beat.load(Ordering::Relaxed)) <= self.patience();
+        let right = if is_heard { self.terms.overdraft } else { 0 };
+        if let Some(left) = line.use_right(hash, now, cost, right) {
+            if self.write_message(hash, key, Kind::Right, cost, 0) {
+                self.count(Count::Overdrawn, cost);
+                return Some(Decision::admitted(left));
+            }
+            line.return_right(hash, cost);
+        }
+        let state = line.state_of(hash)?;
+        match state.phase_at(now) {
+            Phase::Dry | Phase::Firm => {
+                Some(denied(Reason::StoreDenied, 0, state.time().saturating_sub(now)))
+            }
+            _ => None,
+        }
+    }
+
+    /// Decides a request while the circuit is not closed.
+    fn without_store(&self, hash: u64, key: &[u8], now: u64, cost: u64) -> Decision {
+        let mut retry = self.patience();
+        match self.fallback {
             Fallback::Allow => {
                 self.nudge(hash, key, now, cost);
                 self.count(Count::Uncounted, cost);
                 return Decision::admitted(0).because(Reason::StoreDown);
             }
-            Fallback::Deny => {
+            Fallback::Deny => self.nudge(hash, key, now, cost),
+            Fallback::Share => {
+                let (policy, bytes) = reserve_key(key);
+                let own = self.reserve.check_at(policy, bytes, now, cost);
+                // If the ring has no room for the debt, the request is denied, and the permits
+                // drawn from the reserve are lost.
+                if own.is_allowed() && self.write_message(hash, key, Kind::Fallback, cost, 0) {
+                    self.count(Count::FallbackPermits, cost);
+                    return Decision::admitted(own.remaining).because(Reason::StoreDown);
+                }
+                if !own.is_allowed() {
+                    retry = retry.min(own.retry_after);
+                }
                 self.nudge(hash, key, now, cost);
-                self.count(Count::Denied, 1);
-                return denied(Reason::StoreDown, 0, retry);
-            }
-            Fallback::Share => {}
-        }
-        if !closed || self.may_overdraw(hash, key, now, cost) {
-            let (policy, bytes) = reserve_key(key);
-            let own = self.reserve.check_at(policy, bytes, now, cost);
-            // The reserve has too little left for another request of this cost, so the same message
-            // asks for a lease.
-            let low = closed && own.is_allowed() && !self.suffices(own.remaining, cost);
-            let want = if low && self.may_ask(hash, now) { cost } else { 0 };
-            // If the ring has no room for the debt, the request is denied, and the permits drawn
-            // from the reserve are lost.
-            if own.is_allowed() && self.write_message(hash, key, cost, want) {
-                self.count(if closed { Count::Overdrawn } else { Count::FallbackPermits }, cost);
-                let admitted = Decision::admitted(own.remaining);
-                return if closed { admitted } else { admitted.because(Reason::StoreDown) };
-            }
-            if !own.is_allowed() {
-                retry = retry.min(own.retry_after);
             }
         }
-        self.nudge(hash, key, now, cost);
         self.count(Count::Denied, 1);
-        denied(
-            if closed { Reason::Pending } else { Reason::StoreDown },
-            0,
-            self.retry(hash, now, retry),
-        )
+        denied(Reason::StoreDown, 0, retry)
     }
 
-    /// Whether the key may draw on its reserve while the circuit is closed. The store charges these
-    /// permits afterwards. Cold keys may draw the reserve down to half. Hot keys wait for leases:
-    /// they may use the reserve only when it is full and the store's last answer was not "nothing
-    /// left". A cost that needs the lower half passes only when the reserve is full.
-    fn may_overdraw(&self, hash: u64, key: &[u8], now: u64, cost: u64) -> bool {
-        let overdraft = self.terms.overdraft;
-        // A client that takes no turns sends the store no debts. The bound has room for debts that
-        // wait for one patience of that.
-        let silent = now.abs_diff(self.header().beat.load(Ordering::Relaxed));
-        if overdraft == 0 || silent > self.patience() {
-            return false;
+    /// The decision, counted if it is a denial.
+    pub(super) fn counted(&self, decision: Decision) -> Decision {
+        if !decision.is_allowed() {
+            self.count(Count::Denied, 1);
         }
-        let hot = self.line_of(hash).filter(|line| line.is_hot(hash, now));
-        if hot.is_some_and(|line| line.was_dry(hash)) {
-            return false;
-        }
-        let (policy, bytes) = reserve_key(key);
-        let left = self.reserve.peek_at(policy, bytes, now, 0).remaining;
-        left == overdraft || hot.is_none() && self.suffices(left, cost)
+        decision
     }
 
-    /// Whether a cold key may take `cost` of the `left` permits in its reserve: the lower half of
-    /// the reserve must stay.
-    fn suffices(&self, left: u64, cost: u64) -> bool {
-        left >= cost.saturating_add(self.terms.overdraft / 2)
+    /// The denial of a key for which the node has no line.
+    pub(super) fn full(&self) -> Decision {
+        self.count(Count::Denied, 1);
+        self.count(Count::Full, 1);
+        denied(Reason::TableFull, 0, self.answer_takes())
     }
 
     /// Sends the client a message that asks for a lease of at least `want` permits, unless another
     /// caller has sent one within the patience.
     #[inline(never)]
     fn nudge(&self, hash: u64, key: &[u8], now: u64, want: u64) {
-        if self.may_ask(hash, now) {
-            self.write_message(hash, key, 0, want);
+        let until = now.saturating_add(self.patience());
+        if self.claim(hash, now).is_some_and(|line| line.ask(hash, now, until)) {
+            self.ring_up(hash, key, Kind::Right, 0, want);
         }
     }
 
-    /// Whether this caller is the one that asks for a lease of the key. If so, it has claimed a
-    /// line for the key.
-    fn may_ask(&self, hash: u64, now: u64) -> bool {
-        let until = now.saturating_add(self.patience());
-        self.lines_of(hash)
-            .into_iter()
-            .flatten()
-            .find_map(|line| line.ask(hash, now, until))
-            .unwrap_or(false)
+    /// The key's line, which the key claims if it has none.
+    pub(super) fn claim(&self, hash: u64, now: u64) -> Option<&Line> {
+        let lines = self.lines_of(hash);
+        line::known(&lines, hash).or_else(|| {
+            // Relaxed: the number only has to differ from those of others.
+            let number = self.header().claims.fetch_add(1, Ordering::Relaxed);
+            line::claim(&lines, hash, now, number)
+        })
+    }
+
+    /// Writes a message that the client should read at once.
+    pub(super) fn ring_up(&self, hash: u64, key: &[u8], kind: Kind, debt: u64, want: u64) -> bool {
+        let written = self.write_message(hash, key, kind, debt, want);
+        self.header().ring_bell();
+        written
     }
 
     /// Writes a message to the client. `false`: the ring had no room. Then the caller must not
     /// admit the debt.
-    fn write_message(&self, hash: u64, key: &[u8], debt: u64, want: u64) -> bool {
+    fn write_message(&self, hash: u64, key: &[u8], kind: Kind, debt: u64, want: u64) -> bool {
         let mut bytes = [0; KEY_MOST];
         let length = store_key(key, &mut bytes);
         let message = KeyMessage {
             hash,
+            kind,
             debt: debt.min(NUMBER_MOST),
             want: want.min(NUMBER_MOST),
             bytes,
@@ -388,40 +407,34 @@ impl Node {
 
     /// Nanoseconds for which callers wait for an answer before one of them asks again:
     /// [`Terms::patience`].
-    fn patience(&self) -> u64 {
+    pub(super) fn patience(&self) -> u64 {
         self.terms.patience()
     }
 
     /// Nanoseconds until an answer is likely: the client's pause and the mean round trip, at most
     /// the patience. The patience if no answer has come yet.
-    fn answer_takes(&self) -> u64 {
+    pub(super) fn answer_takes(&self) -> u64 {
         match self.header().round_trip.load(Ordering::Relaxed) {
             0 => self.patience(),
             known => known.saturating_add(PAUSE).min(self.patience()),
         }
     }
 
-    fn retry(&self, hash: u64, now: u64, otherwise: u64) -> u64 {
-        match self.exhausted_until(hash).saturating_sub(now) {
-            0 => otherwise,
-            wait => wait,
-        }
-    }
-
-    fn exhausted_until(&self, hash: u64) -> u64 {
-        self.line_of(hash).map_or(0, |line| line.exhausted_until(hash))
-    }
-
     fn line_of(&self, hash: u64) -> Option<&Line> {
-        self.lines_of(hash).into_iter().flatten().find(|line| line.is_of(hash))
+        line::known(&self.lines_of(hash), hash)
     }
 
-    /// The two lines that a key may claim, by the lower and the upper half of its hash.
+    /// The lines that a key may claim: two neighbours by the lower half of its hash, and two by the
+    /// upper.
     #[inline(always)]
-    fn lines_of(&self, hash: u64) -> [Option<&Line>; 2] {
+    fn lines_of(&self, hash: u64) -> Candidates<'_> {
         let lines = self.lines();
         let mask = lines.len().wrapping_sub(1);
-        [lines.get(hash as usize & mask), lines.get((hash >> 32) as usize & mask)]
+        let (low, high) = (hash as usize, (hash >> 32) as usize);
+        [low, low ^ 1, high, high ^ 1].map(|n| {
+            // SAFETY: the number of lines is a power of two, and so `mask` keeps `n` below it.
+            unsafe { lines.get_unchecked(n & mask) }
+        })
     }
 
     #[inline(always)]
@@ -450,7 +463,7 @@ impl Node {
 
     /// The key's hash in this node. It is never 0, which marks a slot without a key.
     #[inline(always)]
-    fn hash(&self, key: &[u8]) -> u64 {
+    pub(super) fn hash(&self, key: &[u8]) -> u64 {
         rapidhash_v3_inline::<true, true, false>(key, &self.secrets).max(1)
     }
 }
@@ -465,11 +478,11 @@ fn reserve_key(key: &[u8]) -> (PolicyId, &[u8]) {
     }
 }
 
-fn denied(reason: Reason, remaining: u64, retry_after: u64) -> Decision {
+pub(super) fn denied(reason: Reason, remaining: u64, retry_after: u64) -> Decision {
     Decision { verdict: Verdict::Denied, reason, remaining, retry_after, reset_after: 0, bound: 0 }
 }
 
-fn never(remaining: u64) -> Decision {
+pub(super) fn never(remaining: u64) -> Decision {
     Decision {
         verdict: Verdict::Never,
         reason: Reason::Burst,
@@ -483,3 +496,6 @@ fn never(remaining: u64) -> Decision {
 mod store_key;
 #[cfg(test)]
 mod tests;
+mod waiting;
+
+pub use waiting::Wait;

@@ -6,8 +6,10 @@
 //! limits the advance: it sends its estimate of the store's time, from its own steady clock and
 //! earlier answers ([`Ask::at`]). A node that has had no answer yet sets no limit.
 //!
-//! **Loss.** After a loss of data every key's bucket counts as empty at one time
-//! ([`Record::floor`]).
+//! **Loss.** A key that the data lack has a full bucket. With [`OnLoss::Refill`] every key's bucket
+//! counts as empty at the time of a loss ([`Record::floor`]).
+//!
+//! [`OnLoss::Refill`]: super::terms::OnLoss::Refill
 //!
 //! **Terms.** Machines may have different terms while a change is rolled out. The slower rate and
 //! the smaller cap are in force until no machine has asked by them for [`Terms::hold`].
@@ -68,8 +70,9 @@ pub struct Update {
     pub mixed: bool,
 }
 
-/// For this many microseconds every bucket of new data counts as empty. In that time a node that
-/// knew other data asks, and the record learns that data were lost.
+/// With [`OnLoss::Refill`](super::terms::OnLoss::Refill) every bucket of new data counts as empty for
+/// this many microseconds. In that time a node that knew other data asks, and the record learns that
+/// data were lost.
 pub const GRACE: u64 = 1_000_000;
 /// [`Record::margin`] of new data, in microseconds.
 const MARGIN: u64 = 1_000_000;
@@ -95,19 +98,20 @@ impl Record {
                 mixed: false,
             };
         };
-        let mut write = ask.want == 0 && ask.debt == 0;
+        let mut write = ask.want == 0 && ask.debt == 0 && ask.waiting == 0;
         write |= record.advance(ask, requester, raw);
-        write |= record.suspect(requester);
-        write |= record.expire();
+        let refill = terms.refills();
+        write |= record.suspect(requester, refill);
+        write |= record.expire(refill);
         let (changed, mixed) = record.agree(terms);
         Update { record, write: write | changed, mixed }
     }
 
     /// The least TAT that any key counts with: an empty bucket at `empty`, or 0 if no data were
-    /// lost.
-    pub fn floor(&self) -> u64 {
-        match self.lost || self.now < self.born.saturating_add(GRACE) {
-            true => self.empty.saturating_add(self.cap),
+    /// lost. With `refill` new data count as lost until they are [`GRACE`] old.
+    pub fn floor(&self, refill: bool) -> u64 {
+        match self.lost || refill && self.now < self.born.saturating_add(GRACE) {
+            true => self.empty.saturating_add(self.reach),
             false => 0,
         }
     }
@@ -131,7 +135,7 @@ impl Record {
             run: requester.run,
             born: now,
             empty: now,
-            lost: requester.seen != 0,
+            lost: requester.seen != 0 && terms.refills(),
             now,
             raw,
             low: difference(raw, now),
@@ -160,12 +164,16 @@ impl Record {
 
     /// Whether this question shows for the first time that data were lost: the server runs as
     /// another process, or the asking node knows other data.
-    fn suspect(&mut self, requester: &Requester) -> bool {
+    /// Without `refill` a loss empties no bucket.
+    fn suspect(&mut self, requester: &Requester, refill: bool) -> bool {
         if requester.run != 0 && requester.run != self.run {
-            *self = Record { run: requester.run, empty: self.now, lost: true, ..*self };
+            self.run = requester.run;
+            if refill {
+                (self.empty, self.lost) = (self.now, true);
+            }
             return true;
         }
-        if requester.seen != 0 && requester.seen != self.id && !self.lost {
+        if refill && requester.seen != 0 && requester.seen != self.id && !self.lost {
             // Within GRACE every bucket has counted as empty at `born`. It keeps doing so.
             self.empty =
                 if self.now > self.born.saturating_add(GRACE) { self.now } else { self.born };
@@ -176,15 +184,19 @@ impl Record {
     }
 
     /// Detects a jump of the server's clock ahead by more than the margin. The server expires keys
-    /// by that clock, so it may have dropped TATs too early. Then every bucket counts as empty now,
-    /// and the margin becomes twice the jump, at most a day. Returns whether there was such a jump.
-    fn expire(&mut self) -> bool {
+    /// by that clock, so it may have dropped TATs too early. Then the margin becomes twice the jump,
+    /// at most a day, and with `refill` every bucket counts as empty now. Returns whether there was
+    /// such a jump.
+    fn expire(&mut self, refill: bool) -> bool {
         let offset = difference(self.raw, self.now);
         let jumped = offset.saturating_sub(self.low);
         let lost = jumped > self.margin as i64;
         if lost {
             self.margin = (jumped as u64).saturating_mul(2).min(MARGIN_MOST);
-            (self.empty, self.lost, self.low) = (self.now, true, offset);
+            self.low = offset;
+            if refill {
+                (self.empty, self.lost) = (self.now, true);
+            }
         }
         self.low = self.low.min(offset);
         lost

@@ -27,7 +27,9 @@ const WORDS: usize = KEY_MOST / 8;
 pub(super) struct KeyMessage {
     /// The key's hash in this node, by which its lines are found.
     pub(super) hash: u64,
-    /// Permits that the reserve admitted and the store has to charge.
+    /// What `debt` counts.
+    pub(super) kind: Kind,
+    /// Permits that the store has to charge ([`Kind`]).
     pub(super) debt: u64,
     /// The cost of the request that wants a lease. 0: the caller wants no lease.
     pub(super) want: u64,
@@ -35,6 +37,17 @@ pub(super) struct KeyMessage {
     pub(super) bytes: [u8; KEY_MOST],
     /// The key's length in bytes.
     pub(super) length: usize,
+}
+
+/// What a message's permits are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Used of the key's right, and admitted.
+    Right = 0,
+    /// Admitted while the circuit was not closed.
+    Fallback = 1,
+    /// Not admitted: a request waits for them.
+    Waiting = 2,
 }
 
 /// A place in the ring.
@@ -46,7 +59,7 @@ pub(super) struct Place {
     /// The checksum of the message and its number.
     check: AtomicU64,
     hash: AtomicU64,
-    /// From the highest bit: length 8, debt 28, want 28.
+    /// From the highest bit: length 7, kind 2, debt 27, want 28.
     numbers: AtomicU64,
     key: [AtomicU64; WORDS],
 }
@@ -68,10 +81,13 @@ pub(super) struct Ring<'a> {
     places: &'a [Place],
 }
 
-const NUMBER_BITS: u32 = 28;
+const WANT_BITS: u32 = 28;
+const DEBT_BITS: u32 = 27;
+const KIND_AT: u32 = WANT_BITS + DEBT_BITS;
+const LENGTH_AT: u32 = KIND_AT + 2;
 /// The largest debt and want of a message, in permits. A cost is at most 2^24 - 1 (`PERMITS_MOST`),
 /// so every one fits.
-pub(super) const NUMBER_MOST: u64 = (1 << NUMBER_BITS) - 1;
+pub(super) const NUMBER_MOST: u64 = (1 << DEBT_BITS) - 1;
 
 /// The most tries of a writer to claim a place.
 const TRIES: u32 = 1 << 10;
@@ -140,8 +156,9 @@ impl<'a> Ring<'a> {
             }
         };
         // Relaxed: the exchange of the turn below publishes these words.
-        let numbers = (message.length as u64) << (2 * NUMBER_BITS)
-            | message.debt << NUMBER_BITS
+        let numbers = (message.length as u64) << LENGTH_AT
+            | (message.kind as u64) << KIND_AT
+            | message.debt << WANT_BITS
             | message.want;
         place.hash.store(message.hash, Ordering::Relaxed);
         place.numbers.store(numbers, Ordering::Relaxed);
@@ -190,12 +207,17 @@ impl<'a> Ring<'a> {
         }
         let whole = place.check.load(Ordering::Relaxed) == check;
         self.free(place, number);
-        let length = (numbers >> (2 * NUMBER_BITS)) as usize;
+        let length = (numbers >> LENGTH_AT) as usize;
         if !whole || length > KEY_MOST {
             return Found::Lost;
         }
-        let (debt, want) = (numbers >> NUMBER_BITS & NUMBER_MOST, numbers & NUMBER_MOST);
-        Found::Message(KeyMessage { hash, debt, want, bytes, length })
+        let kind = match numbers >> KIND_AT & 3 {
+            0 => Kind::Right,
+            1 => Kind::Fallback,
+            _ => Kind::Waiting,
+        };
+        let (debt, want) = (numbers >> WANT_BITS & NUMBER_MOST, numbers & NUMBER_MOST);
+        Found::Message(KeyMessage { hash, kind, debt, want, bytes, length })
     }
 
     /// Skips message `number`, whose writer is dead or whose place is damaged. If it is not the
@@ -272,7 +294,7 @@ pub(super) mod tests {
     use super::*;
 
     pub(crate) fn message(hash: u64) -> KeyMessage {
-        KeyMessage { hash, debt: 1, want: 2, bytes: [7; KEY_MOST], length: 3 }
+        KeyMessage { hash, kind: Kind::Right, debt: 1, want: 2, bytes: [7; KEY_MOST], length: 3 }
     }
 
     pub(crate) fn memory(places: usize) -> (Ends, alloc::vec::Vec<Place>) {

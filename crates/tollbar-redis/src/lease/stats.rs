@@ -22,7 +22,7 @@ pub struct Stats {
     pub granted: u64,
     /// Questions sent to the store, probes included.
     pub asked: u64,
-    /// Permits that the reserve admitted while the circuit was closed.
+    /// Permits of rights: admitted while the circuit was closed, before the store was asked.
     pub overdrawn: u64,
     /// Permits that the reserve admitted while the circuit was not closed.
     pub fallback_permits: u64,
@@ -35,9 +35,12 @@ pub struct Stats {
     pub queue_full: u64,
     /// Times that the circuit opened.
     pub opened: u64,
-    /// Permits that the reserve admitted and the store has not charged yet, as of the client's last
-    /// turn.
+    /// Permits that the node admitted without a lease and the store has not charged yet, as of the
+    /// client's last turn.
     pub owed: u64,
+    /// Requests denied because other keys used all places of the node that the key could have
+    /// ([`Options::capacity`](super::Options::capacity)).
+    pub full: u64,
 }
 
 /// The index of each count in the header's shards.
@@ -52,4 +55,5 @@ pub(super) enum Count {
     Denied = 5,
     QueueFull = 6,
     Opened = 7,
+    Full = 8,
 }

@@ -21,6 +21,20 @@ pub enum Fallback {
     Allow = 2,
 }
 
+/// What the store does after it has lost data: flushed, restarted without its data or with old ones.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(u32)]
+pub enum OnLoss {
+    /// A key that the store has lost has a full bucket, as an idle key has. Whoever used permits
+    /// shortly before the loss may get them once more: at most a burst for each loss. Machines
+    /// restore the keys that they still know.
+    #[default]
+    Full = 0,
+    /// Every key's bucket counts as empty at the loss, and refills. Nobody gets a permit twice, and
+    /// everybody, idle users too, waits for the refill.
+    Refill = 1,
+}
+
 /// How machines share one limit. All machines of a limit have the same options, except `capacity`
 /// and `fallback`. While an operator rolls out a change, the stricter options are in force. At no
 /// time there may be more machines than the smallest `nodes` among them.
@@ -34,24 +48,27 @@ pub struct Options {
     /// refills. That is at most 4 s, and at least 50 ms or a quarter of the refill time, whichever
     /// is less.
     pub life: u64,
-    /// The reserve's burst: permits of a key that a node may admit before it asks the store. The
-    /// store is charged afterwards. At most 16,777,215. [`Options::OVERDRAFT_DEFAULT`] (the
-    /// default) chooses it for the policy.
+    /// A node's right: the permits of a key that it may have admitted and the store has not charged
+    /// yet. At most 127. [`Options::OVERDRAFT_DEFAULT`] (the default) chooses it for the policy.
     pub overdraft: u64,
-    /// `true` (the default): all machines together keep the policy's own bound. Leases and
-    /// overdrafts could add permits to it, so the store grants that many fewer than the burst.
-    /// `false`: the store grants the whole burst, and the bound is greater by those permits.
+    /// `true` (the default): all machines together keep the policy's own bound. The rights of all
+    /// nodes could add permits to it, so the store grants that many fewer than the burst. `false`:
+    /// the store grants the whole burst, and the bound is greater by the rights of all nodes.
     pub exact: bool,
     /// What a node does while the store does not answer.
     pub fallback: Fallback,
+    /// What the store does after it has lost data.
+    pub on_loss: OnLoss,
     /// The number of keys of this node that can have leases or use their reserve at one time: 1 to
     /// 16,777,216. The default is 4096.
     pub capacity: u64,
 }
 
 impl Options {
-    /// The overdraft is an eighth of a node's share of the burst, at most 64. It is 0 if, with it,
-    /// less than an eighth of the burst would be left for leases.
+    /// The right is 8 permits, or what the rate brings in 10 ms if that is more, and at most 64. The
+    /// rights of the other nodes take at most an eighth of the burst. As long as all rights take at
+    /// most half of it, each is one permit at least. One node's right is at most a quarter of the
+    /// burst. Without `exact` only the first sentence and the burst bound it.
     pub const OVERDRAFT_DEFAULT: u64 = u64::MAX;
 
     /// The default options for a limit that `nodes` machines share.
@@ -62,6 +79,7 @@ impl Options {
             overdraft: Options::OVERDRAFT_DEFAULT,
             exact: true,
             fallback: Fallback::Share,
+            on_loss: OnLoss::Full,
             capacity: 4096,
         }
     }
@@ -80,7 +98,7 @@ pub enum TermsError {
     /// `life` is below 1 ms or above 10 minutes.
     Life,
     /// With an exact bound nothing of the burst is left for the store to grant. A larger burst, a
-    /// shorter life, a smaller overdraft, fewer nodes or `exact: false` would leave permits.
+    /// smaller overdraft, fewer nodes or `exact: false` would leave permits.
     BurstTooSmall,
     /// The burst, the period or the overdraft is too large to be counted exactly in microseconds
     /// below 2^53.
@@ -97,13 +115,17 @@ impl TermsError {
     pub const fn message(self) -> &'static str {
         match self {
             TermsError::Policy(error) => error.message(),
-            TermsError::Algorithm => "only a single gcra can be leased, without `borrow`, `ban`, `init` and `reserve`",
+            TermsError::Algorithm => {
+                "only a single gcra can be leased, without `borrow`, `ban`, `init` and `reserve`"
+            }
             TermsError::Nodes => "nodes must be 1 to 65535",
             TermsError::Life => "the life of a lease must be 1 ms to 10 minutes",
             TermsError::BurstTooSmall => {
-                "the burst has no room for a lease: nodes, their overdraft and the life of a lease take it up"
+                "the burst has no room for a lease: the overdrafts of all nodes take it up"
             }
-            TermsError::TooLarge => "burst and period are too large to be counted exactly in the store",
+            TermsError::TooLarge => {
+                "burst and period are too large to be counted exactly in the store"
+            }
             TermsError::Capacity => "the capacity must be 1 to 16777216 keys",
             TermsError::Name => "a name is 1 to 64 visible ASCII characters without braces",
         }
@@ -141,21 +163,24 @@ pub struct Terms {
     pub most: u64,
     /// The life of a lease in nanoseconds.
     pub life: u64,
-    /// The reserve's burst in permits.
+    /// A node's right in permits.
     pub overdraft: u64,
     /// The most machines that share the limit.
     pub nodes: u64,
     /// A [`Fallback`] as a number.
     pub fallback: u64,
+    /// An [`OnLoss`] as a number.
+    pub on_loss: u64,
 }
 
 /// Lua's numbers are exact below this.
 const EXACT: u128 = 1 << 53;
 /// The most permits of a lease: 24 bits of its word.
 pub(super) const PERMITS_MOST: u64 = (1 << 24) - 1;
+/// The most permits of a right: 7 bits of a key's word.
+const RIGHT_MOST: u64 = 127;
 /// The longest default life, in nanoseconds. If a machine is killed, nobody can use its leases for
-/// the rest of their life. A shorter default is a sixteenth of the burst's refill time, so that
-/// life and patience take an eighth of the burst.
+/// the rest of their life. A shorter default is a sixteenth of the burst's refill time.
 const LIFE_LONG: u64 = 4_000_000_000;
 /// The shortest default life in nanoseconds, unless a quarter of the burst's refill time is
 /// shorter. A question takes a part of the life that it asks for, so a shorter lease would leave
@@ -201,23 +226,12 @@ impl Terms {
             _ => return Err(TermsError::Life),
         };
         let overdraft = match options.overdraft {
-            Options::OVERDRAFT_DEFAULT => {
-                let usual = quotient(policy.burst, 8 * nodes).min(64);
-                // The overdraft is 0 unless at least an eighth of the burst is left for leases.
-                let costs = correction(life, micros(usual.saturating_mul(nodes), num, den), usual);
-                if costs * 8 <= refill * 7 {
-                    usual
-                } else {
-                    0
-                }
-            }
+            Options::OVERDRAFT_DEFAULT => usual_right(policy, nodes, options.exact),
             given => given,
         };
         let owed = micros(overdraft.saturating_mul(nodes), num, den);
         let cap = match options.exact {
-            true => refill
-                .checked_sub(correction(life, owed, overdraft))
-                .ok_or(TermsError::BurstTooSmall)?,
+            true => refill.checked_sub(owed).ok_or(TermsError::BurstTooSmall)?,
             false => refill,
         };
         let most = quotient128(cap * u128::from(num), den);
@@ -233,7 +247,7 @@ impl Terms {
             return Err(TermsError::TooLarge);
         }
         let most = (most as u64).min(PERMITS_MOST);
-        if overdraft > PERMITS_MOST {
+        if overdraft > RIGHT_MOST {
             return Err(TermsError::TooLarge);
         }
         Ok(Terms {
@@ -246,6 +260,7 @@ impl Terms {
             overdraft,
             nodes,
             fallback: options.fallback as u64,
+            on_loss: options.on_loss as u64,
         })
     }
 
@@ -255,8 +270,8 @@ impl Terms {
         patience(self.life)
     }
 
-    /// The policy of a node's reserve: the node's share of the rate, and a burst of the overdraft.
-    /// Without an overdraft the burst is 1 and the reserve begins empty.
+    /// The policy of a node's reserve: the node's share of the rate, and a burst of its right.
+    /// Without a right the burst is 1 and the reserve begins empty.
     pub(super) fn reserve(&self, policy: &Policy) -> Result<Policy, TermsError> {
         let period = policy.period.checked_mul(self.nodes).ok_or(TermsError::TooLarge)?;
         let mut reserve = Policy::new(policy.limit, period).with_burst(self.overdraft.max(1));
@@ -267,6 +282,11 @@ impl Terms {
         // share is refused here.
         tollbar::algorithm::Rule::new(&reserve)?;
         Ok(reserve)
+    }
+
+    /// Whether every bucket counts as empty after a loss of data.
+    pub(super) fn refills(&self) -> bool {
+        self.on_loss == OnLoss::Refill as u64
     }
 
     /// Microseconds that `permits` take, rounded up.
@@ -315,19 +335,20 @@ fn patience(life: u64) -> u64 {
     (life / 2).clamp(PATIENCE_LEAST, PATIENCE_MOST)
 }
 
-/// Microseconds of the burst that the store does not grant if the bound is exact. It is the sum of:
-///
-/// - The life of a lease, because a node may spend a lease that long after the store has charged
-///   it.
-/// - With overdrafts, twice the patience: a debt may stay unconfirmed while the client is silent
-///   for one patience, and then while the debt waits for another.
-/// - Twice `owed`, the overdrafts of all nodes in microseconds: once for overdrafts that the store
-///   has charged ahead of time, and once for overdrafts that it has not charged yet.
-///
-/// The proof is in docs/distributed.md, "The bound".
-fn correction(life: u64, owed: u128, overdraft: u64) -> u128 {
-    let unreported = if overdraft == 0 { 0 } else { 2 * patience(life) };
-    u128::from(life.saturating_add(unreported) / 1000 + 1) + 2 * owed
+/// [`Options::OVERDRAFT_DEFAULT`].
+fn usual_right(policy: &Policy, nodes: u64, exact: bool) -> u64 {
+    let (burst, ten_millis) = (policy.burst, u128::from(policy.limit) * 10_000_000);
+    let wanted = (quotient128(ten_millis, policy.period) as u64).clamp(8, 64);
+    if !exact {
+        return wanted.min(burst);
+    }
+    let fits = match nodes {
+        1 => burst / 4,
+        _ => quotient(burst, 8 * (nodes - 1)),
+    };
+    // The store needs two permits to grant, or a lease would leave nobody else any.
+    let least = u64::from(2 * nodes <= burst && burst >= nodes + 2);
+    wanted.min(fits).max(least)
 }
 
 /// `permits * den / num`, rounded up.
@@ -376,9 +397,7 @@ mod tests {
         let options = Options { overdraft: 0, life: 50_000_000, ..Options::new(4) };
         let terms = terms("20000/s burst 2000", options).expect("terms");
         assert_eq!((terms.num, terms.den), (1, 50));
-        // The burst's 100 ms, less the lease's 50 ms and a microsecond of rounding.
-        assert_eq!(terms.cap, 100_000 - 50_001);
-        assert_eq!(terms.most, 999);
+        assert_eq!((terms.cap, terms.most), (100_000, 2000));
         assert_eq!((terms.charge(3), terms.fitting(149)), (150, 2));
     }
 
@@ -404,7 +423,16 @@ mod tests {
         refused("10/s", Options::new(0), TermsError::Nodes);
         refused("10/s", Options { life: 999_999, ..Options::new(1) }, TermsError::Life);
         refused("10/s", Options { capacity: 0, ..Options::new(1) }, TermsError::Capacity);
-        refused("10/s burst 1", Options::new(2), TermsError::BurstTooSmall);
+        refused(
+            "10/s burst 10",
+            Options { overdraft: 128, ..Options::new(1) },
+            TermsError::BurstTooSmall,
+        );
+        refused(
+            "10/s burst 1000",
+            Options { overdraft: 128, ..Options::new(1) },
+            TermsError::TooLarge,
+        );
         refused(
             "10/s burst 10",
             Options { overdraft: 5, ..Options::new(2) },

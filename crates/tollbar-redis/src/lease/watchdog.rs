@@ -55,7 +55,8 @@ impl Watchdog {
         now: u64,
     ) {
         self.clock(grant, sent, now);
-        if grant.permits != 0 {
+        // An open key has permits, whether this node asked for some or not.
+        if grant.permits != 0 || grant.served != 0 || grant.open {
             (self.nothings, self.starved_since) = (0, 0);
         } else if grant.retry != 0 && least <= (terms.most / 8).max(1) {
             // A cost above an eighth of the bucket does not count. It may find too few permits for

@@ -79,6 +79,10 @@ pub(super) fn put(
             int(ask.at),
             int(ask.slack),
             int(terms.hold()),
+            int(ask.waiting),
+            int(ask.cost),
+            int(ask.life),
+            int(terms.on_loss),
         ],
     )
 }
@@ -93,6 +97,10 @@ pub(super) fn grant(answer: &Answer<'_>) -> Option<Grant> {
         epoch: from_hex(answer.bytes(3)?)?,
         now: decimal(answer.bytes(4)?)?,
         mixed: number(5)? != 0,
+        served: number(6)?,
+        life: decimal(answer.bytes(7)?)?,
+        open: number(8)? != 0,
+        most: number(9)?,
     })
 }
 

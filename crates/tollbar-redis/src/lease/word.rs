@@ -13,6 +13,9 @@ const UNTIL: u64 = (1 << UNTIL_BITS) - 1;
 /// The binary logarithm of a unit of `until`, in nanoseconds.
 pub(super) const UNIT_BITS: u32 = 17;
 
+/// The latest time of a word, in nanoseconds.
+pub(super) const LAST: u64 = UNTIL << UNIT_BITS;
+
 /// A lease of `permits`, at most 2^24 - 1. It ends at `until` nanoseconds rounded down to a unit. 0
 /// (no lease) if `permits` is 0 or `until` is more than 40 bits of units.
 #[inline]
@@ -32,6 +35,12 @@ pub fn permits(word: u64, now: u64) -> u64 {
     } else {
         0
     }
+}
+
+/// The word's permits, whether it has ended or not.
+#[inline(always)]
+pub(super) fn all(word: u64) -> u64 {
+    word >> UNTIL_BITS
 }
 
 /// The word after a caller has spent `cost` permits at `now`. `None` if fewer are left or the lease

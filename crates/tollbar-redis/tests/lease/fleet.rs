@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tollbar::clock::{Clock, Utc};
 use tollbar::Policy;
-use tollbar_redis::lease::{Circuit, Client, Node, Options};
+use tollbar_redis::lease::{Circuit, Client, Node, OnLoss, Options};
 use tollbar_redis::redis::Url;
 
 /// What a child is told, in its environment.
@@ -212,7 +212,8 @@ pub fn be_a_machine() {
     let (row, begin, length, rate) = (number(5) as usize, number(6), number(7), number(8));
     let memory = Memory::open(Path::new(fields[4]));
     let words = &memory.words()[row * ROW..][..ROW];
-    let options = Options { capacity: 64, ..Options::new(number(3) as u32) };
+    let options =
+        Options { capacity: 64, on_loss: OnLoss::Refill, ..Options::new(number(3) as u32) };
     let node = Node::private(fields[1], &policy, &options).expect("a node");
     let url = Url::parse(fields[0]).expect("a URL");
     let stop = std::sync::atomic::AtomicU32::new(0);

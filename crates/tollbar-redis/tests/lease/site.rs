@@ -3,8 +3,9 @@
 
 use std::collections::{HashMap, VecDeque};
 use tollbar::{Decision, Policy};
-use tollbar_redis::lease::ask::Ask;
-use tollbar_redis::lease::bucket::Grant;
+use tollbar_redis::lease::ask::{Ask, Requester};
+use tollbar_redis::lease::bucket::{self, Grant};
+use tollbar_redis::lease::record::Record;
 use tollbar_redis::lease::{Driver, Node, Options};
 
 /// The way to the store and back.
@@ -24,6 +25,7 @@ pub struct Site {
     flight: VecDeque<(u64, Grant)>,
     /// The store's TATs in microseconds.
     tats: HashMap<Vec<u8>, u64>,
+    record: Option<Record>,
     pub asked: u64,
 }
 
@@ -40,6 +42,7 @@ impl Site {
             active_at: now,
             flight: VecDeque::new(),
             tats: HashMap::new(),
+            record: None,
             asked: 0,
         };
         site.pass(1_000_000_000);
@@ -89,21 +92,13 @@ impl Site {
         self.tick_at = now + if now - self.active_at < ACTIVE { BUSY } else { IDLE };
     }
 
-    /// A store that never forgets: the arithmetic of src/lease/bucket.rs without its epochs.
+    /// A store that never forgets: the shipped arithmetic and one record.
     fn execute(&mut self, key: Vec<u8>, ask: &Ask, at: u64) -> Grant {
-        let (terms, now) = (*self.node.terms(), at / 1000);
-        let tat = self.tats.entry(key).or_insert(0);
-        let (ceiling, furthest) = (now + terms.cap, now + terms.debt_cap);
-        *tat = ((*tat).max(now).min(furthest) + terms.charge(ask.debt)).min(furthest);
-        let (room, least) = (terms.fitting(ceiling.saturating_sub(*tat)), ask.least.max(1));
-        let mut grant = Grant { epoch: 1, tat: *tat, now, ..Grant::default() };
-        if ask.want != 0 && room < least {
-            grant.retry = terms.charge(least) + *tat - ceiling;
-        } else if ask.want != 0 {
-            grant.permits = ask.want.max(least).min((room - room / 2).max(least));
-            *tat += terms.charge(grant.permits);
-            grant.tat = *tat;
-        }
+        let (terms, tat) = (*self.node.terms(), self.tats.get(&key).copied());
+        let requester = Requester { fresh: 1, ..Requester::default() };
+        let (update, grant) = bucket::execute(self.record, tat, &terms, ask, &requester, at / 1000);
+        self.record = Some(update.record);
+        self.tats.insert(key, grant.tat);
         grant
     }
 }

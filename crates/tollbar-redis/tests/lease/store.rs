@@ -27,6 +27,8 @@ pub struct Store {
     /// Its clock stands at this; 0: it does not.
     pub frozen: u64,
     pub answers: bool,
+    /// A fault: leases are charged as spent at once.
+    pub charges_early: bool,
     /// Of the data's time, since a schedule began.
     pub error: Error,
 }
@@ -49,7 +51,16 @@ const BEGIN: i64 = 1_700_000_000_000_000;
 impl Store {
     pub fn new() -> Store {
         let (data, error) = (Data::default(), Error::default());
-        Store { data, snapshot: data, run: 1, ahead: 0, frozen: 0, answers: true, error }
+        Store {
+            data,
+            snapshot: data,
+            run: 1,
+            ahead: 0,
+            frozen: 0,
+            answers: true,
+            charges_early: false,
+            error,
+        }
     }
 
     /// What the server's clock says.
@@ -82,11 +93,17 @@ impl Store {
         let raw = self.clock(now);
         let requester = Requester { seen, run: self.run, fresh: random.next() | 1 };
         let stored = self.data.tat.filter(|_| self.data.expires > raw);
-        let (met, grant) = bucket::execute(self.data.record, stored, terms, ask, &requester, raw);
+        let life = if self.charges_early { 0 } else { ask.life };
+        let ask = &Ask { life, ..*ask };
+        let (met, mut grant) =
+            bucket::execute(self.data.record, stored, terms, ask, &requester, raw);
+        if self.charges_early {
+            grant.life = terms.life / 1000;
+        }
         if met.write {
             self.data.record = Some(met.record);
         }
-        if (ask.want != 0 || ask.debt != 0) && grant.tat > grant.now {
+        if (ask.want != 0 || ask.debt != 0 || ask.waiting != 0) && grant.tat > grant.now {
             self.data.tat = Some(grant.tat);
             self.data.expires = grant.tat - grant.now + raw + met.record.margin;
         }

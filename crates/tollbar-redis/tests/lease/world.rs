@@ -6,7 +6,7 @@ use super::store::{Data, Store};
 use tollbar::Policy;
 use tollbar_redis::lease::ask::Ask;
 use tollbar_redis::lease::bucket::Grant;
-use tollbar_redis::lease::{Circuit, Driver, Node, Options};
+use tollbar_redis::lease::{Circuit, Driver, Node, Options, Wait};
 
 /// What the adversary may do besides: to the store's clock, to single keys, to machines' terms.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
@@ -17,6 +17,8 @@ pub struct Powers {
     pub kills: bool,
     /// Data are lost: flushed, or with the process.
     pub losses: bool,
+    /// Requests wait for the store.
+    pub waits: bool,
 }
 
 /// A question or an answer on its way.
@@ -33,6 +35,7 @@ struct Machine {
     seen: u64,
     connection: std::collections::VecDeque<Parcel>,
     connected: bool,
+    waits: Vec<(u64, Wait)>,
 }
 
 pub struct World {
@@ -47,6 +50,10 @@ pub struct World {
     key: u64,
     /// When the schedule began.
     pub began: u64,
+    /// Permits that the killed machines of the schedule may have admitted without a report.
+    lost: u64,
+    /// Losses of data in the schedule.
+    pub losses: u32,
     /// What has been admitted beyond the rate, in permits times the period; it must not be above
     /// the burst.
     level: u128,
@@ -75,6 +82,8 @@ impl World {
             random: Rng(seed),
             key: 0,
             began: 0,
+            lost: 0,
+            losses: 0,
             level: 0,
             level_at: 0,
             highest: 0,
@@ -88,6 +97,7 @@ impl World {
     /// The adversary begins anew: another key, everybody connected, all that was owed long ago.
     pub fn begin(&mut self) {
         self.log.clear();
+        self.machines.iter_mut().for_each(|machine| machine.waits.clear());
         self.key += 1;
         self.store.answers = true;
         self.store.frozen = 0;
@@ -101,6 +111,7 @@ impl World {
         self.store.snapshot = self.store.data;
         self.store.error.begin();
         (self.level, self.level_at, self.highest, self.began) = (0, self.now, 0, self.now);
+        (self.lost, self.losses) = (0, 0);
     }
 
     /// One thing happens.
@@ -168,7 +179,13 @@ impl World {
     /// One machine goes and another comes, with the numbered kind of terms.
     pub fn replace(&mut self, n: usize, kind: usize) {
         self.say(|| format!("machine {n} is replaced by one of kind {kind}"));
+        self.lost += self.machines[n].node.terms().overdraft;
         self.machines[n] = machine(&self.kinds[kind], self.now);
+    }
+
+    /// What killed machines add to the bound: each its right.
+    pub fn unreported(&self) -> f64 {
+        self.lost as f64
     }
 
     /// Permits above what the rate has brought, at the worst instant.
@@ -188,7 +205,14 @@ impl World {
     fn burst(&mut self) {
         let n = self.random.below(self.machines.len() as u64) as usize;
         let (count, cost) = (1 + self.random.skewed(self.policy.burst), 1 + self.random.skewed(4));
-        self.drain(n, count, cost);
+        if self.powers.waits && self.random.one_in(2) {
+            let end = self.now + self.random.skewed(1_000_000_000);
+            let waits = (0..count).map(|_| (cost, Wait::new(cost, end)));
+            self.machines[n].waits.extend(waits);
+            self.poll(n);
+        } else {
+            self.drain(n, count, cost);
+        }
         self.drive(n);
     }
 
@@ -251,6 +275,23 @@ impl World {
         }
     }
 
+    /// Requests that wait look whether they are decided.
+    fn poll(&mut self, n: usize) {
+        let (key, now, machine) = (self.key.to_le_bytes(), self.now, &mut self.machines[n]);
+        let (node, mut admitted) = (&machine.node, 0);
+        machine.waits.retain_mut(|(cost, wait)| match node.poll_wait(wait, &key, now) {
+            Some(decision) => {
+                admitted += if decision.is_allowed() { *cost } else { 0 };
+                false
+            }
+            None => true,
+        });
+        if admitted != 0 {
+            self.admit(admitted);
+            self.say(|| format!("node {n} admitted {admitted} that waited"));
+        }
+    }
+
     fn admit(&mut self, permits: u64) {
         let passed = u128::from(self.now - self.level_at) * u128::from(self.policy.limit);
         self.level = self.level.saturating_sub(passed)
@@ -292,6 +333,7 @@ impl World {
     fn drive(&mut self, n: usize) {
         let now = self.now;
         self.deliver(n);
+        self.poll(n);
         let machine = &mut self.machines[n];
         machine.driver.collect(&machine.node, now);
         if machine.connected && machine.driver.waiting_for(now) > 1_000_000_000 {
@@ -345,6 +387,7 @@ impl World {
 
     /// Data are lost, with the process or without.
     fn lose(&mut self) {
+        self.losses += 1;
         match self.random.below(4) {
             0 => self.crash(None),
             1 => self.crash(Some(())),
@@ -437,5 +480,6 @@ impl Machine {
 fn machine((policy, options): &(Policy, Options), seed: u64) -> Machine {
     let node = Node::private("sim", policy, options).expect("a node");
     let driver = Driver::new(64, seed).expect("memory");
-    Machine { node, driver, seen: 0, connection: Default::default(), connected: false }
+    let connection = Default::default();
+    Machine { node, driver, seen: 0, connection, connected: false, waits: Vec::new() }
 }

@@ -1,4 +1,4 @@
-/* Machines that share a limit keep it in a store (Redis, Valkey). No decision waits for the store. A machine takes some
+/* Machines that share a limit keep it in a store (Redis, Valkey). Only tollbar_lease_wait waits for it. A machine takes some
  * permits at a time from the store, a lease, and spends them by itself for a short time. The store
  * charges a lease when it grants it. One client on each machine asks the store, from an event loop
  * or from a thread of its own.

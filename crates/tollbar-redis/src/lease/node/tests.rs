@@ -28,58 +28,70 @@ fn passed(node: &Node, key: &[u8], now: u64) -> usize {
     (0..10).filter(|_| node.check_at(key, now, 1).is_allowed()).count()
 }
 
-/// Makes the key hot: it gets a lease of one permit and spends it.
-fn mark_hot(node: &Node, key: &[u8], now: u64) {
-    let hash = node.hash(key);
-    assert!(node.may_ask(hash, now));
-    node.install(hash, 1, now + node.terms.life, now, true);
-    assert!(node.check_at(key, now, 1).is_allowed());
-}
-
-/// A cold key may draw its reserve down to half.
+/// A key's right is its overdraft, until the store has charged it.
 #[test]
-fn a_cold_key_has_half_of_the_reserve() {
+fn a_key_has_its_right() {
     let (node, now) = node();
-    assert_eq!(passed(&node, b"cold", now), OVERDRAFT as usize / 2);
+    assert_eq!(passed(&node, b"key", now), OVERDRAFT as usize);
+    assert_eq!(passed(&node, b"key", now + 1_000_000_000), 0);
+    assert_eq!(passed(&node, b"other", now), OVERDRAFT as usize);
+    let hash = node.hash(b"key");
+    node.heard(hash, &Said { confirmed: 3, shut: Some(0), ..Said::default() }, now);
+    assert_eq!(passed(&node, b"key", now), 3);
+    // A key that is shut has no right before its time, although nothing is owed.
+    let shut = now + 9_000_000_000;
+    node.heard(hash, &Said { confirmed: OVERDRAFT, shut: Some(shut), ..Said::default() }, now);
+    assert_eq!((passed(&node, b"key", shut - 1), passed(&node, b"key", shut + 200_000)), (0, 8));
 }
 
-/// A hot key may use its reserve only when that is full: for one permit, and not again before it is
-/// full again.
+/// A key that the store refuses is denied until the store's time, and its right stays.
 #[test]
-fn a_hot_key_has_the_reserve_when_it_is_full() {
+fn a_dry_key_waits_for_its_time() {
     let (node, now) = node();
-    mark_hot(&node, b"hot", now);
-    assert_eq!(passed(&node, b"hot", now), 1);
-    // A permit of the reserve takes 2 ms.
-    assert_eq!(passed(&node, b"hot", now + 1_000_000), 0);
-    assert_eq!(passed(&node, b"hot", now + 2_000_000), 1);
-    // Without leases for HOT_LIVES the key is cold again.
-    let later = now + (HOT_LIVES + 2) * node.terms.life;
-    assert_eq!(passed(&node, b"hot", later), OVERDRAFT as usize / 2);
+    assert_eq!(passed(&node, b"key", now), OVERDRAFT as usize);
+    let (hash, dry) = (node.hash(b"key"), now + 3_000_000);
+    node.heard(hash, &Said { dry: Some((dry, true)), shut: Some(dry), ..Said::default() }, now);
+    let decision = node.check_at(b"key", now, 1);
+    assert_eq!(decision.reason, Reason::StoreDenied);
+    assert!((3_000_000..3_200_000).contains(&decision.retry_after), "{decision:?}");
+    assert_eq!(node.peek_at(b"key", now, 1).reason, Reason::StoreDenied);
+    assert_eq!(node.check_at(b"key", dry + 200_000, 1).reason, Reason::Pending);
+    assert_eq!(passed(&node, b"other", dry), OVERDRAFT as usize);
 }
 
-/// A hot key whose last answer was "nothing left" may not use its reserve, full or not, until the
-/// next answer.
+/// A node has a place for each key that is in use, and says when it has none. A key whose debt is
+/// confirmed needs no place.
 #[test]
-fn a_dry_key_has_no_reserve() {
-    let (node, now) = node();
-    mark_hot(&node, b"hot", now);
-    let (hash, exhausted) = (node.hash(b"hot"), now + 3_000_000);
-    node.mark_exhausted(hash, exhausted);
-    let decision = node.check_at(b"hot", now, 1);
-    assert_eq!((decision.reason, decision.retry_after / 2), (Reason::StoreDenied, 1_500_000));
-    assert_eq!(passed(&node, b"hot", exhausted + 2), 0);
-    assert_eq!(passed(&node, b"other", exhausted + 2), OVERDRAFT as usize / 2);
-    node.unanswered(hash);
-    assert_eq!(passed(&node, b"hot", exhausted + 2), 1);
+fn a_node_without_a_place_says_so() {
+    let policy = "1000/s burst 1000".parse().expect("a policy");
+    let options = Options { capacity: 64, ..Options::new(1) };
+    let node = Node::private("full", &policy, &options).expect("a node");
+    let now = 1 << 40;
+    beat(&node, now);
+    let check = |key: u64| {
+        let decision = node.check_at(&key.to_le_bytes(), now, 1);
+        while node.pop() != Found::Empty {}
+        decision
+    };
+    let full = (0..1000).filter(|key| check(*key).reason == Reason::TableFull).count() as u64;
+    assert!((936..=960).contains(&full) && node.stats().full == full, "{full}");
+    for key in 0..1000_u64 {
+        let said = Said { confirmed: 1, shut: Some(0), ..Said::default() };
+        node.heard(node.hash(&key.to_le_bytes()), &said, now);
+    }
+    for key in 0..1000_u64 {
+        assert!(check(key).is_allowed(), "{key}");
+        let said = Said { confirmed: 1, shut: Some(0), ..Said::default() };
+        node.heard(node.hash(&key.to_le_bytes()), &said, now);
+    }
 }
 
-/// A request that the reserve admits and that finds no room for its message is denied, until the
+/// A request that the right admits and that finds no room for its message is denied, until the
 /// client has made room: after an answer's time, and not at once.
 #[test]
 fn a_full_ring_is_not_tried_again_at_once() {
     let (node, now) = node();
-    while node.write_message(1, b"another", 1, 0) {}
+    while node.write_message(1, b"another", Kind::Right, 1, 0) {}
     let decision = node.check_at(b"cold", now, 1);
     assert!(!decision.is_allowed());
     assert!(decision.retry_after >= node.answer_takes() / 2, "{decision:?}");
@@ -92,14 +104,16 @@ fn a_full_ring_is_not_tried_again_at_once() {
 #[test]
 fn a_dry_key_asks_once() {
     let (node, now) = node();
-    mark_hot(&node, b"hot", now);
+    assert_eq!(passed(&node, b"key", now), OVERDRAFT as usize);
     while node.pop() != Found::Empty {}
-    let exhausted = now + 3_000_000;
-    node.mark_exhausted(node.hash(b"hot"), exhausted);
-    assert_eq!((passed(&node, b"hot", exhausted - 1), node.pop()), (0, Found::Empty));
-    assert_eq!(passed(&node, b"hot", exhausted + 2), 0);
+    let (hash, dry) = (node.hash(b"key"), now + 3_000_000);
+    node.heard(hash, &Said { dry: Some((dry, true)), ..Said::default() }, now);
+    assert_eq!((passed(&node, b"key", dry - 1), node.pop()), (0, Found::Empty));
+    assert_eq!(passed(&node, b"key", dry + 200_000), 0);
     assert!(matches!(node.pop(), Found::Message(KeyMessage { want: 1, debt: 0, .. })));
     assert_eq!(node.pop(), Found::Empty);
+    // The others are counted, and the driver asks for them, too.
+    assert_eq!(node.take_requests(hash, true), (7, 0));
 }
 
 /// Machines of different versions must agree on a long key's name in the store, so these names must

@@ -1,0 +1,57 @@
+//! Two words in a node's memory on which its processes sleep: the client until a caller has a
+//! message that cannot wait, and callers until the client has an answer.
+//!
+//! The orders are the same for both. The sleeper announces itself and then reads the word. The waker
+//! changes the word and then looks for sleepers. All four accesses are SeqCst, so at least one of
+//! them sees the other's write: either the sleeper does not fall asleep, or the waker wakes it.
+
+use super::layout::Header;
+use tollbar::internal::sync::{sleep_on, wake_all, Ordering};
+
+impl Header {
+    /// The count of answers, for [`sleep_until_answered`].
+    pub(super) fn answers(&self) -> u32 {
+        self.answers.load(Ordering::SeqCst)
+    }
+
+    /// Wakes the callers that wait.
+    pub(super) fn wake_callers(&self) {
+        self.answers.fetch_add(1, Ordering::SeqCst);
+        if self.sleepers.load(Ordering::SeqCst) != 0 {
+            wake_all(&self.answers);
+        }
+    }
+
+    /// The count of messages that cannot wait, for [`sleep_until_rung`].
+    pub(super) fn bell(&self) -> u32 {
+        self.bell.load(Ordering::SeqCst)
+    }
+
+    /// Wakes the client.
+    pub(super) fn ring_bell(&self) {
+        self.bell.fetch_add(1, Ordering::SeqCst);
+        if self.client_sleeps.load(Ordering::SeqCst) != 0 {
+            wake_all(&self.bell);
+        }
+    }
+}
+
+/// Sleeps until the count of answers is no longer `answers`, for at most `nanos` nanoseconds. It may
+/// return earlier.
+pub(super) fn sleep_until_answered(header: &Header, answers: u32, nanos: u64) {
+    header.sleepers.fetch_add(1, Ordering::SeqCst);
+    if header.answers() == answers {
+        // A caller that was killed in its sleep stays counted: then wakers call the kernel in vain.
+        sleep_on(&header.answers, answers, nanos);
+    }
+    header.sleepers.fetch_sub(1, Ordering::SeqCst);
+}
+
+/// The client's sleep until the bell is no longer at `bell`, for at most `nanos` nanoseconds.
+pub(super) fn sleep_until_rung(header: &Header, bell: u32, nanos: u64) {
+    header.client_sleeps.store(1, Ordering::SeqCst);
+    if header.bell() == bell {
+        sleep_on(&header.bell, bell, nanos);
+    }
+    header.client_sleeps.store(0, Ordering::SeqCst);
+}

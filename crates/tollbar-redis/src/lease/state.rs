@@ -1,0 +1,193 @@
+//! The state word of a key on a node: its right, and what the store last said.
+//!
+//! ```text
+//!  answers 3 | waiting 6 | pending 3 | right used 7 | claim, shut, firm, dry, asked | time 40
+//! ```
+//!
+//! The time is in units of 2^17 ns. *answers* counts, so that a word does not come back while a caller
+//! looks at the line.
+//!
+//! - *asked*: a caller has asked the store, and until `time` nobody asks again.
+//! - *dry*: the store has no permits for the key before `time`. *firm*: not even for the requests
+//!   that wait.
+//! - Otherwise `time` is when the word last changed.
+//! - *shut*: the key has no right before the time in the line's size slot, unless an answer opens it.
+//! - *claim*: a caller puts the key into this line and has not looked at the key's other line yet.
+//!   The upper bits are the claim's number.
+
+use super::word::UNIT_BITS;
+
+/// Loom's slots have a state of 48 bits.
+const TIME_BITS: u32 = if cfg!(loom) { 27 } else { 40 };
+const TIME: u64 = (1 << TIME_BITS) - 1;
+const ASKED: u64 = 1 << TIME_BITS;
+const DRY: u64 = 2 << TIME_BITS;
+const FIRM: u64 = 4 << TIME_BITS;
+const SHUT: u64 = 8 << TIME_BITS;
+const CLAIM: u64 = 16 << TIME_BITS;
+const USED: Part = Part { at: TIME_BITS + 5, bits: 7 };
+const PENDING: Part = Part { at: USED.at + USED.bits, bits: if cfg!(loom) { 2 } else { 3 } };
+const WAITING: Part = Part { at: PENDING.at + PENDING.bits, bits: if cfg!(loom) { 4 } else { 6 } };
+const ANSWERS: Part = Part { at: WAITING.at + WAITING.bits, bits: 3 };
+/// A claim that is older than a second is a dead caller's.
+const CLAIM_MOST: u64 = 1_000_000_000 >> UNIT_BITS;
+
+/// A number in the word.
+#[derive(Clone, Copy)]
+struct Part {
+    at: u32,
+    bits: u32,
+}
+
+/// The parts of a state word. [`State::pack`] and [`State::of`] are inverse to each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct State {
+    /// Permits of the right that the store has not confirmed.
+    pub(super) used: u64,
+    /// Requests that were refused since the last question. 7 may be more.
+    pub(super) pending: u64,
+    /// Requests that wait and are in no question yet. 63 may be more.
+    pub(super) waiting: u64,
+    /// The number of answers, modulo 8.
+    pub(super) answers: u64,
+    pub(super) shut: bool,
+    pub(super) phase: Phase,
+    /// The time, in units of 2^17 ns.
+    pub(super) units: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Phase {
+    #[default]
+    Idle,
+    Asked,
+    Dry,
+    /// Dry, also for requests that wait.
+    Firm,
+}
+
+impl State {
+    /// `None`: the word is a claim.
+    #[inline]
+    pub(super) fn of(word: u64) -> Option<State> {
+        if word & CLAIM != 0 {
+            return None;
+        }
+        let phase = match word & (ASKED | DRY | FIRM) {
+            0 => Phase::Idle,
+            ASKED => Phase::Asked,
+            DRY => Phase::Dry,
+            _ => Phase::Firm,
+        };
+        Some(State {
+            used: USED.of(word),
+            pending: PENDING.of(word),
+            waiting: WAITING.of(word),
+            answers: ANSWERS.of(word),
+            shut: word & SHUT != 0,
+            phase,
+            units: word & TIME,
+        })
+    }
+
+    #[inline]
+    pub(super) fn pack(self) -> u64 {
+        let phase = match self.phase {
+            Phase::Idle => 0,
+            Phase::Asked => ASKED,
+            Phase::Dry => DRY,
+            Phase::Firm => DRY | FIRM,
+        };
+        let shut = if self.shut { SHUT } else { 0 };
+        let counts = USED.put(self.used) | PENDING.put(self.pending) | WAITING.put(self.waiting);
+        let answers = ANSWERS.put(self.answers & ANSWERS.most());
+        answers | counts | shut | phase | self.units
+    }
+
+    /// The same key in another phase until `time`, in nanoseconds, rounded up.
+    #[inline]
+    pub(super) fn until(self, phase: Phase, time: u64) -> State {
+        State { phase, units: time.div_ceil(1 << UNIT_BITS).min(TIME), ..self }
+    }
+
+    /// The phase at `now`: [`Phase::Idle`] after the word's time.
+    #[inline]
+    pub(super) fn phase_at(self, now: u64) -> Phase {
+        match self.units > now >> UNIT_BITS {
+            true => self.phase,
+            false => Phase::Idle,
+        }
+    }
+
+    /// The word's time in nanoseconds.
+    #[inline]
+    pub(super) fn time(self) -> u64 {
+        self.units << UNIT_BITS
+    }
+}
+
+/// The word of a claim. Two claims of one key at one time differ by their numbers.
+pub(super) fn claim(now: u64, number: u64) -> u64 {
+    let number = (number << USED.at) & (u64::MAX >> (64 - ANSWERS.at - ANSWERS.bits));
+    number | CLAIM | now >> UNIT_BITS & TIME
+}
+
+/// Whether the word is a claim whose caller is dead.
+pub(super) fn is_abandoned(word: u64, now: u64) -> bool {
+    word & CLAIM != 0 && (now >> UNIT_BITS).abs_diff(word & TIME) > CLAIM_MOST
+}
+
+impl Part {
+    #[inline]
+    fn of(self, word: u64) -> u64 {
+        word >> self.at & self.most()
+    }
+
+    /// The number in its place. A larger number than the part holds becomes the largest.
+    #[inline]
+    fn put(self, number: u64) -> u64 {
+        number.min(self.most()) << self.at
+    }
+
+    #[inline]
+    fn most(self) -> u64 {
+        (1 << self.bits) - 1
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_has_its_parts() {
+        let phases = [Phase::Idle, Phase::Asked, Phase::Dry, Phase::Firm];
+        for (used, pending, waiting) in [(0, 0, 0), (1, 2, 3), (127, 0, 63), (64, 7, 0)] {
+            for (n, phase) in phases.into_iter().enumerate() {
+                for time in [0, 1 << UNIT_BITS, u64::MAX] {
+                    let (shut, answers) = (n % 2 == 0, n as u64 + 4);
+                    let state = State { used, pending, waiting, answers, shut, phase, units: 0 };
+                    let state = state.until(phase, time);
+                    assert_eq!(State::of(state.pack()), Some(state));
+                }
+            }
+        }
+        let more = State { used: 128, pending: 8, waiting: 64, answers: 9, ..State::default() };
+        let most = State { used: 127, pending: 7, waiting: 63, answers: 1, ..State::default() };
+        assert_eq!(State::of(more.pack()), Some(most));
+        let state = State::default().until(Phase::Dry, 10 << UNIT_BITS);
+        assert_eq!(state.phase_at(state.time() - 1), Phase::Dry);
+        assert_eq!(state.phase_at(state.time()), Phase::Idle);
+    }
+
+    #[test]
+    fn claims_are_no_states_and_end() {
+        let (second, number) = (1_000_000_000, 7);
+        let word = claim(5 * second, number);
+        assert_eq!(State::of(word), None);
+        assert_ne!(word, claim(5 * second, number + 1));
+        assert!(!is_abandoned(word, 5 * second) && !is_abandoned(word, 5 * second + second / 2));
+        assert!(is_abandoned(word, 6 * second + second / 10));
+        assert!(!is_abandoned(State::default().pack(), 9 * second));
+    }
+}

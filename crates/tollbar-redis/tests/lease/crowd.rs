@@ -1,0 +1,249 @@
+//! Many machines and many keys in virtual time: the shipped nodes and drivers, the shipped
+//! arithmetic of the store, and a network that takes 50 to 250 us each way.
+#![allow(dead_code)] // each test program uses a part of it
+
+use super::common::Rng;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+use tollbar::{Decision, Policy, Reason};
+use tollbar_redis::lease::ask::{Ask, Requester};
+use tollbar_redis::lease::bucket::{self, Grant};
+use tollbar_redis::lease::record::Record;
+use tollbar_redis::lease::{Driver, Node, Options, Wait};
+
+/// How long a caller takes to wake the client, and the client's longest pause while it is busy.
+const WAKE: u64 = 20_000;
+const TURN: u64 = 1_000_000;
+
+struct Machine {
+    node: Node,
+    driver: Driver,
+    /// When the next turn is, and when the client took the last one.
+    turn_at: u64,
+    turned: u64,
+    /// The latest arrival of a question at the store, and of an answer here.
+    asked: u64,
+    answered: u64,
+    waits: Vec<(usize, Wait)>,
+    admitted: u64,
+}
+
+enum Event {
+    Turn,
+    Question(Vec<u8>, Ask),
+    Answer(Grant),
+}
+
+/// A request, and what became of it.
+#[derive(Clone, Copy)]
+pub struct Request {
+    pub machine: usize,
+    pub key: u64,
+    pub at: u64,
+    pub decision: Option<Decision>,
+    /// How long the request waited.
+    pub took: u64,
+}
+
+pub struct Crowd {
+    machines: Vec<Machine>,
+    pub requests: Vec<Request>,
+    pub now: u64,
+    events: BinaryHeap<Reverse<(u64, u64, usize)>>,
+    /// Events by their number.
+    what: HashMap<u64, Event>,
+    number: u64,
+    tats: HashMap<Vec<u8>, u64>,
+    record: Option<Record>,
+    pub random: Rng,
+    pub questions: u64,
+}
+
+impl Crowd {
+    /// Machines of one limit, whose circuits are closed and whose store has begun long ago.
+    pub fn new(kinds: &[(Policy, Options)], seed: u64) -> Crowd {
+        let now = 1 << 50;
+        let machines = kinds.iter().enumerate().map(|(n, (policy, options))| Machine {
+            node: Node::private("crowd", policy, options).expect("a node"),
+            driver: Driver::new(options.capacity as usize, seed ^ n as u64).expect("memory"),
+            turn_at: u64::MAX,
+            turned: 0,
+            asked: 0,
+            answered: 0,
+            waits: Vec::new(),
+            admitted: 0,
+        });
+        let mut crowd = Crowd {
+            machines: machines.collect(),
+            requests: Vec::new(),
+            now,
+            events: BinaryHeap::new(),
+            what: HashMap::new(),
+            number: 0,
+            tats: HashMap::new(),
+            record: None,
+            random: Rng(seed),
+            questions: 0,
+        };
+        for machine in 0..kinds.len() {
+            crowd.turn_by(machine, now);
+        }
+        crowd.pass(10_000_000);
+        crowd.questions = 0;
+        crowd
+    }
+
+    /// Admitted by each machine.
+    pub fn admitted(&self) -> Vec<u64> {
+        self.machines.iter().map(|machine| machine.admitted).collect()
+    }
+
+    /// Requests denied because a machine had no place for the key.
+    pub fn full(&self) -> u64 {
+        self.machines.iter().map(|machine| machine.node.stats().full).sum()
+    }
+
+    /// A request that waits for nothing.
+    pub fn check(&mut self, n: usize, key: u64) -> Decision {
+        self.beat(n);
+        let (now, machine) = (self.now, &mut self.machines[n]);
+        let decision = machine.node.check_at(&key.to_le_bytes(), now, 1);
+        machine.admitted += u64::from(decision.is_allowed());
+        let urgent = decision.reason == Reason::Pending;
+        self.turn_by(n, now + if urgent { WAKE } else { TURN });
+        decision
+    }
+
+    /// A request that waits for the store, for at most 100 ms. Its outcome is in
+    /// [`Crowd::requests`].
+    pub fn wait(&mut self, n: usize, key: u64) {
+        self.beat(n);
+        let (now, number) = (self.now, self.requests.len());
+        self.requests.push(Request { machine: n, key, at: now, decision: None, took: 0 });
+        self.machines[n].waits.push((number, Wait::new(1, now + 100_000_000)));
+        self.poll(n);
+        self.turn_by(n, now + WAKE);
+    }
+
+    pub fn pass(&mut self, by: u64) {
+        self.pass_until(self.now + by);
+    }
+
+    pub fn pass_until(&mut self, end: u64) {
+        while let Some(&Reverse((at, number, n))) = self.events.peek() {
+            if at > end {
+                break;
+            }
+            self.events.pop();
+            self.now = at.max(self.now);
+            match self.what.remove(&number).expect("an event") {
+                Event::Turn if self.machines[n].turn_at == at => self.turn(n),
+                Event::Turn => {}
+                Event::Question(key, ask) => self.execute(n, key, &ask),
+                Event::Answer(grant) => {
+                    let machine = &mut self.machines[n];
+                    machine.driver.answered(&machine.node, &grant, at);
+                    self.turn(n);
+                }
+            }
+        }
+        self.now = end;
+    }
+
+    fn event(&mut self, at: u64, n: usize, event: Event) {
+        self.number += 1;
+        self.what.insert(self.number, event);
+        self.events.push(Reverse((at, self.number, n)));
+    }
+
+    fn turn_by(&mut self, n: usize, at: u64) {
+        let machine = &mut self.machines[n];
+        if at < machine.turn_at || machine.turn_at < self.now {
+            machine.turn_at = at;
+            self.event(at, n, Event::Turn);
+        }
+    }
+
+    /// An idle client's turns, all at once, before a request.
+    fn beat(&mut self, n: usize) {
+        let machine = &mut self.machines[n];
+        if self.now - machine.turned > 4_000_000 {
+            machine.turned = self.now;
+            machine.driver.collect(&machine.node, self.now);
+        }
+    }
+
+    fn turn(&mut self, n: usize) {
+        let now = self.now;
+        let machine = &mut self.machines[n];
+        (machine.turned, machine.turn_at) = (now, u64::MAX);
+        machine.driver.collect(&machine.node, now);
+        let mut asks = Vec::new();
+        while let Some(question) = machine.driver.next(&machine.node, now) {
+            asks.push((question.key.to_vec(), question.ask));
+            machine.driver.sent(&machine.node, now);
+        }
+        for (key, ask) in asks {
+            let at = (now + self.delay()).max(self.machines[n].asked);
+            self.machines[n].asked = at;
+            self.questions += 1;
+            self.event(at, n, Event::Question(key, ask));
+        }
+        self.poll(n);
+        // An idle client's turns come before the next request (`beat`).
+        if self.machines[n].driver.is_busy() || !self.machines[n].waits.is_empty() {
+            self.turn_by(n, now + TURN);
+        }
+    }
+
+    fn poll(&mut self, n: usize) {
+        let (now, machine) = (self.now, &mut self.machines[n]);
+        let (node, requests, admitted) = (&machine.node, &mut self.requests, &mut machine.admitted);
+        machine.waits.retain_mut(|(number, wait)| {
+            let request = &mut requests[*number];
+            request.decision = node.poll_wait(wait, &request.key.to_le_bytes(), now);
+            request.took = now - request.at;
+            *admitted += u64::from(request.decision.is_some_and(|d| d.is_allowed()));
+            request.decision.is_none()
+        });
+    }
+
+    fn execute(&mut self, n: usize, key: Vec<u8>, ask: &Ask) {
+        let (terms, tat) = (*self.machines[n].node.terms(), self.tats.get(&key).copied());
+        let requester = Requester { fresh: 1, ..Requester::default() };
+        let raw = self.now / 1000;
+        let (update, grant) = bucket::execute(self.record, tat, &terms, ask, &requester, raw);
+        self.record = Some(update.record);
+        self.tats.insert(key, grant.tat);
+        let at = (self.now + self.delay()).max(self.machines[n].answered);
+        self.machines[n].answered = at;
+        self.event(at, n, Event::Answer(grant));
+    }
+
+    fn delay(&mut self) -> u64 {
+        50_000 + self.random.below(200_000)
+    }
+}
+
+/// The same requests asked of a store directly: a gcra for each key, exact.
+pub struct Direct {
+    tats: HashMap<u64, u64>,
+    policy: Policy,
+}
+
+impl Direct {
+    pub fn new(policy: &Policy) -> Direct {
+        Direct { tats: HashMap::new(), policy: *policy }
+    }
+
+    pub fn check(&mut self, key: u64, now: u64) -> bool {
+        let each = self.policy.period / self.policy.limit;
+        let tat = self.tats.entry(key).or_insert(0);
+        let next = now.max(*tat) + each;
+        let admits = next <= now + each * self.policy.burst;
+        if admits {
+            *tat = next;
+        }
+        admits
+    }
+}
