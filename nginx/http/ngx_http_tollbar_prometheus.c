@@ -26,6 +26,7 @@ static const metric_t metrics[] = {
     { "uncounted_permits", 1, "Permits admitted uncounted while the store did not answer.", offsetof(tollbar_lease_stats, uncounted) },
     { "denied", 1, "Requests refused.", offsetof(tollbar_lease_stats, denied) },
     { "queue_full", 1, "Messages to the worker that asks the store that found no room.", offsetof(tollbar_lease_stats, queue_full) },
+    { "full", 1, "Denied requests for whose key the zone had no place.", offsetof(tollbar_lease_stats, full) },
     { "opened", 1, "Times that the store stopped answering.", offsetof(tollbar_lease_stats, opened) },
     { "owed_permits", 0, "Permits admitted that the store has not charged yet.", offsetof(tollbar_lease_stats, owed) },
 };

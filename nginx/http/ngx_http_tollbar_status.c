@@ -63,6 +63,7 @@ static const metric_t metrics[] = {
     { "fallback_permits", offsetof(seen_t, leases.fallback_permits), NODE },
     { "uncounted", offsetof(seen_t, leases.uncounted), NODE },
     { "queue_full", offsetof(seen_t, leases.queue_full), NODE },
+    { "full", offsetof(seen_t, leases.full), NODE },
     { "opened", offsetof(seen_t, leases.opened), NODE },
     { "owed", offsetof(seen_t, leases.owed), NODE },
 };

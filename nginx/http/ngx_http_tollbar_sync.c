@@ -211,8 +211,7 @@ static char *refuse_node(ngx_conf_t *cf, ngx_str_t *name, zone_t *zone, int32_t 
         break;
     case TOLLBAR_E_LEASE_BURST:
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "the burst of zone \"%V\" is too small for \"sync\": %uD \"nodes\", their \"overdraft\" and the time of "
-                           "a \"lease\" take up all of it", name, zone->sync->options.nodes);
+                           "the burst of zone \"%V\" is too small for \"sync\": the \"overdraft\" of %uD \"nodes\" takes up all of it", name, zone->sync->options.nodes);
         break;
     default:
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "zone \"%V\" cannot have \"sync\": %s", name, tollbar_strerror(error));

@@ -208,8 +208,8 @@ SYNC = [
      '"sync" must have "nodes" parameter beside it, such as nodes=4, in zone "z"'),
     ("a name", f"{{{{tollbar_zone $arg_k zone=z:1m rate=100r/s burst=20 {STORE} 'name=a b';}}}}", "",
      'invalid "name" "a b" of zone "z", it must be 1 to 64 visible ASCII characters without braces'),
-    ("a burst too small", f"{{{{tollbar_zone $arg_k zone=z:1m rate=100r/s {STORE};}}}}", "",
-     'the burst of zone "z" is too small for "sync": 2 "nodes", their "overdraft" and the time of a "lease" take up all of it'),
+    ("a burst too small", f"{{{{tollbar_zone $arg_k zone=z:1m rate=100r/s {STORE} overdraft=1;}}}}", "",
+     'the burst of zone "z" is too small for "sync": the "overdraft" of 2 "nodes" takes up all of it'),
     ("a policy that cannot be leased", f'{{{{tollbar_zone $arg_k zone=z:1m policy="9/s algo fixed-window" {STORE};}}}}', "",
      'zone "z" cannot have "sync": only a single gcra can be leased, {any}'),
     ("hot_keys", f"{{{{tollbar_zone $arg_k zone=z:1m rate=100r/s burst=20 {STORE} hot_keys=64;}}}}", "",
@@ -228,8 +228,8 @@ SYNC = [
     ("no nodelay", SHARED, "{{tollbar zone=z;}}", 'with "sync" no request is delayed, so "nodelay" must be in a limit of zone "z"'),
     ("burst", SHARED, "{{tollbar zone=z burst=5 nodelay;}}", 'with "sync", "burst" must be in the "tollbar_zone" of zone "z"'),
     ("delay", SHARED, "{{tollbar zone=z delay=5;}}", 'with "sync" no request is delayed, so "nodelay" must replace "delay" in a limit of zone "z"'),
-    ("a cost too high", SHARED, "{{tollbar zone=z nodelay cost=10;}}",
-     'invalid cost 10 in "tollbar" directive, it must be at most {cost}, which is all that zone "z" allows at once'),
+    ("a cost too high", SHARED, "{{tollbar zone=z nodelay cost=18;}}",
+     'invalid cost 18 in "tollbar" directive, it must be at most {cost}, which is all that zone "z" allows at once'),
 ]
 
 OF_TREE = "tollbar_tree $arg_k zone=z:1m rate=1000/s;"

@@ -164,7 +164,7 @@ def test_the_status_page(machines):
     assert numbers["tollbar_lease_circuit", "z"] == 1
     for name, json_name in {"granted_permits_total": "granted", "overdrawn_permits_total": "overdrawn", "fallback_permits_total": "fallback_permits",
                             "uncounted_permits_total": "uncounted", "denied_total": "denied", "queue_full_total": "queue_full",
-                            "opened_total": "opened", "owed_permits": "owed"}.items():
+                            "full_total": "full", "opened_total": "opened", "owed_permits": "owed"}.items():
         assert numbers[f"tollbar_lease_{name}", "z"] == zone[json_name]
     # The page has no metric of leases for a zone with a table, and none of tables for a zone with a
     # lease.

@@ -11,7 +11,7 @@ from harness.tollbar import MODULE
 STORE = "sync=redis://127.0.0.1:6379"
 ZONE = "tollbar_zone $arg_k zone=z:1m rate=100r/s burst=20 "
 SHARED = f"{ZONE}{STORE} nodes=2;"
-SMALL = ('the burst of zone "z" is too small for "sync": 2 "nodes", their "overdraft" and the time of a "lease" take up all of it')
+SMALL = ('the burst of zone "z" is too small for "sync": the "overdraft" of 2 "nodes" takes up all of it')
 NAME = 'of zone "z", it must be 1 to 64 visible ASCII characters without braces'
 TCP = "expected redis://[user[:password]@]host[:port][/db]"
 UNIX = "expected unix:/path[?db=N&user=NAME&password=SECRET]"
@@ -71,9 +71,9 @@ CASES = [
     ("a path that is none", url("unix:run"), "", wrong_url(6, UNIX)),
     ("an option that is none", url("unix:/run?dib=1"), "", wrong_url(11, UNIX)),
     # The policy
-    ("a burst too small", f"tollbar_zone $arg_k zone=z:1m rate=100r/s {STORE} nodes=2;", "", SMALL),
-    ("an overdraft too large", f"{ZONE}{STORE} nodes=2 overdraft=9;", "", SMALL),
-    ("a lease too long", f"{ZONE}{STORE} nodes=2 lease=1s;", "", SMALL),
+    ("a burst too small", f"tollbar_zone $arg_k zone=z:1m rate=100r/s {STORE} nodes=2 overdraft=1;", "", SMALL),
+    ("an overdraft too large", f"{ZONE}{STORE} nodes=2 overdraft=11;", "", SMALL),
+    ("a long lease", f"{ZONE}{STORE} nodes=2 lease=1s;", "", None),
     ("a window", f'tollbar_zone $arg_k zone=z:1m policy="9/s algo fixed-window" {STORE} nodes=2;', "",
      'zone "z" cannot have "sync": only a single gcra can be leased, without borrow, ban, init and reserve'),
     ("a rate that lets nobody through", f'tollbar_zone $arg_k zone=z:1m policy="0/s burst 9" {STORE} nodes=2;', "",
@@ -94,9 +94,9 @@ CASES = [
     ("a burst of a limit of a policy", f'tollbar_zone $arg_k zone=z:1m policy="100/s burst 20" {STORE} nodes=2;',
      "tollbar zone=z burst=5;", 'with "sync", "burst" must be in the "tollbar_zone" of zone "z" in '),
     ("a delay", SHARED, "tollbar zone=z delay=5;", '"nodelay" must replace "delay" in a limit of zone "z" in '),
-    ("the largest cost", SHARED, "tollbar zone=z nodelay cost=6;", None),
-    ("a cost no lease can have", SHARED, "tollbar zone=z nodelay cost=7;",
-     'invalid cost 7 in "tollbar" directive, it must be at most 6, '),
+    ("the largest cost", SHARED, "tollbar zone=z nodelay cost=17;", None),
+    ("a cost no lease can have", SHARED, "tollbar zone=z nodelay cost=18;",
+     'invalid cost 18 in "tollbar" directive, it must be at most 17, '),
 ]
 
 
