@@ -149,6 +149,21 @@ int core_key_get(PyObject *object, core_key *key) {
 }
 
 /* address_key(text, ipv4_bits, ipv6_bits) -> bytes */
+int core_driven_time(core_state *state, PyObject *object, uint64_t *now) {
+    if (!state->drives || !(PyObject_TypeCheck(object, state->limiter) || PyObject_TypeCheck(object, state->table)))
+        return 0;
+    PyObject *driven = PyObject_GetAttrString(object, "_driven");
+    if (driven != Py_True) {
+        Py_XDECREF(driven);
+        return driven == NULL ? -1 : 0;
+    }
+    Py_DECREF(driven);
+    PyObject *time = PyObject_CallMethod(object, "now", NULL);
+    const int failed = time == NULL ? -1 : core_uint64(time, "now", now);
+    Py_XDECREF(time);
+    return failed != 0 ? -1 : 1;
+}
+
 PyObject *core_address_key(PyObject *module, PyObject *args) {
     const char *text;
     Py_ssize_t length;

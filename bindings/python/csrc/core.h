@@ -27,6 +27,8 @@ typedef struct {
     /* tollbar._errors.policy_error and .call_error, which make the exceptions. */
     PyObject *policy_error;
     PyObject *call_error;
+    /* Whether some limiter or table goes by Python's clock (_driven.py). */
+    int drives;
 } core_state;
 
 extern struct PyModuleDef core_module;
@@ -114,6 +116,9 @@ int core_key_get(PyObject *object, core_key *key);
 static inline void core_key_release(core_key *key) {
     Py_XDECREF(key->owner);
 }
+
+/* Whether a limiter or a table goes by Python's clock, and then its time. Returns -1 with an exception. */
+int core_driven_time(core_state *state, PyObject *object, uint64_t *now);
 
 PyObject *core_address_key(PyObject *module, PyObject *args);
 PyObject *core_network(PyObject *module, PyObject *object);

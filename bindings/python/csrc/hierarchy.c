@@ -205,10 +205,14 @@ static PyObject *hierarchy_take(PyObject *self, PyObject *const *args, Py_ssize_
         PyErr_Format(PyExc_TypeError, "table must be a Table, not %R", given[0]);
         return NULL;
     }
-    const int timed = given[4] != NULL && given[4] != Py_None;
+    int timed = given[4] != NULL && given[4] != Py_None;
     if (get_uint32(given[1], "leaf", &leaf) != 0 || (given[3] != NULL && core_uint64(given[3], "cost", &cost) != 0)
         || (timed && core_uint64(given[4], "at", &now) != 0) || core_key_get(given[2] == NULL ? Py_None : given[2], &key) != 0)
         return NULL;
+    if (!timed && (timed = core_driven_time(state, given[0], &now)) < 0) {
+        core_key_release(&key);
+        return NULL;
+    }
     const tollbar_hierarchy *handle = open_handle(self);
     const tollbar_table *table = handle == NULL ? NULL : core_table_handle((core_table *)given[0]);
     core_share *out = table == NULL ? NULL : share_new(state->share);

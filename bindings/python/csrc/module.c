@@ -14,6 +14,13 @@ core_state *core_state_of(PyTypeObject *type) {
     return NULL;
 }
 
+static PyObject *core_drive(PyObject *module, PyObject *unused) {
+    (void)unused;
+    core_state *state = PyModule_GetState(module);
+    state->drives = 1;
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef core_methods[] = {
     CORE_METHOD("worst_case", core_worst_case, METH_VARARGS, "($module, text, window_ns, /)",
                 "The most that a policy admits in a window."),
@@ -33,6 +40,8 @@ static PyMethodDef core_methods[] = {
     CORE_FAST("take_many", core_take_many, "($module, /, limits, *, at=None)",
               "Takes the cost of each limit, or nothing from any. A limit is a Limiter, (Limiter, cost) or\n"
               "(Table, key, cost=1, policy=0); there are 1 to 16. Each limit reads its own clock."),
+    CORE_METHOD("drive", core_drive, METH_NOARGS, "($module, /)",
+                "From now on some limiter or table goes by Python's clock."),
     CORE_FAST("route", core_route, "($module, /, nodes, key, seed=0)",
               "The node that a key belongs to. `nodes` are names, or a mapping of names to weights: a node's share of the\n"
               "keys is its weight by the sum of all weights. None if no node has a weight above 0. If a node leaves, only its\n"

@@ -85,6 +85,24 @@ static int limit_read(core_state *state, PyObject *object, core_key *key, tollba
     return -1;
 }
 
+/* Whether the limits go by Python's clock, and then its time. Returns -1 with ValueError if only some of them do. */
+static int driven_time(core_state *state, PyObject *const *of, Py_ssize_t count, uint64_t *now) {
+    Py_ssize_t driven = 0, others = 0;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        const int is_driven = core_driven_time(state, of[i], now);
+        if (is_driven < 0)
+            return -1;
+        driven += is_driven;
+        others += !is_driven && !PyObject_TypeCheck(of[i], state->in_flight);
+    }
+    if (driven != 0 && others != 0) {
+        PyErr_SetString(PyExc_ValueError,
+                        "take_many(): some limits have the clock \"python\" and others have not; expected: one clock for all");
+        return -1;
+    }
+    return driven != 0;
+}
+
 PyObject *core_take_many(PyObject *module, PyObject *const *args, Py_ssize_t nargs, PyObject *keywords) {
     static const char *const names[] = { "limits", "at", NULL };
     core_state *state = PyModule_GetState(module);
@@ -97,7 +115,7 @@ PyObject *core_take_many(PyObject *module, PyObject *const *args, Py_ssize_t nar
     int failed = 0;
     if (core_bind("take_many", names, 1, 1, args, nargs, keywords, given) != 0)
         return NULL;
-    const int timed = given[1] != NULL && given[1] != Py_None;
+    int timed = given[1] != NULL && given[1] != Py_None;
     if (timed && core_uint64(given[1], "at", &now) != 0)
         return NULL;
     PyObject *all = PySequence_Tuple(given[0]);
@@ -112,6 +130,10 @@ PyObject *core_take_many(PyObject *module, PyObject *const *args, Py_ssize_t nar
         keys[read].owner = NULL;
         failed = limit_read(state, PyTuple_GetItem(all, read), &keys[read], &limits[read], &of[read]) != 0;
     }
+    if (!timed && !failed && state->drives)
+        timed = driven_time(state, of, count, &now);
+    if (timed < 0)
+        goto done;
     /* The handles are read only now, because methods of the costs, policies and keys may have
      * closed a table. */
     for (Py_ssize_t i = 0; i < count && !failed; i++) {

@@ -17,13 +17,13 @@ or closed, with the head in it, holds up nobody.
 from __future__ import annotations
 
 import os
-import time
 from collections import OrderedDict, deque
 from collections.abc import Hashable
 from contextlib import suppress
 from threading import RLock
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from . import _core
 from ._errors import Error
 from ._time import FOREVER
 
@@ -34,7 +34,9 @@ if TYPE_CHECKING:
 NEVER = FOREVER * 2
 """A time that does not come."""
 
-_clock = time.monotonic_ns
+# Not Python's: tests that stop its clocks, with freezegun or time-machine, would never wake a
+# caller.
+_clock = _core.Limiter("1/s", 1, False).now
 
 
 def now() -> int:
@@ -70,12 +72,14 @@ class Waiter(Protocol):
 
     def timer_of(self, queue: Queue) -> Timer:
         """The timer that rings for this waiter."""
+        ...
 
     def wake(self) -> None:
         """Tells the caller its outcome, a second time too."""
 
     def is_gone(self) -> bool:
         """Whether the caller has given up and not left yet, or can never be told."""
+        ...
 
 
 class Timer(Protocol):

@@ -1,14 +1,15 @@
-"""Callers that sleep in a queue: threads, and tasks of event loops."""
+"""Callers that sleep in a queue: threads, and tasks of event loops, of asyncio and of trio."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
 from ._errors import QueueFull
+from . import _trio
 from ._queue import NEVER, Permits, Queue, Timer, Turn, Waiter, ask, find, find_or_make, lock, now, settle
 from ._time import FOREVER
 
@@ -38,7 +39,7 @@ def wait(permits: Permits, cost: int, patience: int) -> bool:
 
 async def wait_async(permits: Permits, cost: int, patience: int) -> bool:
     """The same in an event loop."""
-    waiter = _Task(permits, cost, patience)
+    waiter = _TrioTask(permits, cost, patience) if _trio.is_running() else _Task(permits, cost, patience)
     try:
         with lock():
             answer = _at_once(permits, cost, patience)
@@ -120,58 +121,102 @@ class _Waiter:
         return bool(self.outcome)
 
 
-class _Thread(_Waiter):
-    __slots__ = ("bell", "until")
+class _Sleeper(_Waiter):
+    """A caller that sleeps until somebody rings, or until a time of its own."""
+
+    __slots__ = ("until",)
+
+    def __init__(self, permits: Permits, cost: int, patience: int) -> None:
+        # The time until which it sleeps, if nobody rings.
+        self.until = NEVER
+        super().__init__(permits, cost, patience)
+
+    def group(self) -> Hashable:
+        """One for the sleepers of whom the first is the timer."""
+        raise NotImplementedError
+
+    def timer_of(self, queue: Queue) -> Timer:
+        group = self.group()
+        timer = queue.timers.get(group)
+        if timer is None:
+            timer = queue.timers[group] = _FirstSleeper(queue, group)
+        return timer
+
+    def left(self) -> float | None:
+        """Moves the queue on. The seconds to sleep, or None: the caller has left."""
+        settle(self.queue)
+        with lock():
+            # The first of its group is the timer. The head has a booking that departs in time.
+            first = next(iter(self.timer_of(self.queue).waiters), None) is self
+            due = (self.queue.due or 0) if first else NEVER
+            self.until = due if self.queue.head is self else min(due, self.deadline)
+        left = self.until - now()
+        if left <= 0 and self.deadline <= now() and self.queue.head is not self:
+            self.leave()
+            return None
+        return max(min(left / 1e9, _LONGEST), 0.0)
+
+
+class _Thread(_Sleeper):
+    __slots__ = ("bell",)
 
     def __init__(self, permits: Permits, cost: int, patience: int) -> None:
         # A signal's handler may put into a SimpleQueue whose get it has interrupted. It may not set
         # an Event then.
         self.bell: SimpleQueue[None] = SimpleQueue()
-        # The time until which the thread sleeps, if nobody rings.
-        self.until = NEVER
         super().__init__(permits, cost, patience)
 
-    def timer_of(self, queue: Queue) -> Timer:
-        timer = queue.timers.get(None)
-        if timer is None:
-            timer = queue.timers[None] = _FirstThread()
-        return timer
+    def group(self) -> None:
+        return None
 
     def wake(self) -> None:
         self.bell.put(None)
 
     def sleep(self) -> bool:
-        while self.outcome is None:
-            settle(self.queue)
-            with lock():
-                # The first of the threads is the timer. The head has a booking that departs in
-                # time.
-                first = next(iter(self.timer_of(self.queue).waiters), None) is self
-                due = (self.queue.due or 0) if first else NEVER
-                self.until = due if self.queue.head is self else min(due, self.deadline)
-            left = self.until - now()
-            if left > 0:
+        while self.outcome is None and (left := self.left()) is not None:
+            if left:
                 with suppress(Empty):
-                    self.bell.get(timeout=min(left / 1e9, _LONGEST))
-            elif self.deadline <= now() and self.queue.head is not self:
-                self.leave()
-                break
+                    self.bell.get(timeout=left)
         return self.answer()
 
 
-class _FirstThread:
-    """Rings for the first of the threads, which moves the queue on."""
+class _TrioTask(_Sleeper):
+    __slots__ = ("bell",)
 
-    __slots__ = ("waiters",)
+    def __init__(self, permits: Permits, cost: int, patience: int) -> None:
+        self.bell = _trio.Bell()
+        super().__init__(permits, cost, patience)
 
-    def __init__(self) -> None:
+    def group(self) -> Hashable:
+        return self.bell.loop
+
+    def wake(self) -> None:
+        self.bell.ring()
+
+    async def sleep(self) -> bool:
+        while self.outcome is None and (left := self.left()) is not None:
+            if left:
+                await self.bell.wait(left)
+        return self.answer()
+
+
+class _FirstSleeper:
+    """Rings for the first of the threads, or of a trio loop's tasks, which moves the queue on."""
+
+    __slots__ = ("group", "queue", "waiters")
+
+    def __init__(self, queue: Queue, group: Hashable) -> None:
+        self.queue = queue
+        self.group = group
         self.waiters: OrderedDict[Waiter, None] = OrderedDict()
 
     def ring_by(self, due: int) -> None:
         first = next(iter(self.waiters), None)
-        if isinstance(first, _Thread) and due < first.until:
+        if first is None:
+            self.queue.timers.pop(self.group, None)
+        elif isinstance(first, _Sleeper) and due < first.until:
             first.until = due
-            first.bell.put(None)
+            first.wake()
 
 
 class _Task(_Waiter):

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, SupportsIndex
+from types import TracebackType
+from typing import ClassVar, NamedTuple, SupportsIndex
 
 from . import _core, _queue, _time, _waiters
+from ._driven import driven
 from ._reservation import Reservation
 from .policy import Policy, _text
 
 CLOCKS = {"tsc": 0, "monotonic": 1, "coarse": 2, "wall": 3}
+ALL_CLOCKS = {**CLOCKS, "python": CLOCKS["wall"]}
+"""Those of limiters and tables (_driven.py)."""
 KEEPS = {"count": 0, "time": 1, "reset": 2}
 
 
@@ -34,13 +38,19 @@ class Limiter(_core.Limiter):
     credit=True threads take permits in advance, for a limit that many threads check all the time:
     the bound is the policy's, but up to an eighth of the burst may be refused early. Only gcra has
     credit. At most `waiters` callers of this process wait at one time.
+
+    With clock="python" it goes by Python's time.time_ns(), which freezegun and time-machine drive
+    in tests. A call then takes a microsecond more, and sleeps stay real ones.
     """
 
     __slots__ = ("_places",)
     _places: _queue.Places
+    _driven: ClassVar[bool] = False
 
     def __new__(cls, policy: str | Policy, *, clock: str = "tsc", credit: bool = False, waiters: int = _queue.Places.MOST) -> Limiter:
-        self = super().__new__(cls, _text(policy), choice("clock", clock, CLOCKS), credit)
+        if clock == "python" and not cls._driven:
+            cls = driven(cls)
+        self = super().__new__(cls, _text(policy), choice("clock", clock, ALL_CLOCKS), credit)
         self._places = _queue.Places(waiters)
         return self
 
@@ -102,6 +112,19 @@ class Limiter(_core.Limiter):
         """wait, in an event loop. A task that is cancelled leaves the queue."""
         patience = _time.patience(timeout)
         return (not self._places.taken and self._take(cost)) or await _waiters.wait_async(self, cost, patience)
+
+    async def __aenter__(self) -> None:
+        """`async with limiter`: waits for a permit, as long as it takes. It raises Limited if the
+        limiter can never give one."""
+        if not await self.wait_async():
+            from ._limit import Limited
+
+            raise Limited(repr(self), self.peek())
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        """Nothing: a permit is used up when the block begins."""
 
     def _who(self) -> Limiter:
         return self

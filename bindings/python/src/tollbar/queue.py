@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from itertools import count
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, SupportsIndex, TypeVar
 
-from . import _core, _time
+from . import _core, _time, _trio
 from ._errors import QueueFull
 from .limiter import CLOCKS, choice
 from .policy import Policy, _text
@@ -267,8 +267,11 @@ class Queue(_core.Queue, Generic[Item]):
 _NOTHING = object()
 
 
-def _event_of_loop() -> tuple[asyncio.Event, Callable[[], object]]:
+def _event_of_loop() -> tuple[asyncio.Event | _trio.Bell, Callable[[], object]]:
     """An event of this loop, and how any thread sets it. A loop that has ended needs no wake."""
+    if _trio.is_running():
+        bell = _trio.Bell()
+        return bell, bell.ring
     # Only programs with an event loop import asyncio.
     import asyncio
 
@@ -281,7 +284,10 @@ def _event_of_loop() -> tuple[asyncio.Event, Callable[[], object]]:
     return changed, wake
 
 
-async def _wait(changed: asyncio.Event, seconds: float) -> None:
+async def _wait(changed: asyncio.Event | _trio.Bell, seconds: float) -> None:
+    if isinstance(changed, _trio.Bell):
+        await changed.wait(seconds)
+        return
     import asyncio
 
     try:

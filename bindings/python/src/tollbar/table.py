@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import NamedTuple, SupportsIndex, Union
+from typing import ClassVar, NamedTuple, SupportsIndex, Union
 
 from . import _core, _queue, _time, _waiters
 from ._alone import warn_of_spawn
+from ._driven import driven
 from ._errors import TableError
 from ._reservation import Reservation
-from .limiter import CLOCKS, KEEPS, Counts, choice
+from .limiter import ALL_CLOCKS, KEEPS, Counts, choice
 from .policy import Policy, _text
 
 Policies = Union[str, Policy, Sequence[Union[str, Policy]], Mapping[str, Union[str, Policy]]]
@@ -121,11 +122,15 @@ class Table(_core.Table):
     room a table may have any policies, and each may change to any other (set_policy).
 
     At most `waiters` callers of this process wait for the table's keys at one time.
+
+    With clock="python" it goes by Python's time.time_ns(), which freezegun and time-machine drive
+    in tests, as a Limiter.
     """
 
     __slots__ = ("_names", "_places")
     _names: dict[str, int]
     _places: _queue.Places
+    _driven: ClassVar[bool] = False
 
     def __new__(
         cls,
@@ -218,6 +223,8 @@ class Table(_core.Table):
         room: int,
         waiters: int,
     ) -> Table:
+        if clock == "python" and not cls._driven:
+            cls = driven(cls)
         texts, names = _list(policies)
         flags = (0 if seed is None else _SEEDED) | (0 if huge_pages else _SMALL_PAGES) | (_TRUST_ANYONE if trust_anyone else 0)
         self = super().__new__(
@@ -227,7 +234,7 @@ class Table(_core.Table):
             capacity,
             choice("on_full", on_full, ON_FULL),
             choice("missing", missing, MISSING),
-            choice("clock", clock, CLOCKS),
+            choice("clock", clock, ALL_CLOCKS),
             seed or 0,
             flags,
             mode,
@@ -249,6 +256,13 @@ class Table(_core.Table):
         to the new burst; with keep="time" the time until their debts are paid, and with
         keep="reset" nothing."""
         self._set_policy(policy, _text(to), choice("keep", keep, KEEPS))
+
+    def reset_all(self) -> None:
+        """Lets all keys begin anew, under all policies and in all processes. It reads every slot:
+        for tests, and for operators. Keys with a policy of their own (set_override) stay as they
+        are, and begin anew by reset(key)."""
+        for number in range(self.stats().policies):
+            self.set_policy(number, self._text(number), keep="reset")
 
     def set_override(self, key: _core.Key, to: str | Policy, policy: int | str = 0, *, keep: str = "count") -> None:
         """Gives a key a policy of its own in place of `policy`, in all processes at once, until
@@ -286,6 +300,10 @@ class Table(_core.Table):
         """Returns the number of the first policy that equals this one, and adds it if there is
         none. All callers that ask for one policy at once get the same number."""
         return self._find_or_add_policy(_text(policy))
+
+    def _number_of(self, policy: int | str | Policy) -> int | str:
+        """The number or name of a policy, which the table gets if it lacks it."""
+        return self.find_or_add_policy(policy) if isinstance(policy, Policy) else policy
 
     def stats(self) -> Stats:
         """Counters and sizes, of all processes."""
