@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable, Container, Iterable, MutableMapping
 from http import HTTPStatus
@@ -21,6 +22,16 @@ if TYPE_CHECKING:
     from .lease import Lease
 
 Request = TypeVar("Request")
+Chosen = Union[int, str, Policy, None]
+"""What a function returns that chooses the policy of a request: a number or a name of the table, or
+a policy, which the table gets if it lacks it. None: the request is not limited."""
+By = Union[Table, "Lease", str, Policy, Callable[[Request], Union[str, Policy, None]]]
+"""What limits: a table, a lease, a policy, or a function that makes the policy of a request."""
+Policies = Union[Chosen, tuple[Union[int, str, Policy], ...]]
+Under = Union[int, str, tuple[Union[int, str], ...], Callable[[Request], Policies]]
+"""The policies of the table under which a request is charged, or a function that chooses them."""
+Enabled = Union[bool, Callable[[], object]]
+"""Whether requests are limited, or a function that is asked for each."""
 Exempt = Union["Container[Key]", "Iterable[Key | IPv4Address | IPv6Address]"]
 
 # What `headers` may name, for http.fields().
@@ -156,6 +167,8 @@ class Answer(NamedTuple):
     # None: the request has no key, or an exempt one. Of several policies it is that of the one that
     # binds.
     decision: Decision | None = None
+    # The policy under which to charge the key.
+    policy: int | str = 0
 
 
 PASSES = Answer(None)
@@ -193,8 +206,8 @@ class Layers:
         for place, (gate, _, charged) in enumerate(self._asked):
             if charged is not None:
                 charged.table.settle(charged.receipt, 0)
-                decision = charged.table.peek(charged.key, charged.cost, gate.policy)
-                self._asked[place] = gate, [gate._limit(charged.key, charged.cost, decision)], None
+                decision = charged.table.peek(charged.key, charged.cost, charged.policy)
+                self._asked[place] = gate, [gate._limit(charged.key, charged.cost, charged.policy, decision)], None
 
     def fields(self) -> Fields:
         """Retry-After of a refusal, and each dialect that a layer names, with the limits of the
@@ -239,6 +252,7 @@ class _Charged(NamedTuple):
     table: Table
     key: bytes
     cost: int
+    policy: int | str
     receipt: bytes
 
 
@@ -260,19 +274,24 @@ def _is_lease(thing: object) -> TypeGuard[Lease]:
     return module is not None and isinstance(thing, module.Lease)
 
 
+_SEVERAL = "policy: several policies are charged together and before the response"
+
+
 class Gate(Generic[Request]):
     """Decides requests, and makes the headers for the decision."""
 
     def __init__(
         self,
-        table: Table | Lease | str | Policy,
+        table: By[Request],
         key: Callable[[Request], Key],
         *,
-        policy: int | str | tuple[int | str, ...] = 0,
+        policy: Under[Request] = 0,
         cost: int | Callable[[Request], int] = 1,
         charge: Callable[[Request, Response], int] | None = None,
         refuse: Callable[[Request, Refusal], Refusal] | None = None,
+        skip: Callable[[Request], object] | None = None,
         exempt: Exempt = (),
+        enabled: Enabled = True,
         missing_status: int = 403,
         name: str | None = None,
         capacity: int = 100_000,
@@ -280,28 +299,34 @@ class Gate(Generic[Request]):
         times: Times | None = None,
     ) -> None:
         self.table: Table | Lease
+        # What chooses the policies of a request, if they are not the same for all.
+        self._choose = policy if callable(policy) else None
+        self._policies = () if callable(policy) else policy if isinstance(policy, tuple) else (policy,)
         if isinstance(table, Table) or _is_lease(table):
             self.table = table
+        elif callable(table):
+            if policy != 0:
+                raise TypeError("policy: the function makes the policy of each request; expected no `policy` beside it")
+            # Its own policy is no request's.
+            self.table, self._choose = Table("1/s", capacity), policy_of(table)
         else:
             self.table = Table(cast("str | Policy", table), capacity)
         # Of a policy each process makes a table of its own. With the first request the other
         # workers have been started.
         self._warns = self.table is not table
         self.key = key
-        policies = policy if isinstance(policy, tuple) else (policy,)
-        if not policies or (len(policies) > 1 and (charge is not None or not isinstance(self.table, Table))):
-            raise TypeError("policy: several policies are charged together and before the response; expected a Table, and no charge")
-        self.policy = policies[0]
-        # With several policies, one gate for the fields of each.
-        self._each: list[Gate[Request]] = []
-        if len(policies) > 1:
-            self._each = [Gate(self.table, key, policy=one) for one in policies]
-        policy = self.policy
-        if charge is not None and not isinstance(self.table, Table):
-            raise TypeError("charge: a lease is charged before the response; expected a Table or a policy")
+        count = 1 if self._choose is not None else len(self._policies)
+        if count == 0 or (count > 1 and (charge is not None or not isinstance(self.table, Table))):
+            raise TypeError(f"{_SEVERAL}; expected a Table, and no charge")
+        if not isinstance(self.table, Table) and (charge is not None or self._choose is not None):
+            raise TypeError(
+                "charge, policy: a lease has one policy and is charged before the response; expected a Table or a policy"
+            )
         self.cost = cost
         self.charge = charge
         self.refuse = refuse
+        self.skip = skip
+        self.enabled = enabled
         self.exempt = exempt
         self._exempt = exempt_keys(exempt)
         status = HTTPStatus(missing_status)
@@ -311,37 +336,63 @@ class Gate(Generic[Request]):
         self.dialects = _dialects(headers)
         if times is not None:
             self.decide = times._of(self.decide)  # type: ignore[method-assign]
-        self.name = _printable(name if name is not None else policy if isinstance(policy, str) else "default")
+        self.name = name
+        for one in (name, *self._policies):
+            if isinstance(one, str):
+                _printable(one)
 
     def decide(self, request: Request, layers: Layers) -> Answer:
         """Decides, and adds the limits to those of the request's other layers."""
-        if self._warns:
-            self._warns = False
-            warn_of_workers(cast("Table", self.table)._text(0))
+        enabled, skip = self.enabled, self.skip
+        if not (enabled() if callable(enabled) else enabled) or (skip is not None and skip(request)):
+            return PASSES
         made = self.key(request)
         key = key_bytes(made)
         if (made in self.exempt) if self._exempt is None else key in self._exempt:
             return PASSES
+        policies = self._policies if self._choose is None else self._chosen(request)
+        if not policies:
+            return PASSES
+        if self._warns:
+            self._warns = False
+            warn_of_workers(cast("Table", self.table)._text(policies[0]))
         cost = self.cost(request) if callable(self.cost) else self.cost
-        charged = None
+        charged, policy = None, policies[0]
         if not isinstance(self.table, Table):
             # Requests without a key share the limit for all.
             decision = self.table.check(key, cost)
         elif key is None:
-            answer = self._without_key(self.table, cost)
+            answer = self._without_key(self.table, cost, policy)
             if answer.refused is not None:
                 layers.give_back()
             return answer
-        elif self._each:
-            taken = take_many([(self.table, key, cost, one.policy) for one in self._each])
-            limits = [one._limit(key, cost, decision) for one, decision in zip(self._each, taken.decisions)]
+        elif len(policies) > 1:
+            taken = take_many([(self.table, key, cost, one) for one in policies])
+            decided = zip(policies, taken.decisions)
+            limits = [self._limit(key, cost, one, decision, several=True) for one, decision in decided]
             return self._answer(taken.decisions[taken.bound], limits, layers)
         elif self.charge is not None:
-            decision = self._look(self.table, key, cost)
+            decision = self._look(self.table, key, cost, policy)
         else:
-            decision, receipt = self.table.take(key, cost, self.policy)
-            charged = None if receipt is None else _Charged(self.table, key, cost, receipt)
-        return self._answer(decision, [self._limit(key, cost, decision)], layers, charged, key)
+            decision, receipt = self.table.take(key, cost, policy)
+            charged = None if receipt is None else _Charged(self.table, key, cost, policy, receipt)
+        return self._answer(decision, [self._limit(key, cost, policy, decision)], layers, charged, key, policy)
+
+    def reset_all(self) -> None:
+        """Lets all keys of the table begin anew."""
+        if not isinstance(self.table, Table):
+            raise TypeError("reset_all: the permits of a lease are in its store; expected a Table or a policy")
+        self.table.reset_all()
+
+    def _chosen(self, request: Request) -> tuple[int | str, ...]:
+        """The policies of the request; none if it is not limited."""
+        chosen = cast("Callable[[Request], Any]", self._choose)(request)
+        if chosen is None:
+            return ()
+        policies = chosen if isinstance(chosen, tuple) else (chosen,)
+        if len(policies) > 1 and self.charge is not None:
+            raise TypeError(f"{_SEVERAL}; expected one policy beside charge")
+        return tuple(cast("Table", self.table)._number_of(one) for one in policies)
 
     def refusal(self, request: Request, answer: Answer, fields: Fields) -> Refusal:
         """The response to a request that the answer refuses. `fields` are those of all layers, or
@@ -359,43 +410,77 @@ class Gate(Generic[Request]):
         layers: Layers,
         charged: _Charged | None = None,
         key: bytes | None = None,
+        policy: int | str = 0,
     ) -> Answer:
         if not decision:
             layers.give_back()
             charged = None
         layers.add(self, limits, charged)
-        return Answer(None, "", key, decision) if decision else Answer(TOO_MANY, TOO_MANY.phrase, None, decision)
+        if not decision:
+            return Answer(TOO_MANY, TOO_MANY.phrase, None, decision)
+        return Answer(None, "", key, decision, policy)
 
-    def _look(self, table: Table, key: bytes, cost: int) -> Decision:
+    def _look(self, table: Table, key: bytes, cost: int, policy: int | str) -> Decision:
         """Peeks. A refused peek is followed by a check at the same time, which is refused, too, and
         counts in the statistics and toward a ban."""
         now = table.now()
-        decision = table.peek(key, cost, self.policy, at=now)
-        return decision if decision else table.check(key, cost, self.policy, at=now)
+        decision = table.peek(key, cost, policy, at=now)
+        return decision if decision else table.check(key, cost, policy, at=now)
 
     def after(self, request: Request, answer: Answer, response: Response) -> None:
         """Charges the permits that `charge` returns for the response."""
         if self.charge is not None and answer.key is not None and isinstance(self.table, Table):
             cost = int(self.charge(request, response))
             if cost > 0:
-                self.table.charge(answer.key, cost, self.policy)
+                self.table.charge(answer.key, cost, answer.policy)
 
-    def _without_key(self, table: Table, cost: int) -> Answer:
+    def _without_key(self, table: Table, cost: int, policy: int | str) -> Answer:
         """As the table's `missing` says: "allow" lets it pass; "deny" and "report" refuse it with a
         status that says so."""
         try:
-            passes = table.allow(None, cost, self.policy)
+            passes = table.allow(None, cost, policy)
         except TableError as error:
             if error.name != "TOLLBAR_E_MISSING_KEY":
                 raise
             passes = False
         return PASSES if passes else self._missing
 
-    def _limit(self, key: bytes | None, cost: int, decision: Decision) -> http.Limit:
+    def _limit(
+        self, key: bytes | None, cost: int, policy: int | str, decision: Decision, several: bool = False
+    ) -> http.Limit:
+        """The limit for the fields. Of several policies each has its own name."""
+        name = None if several else self.name
+        if name is None:
+            name = policy if isinstance(policy, str) else "default"
         table = self.table
         if not isinstance(table, Table):
             # Only the store knows when more permits are left. A refusal has an estimate.
-            return http.Limit(self.name, table._policy, decision)
+            return http.Limit(name, table._policy, decision)
         # Another thread or process may have changed the policy.
-        more = table.more_after(decision, key, cost, self.policy)
-        return http.Limit(self.name, table._text(self.policy), decision, more)
+        more = table.more_after(decision, key, cost, policy)
+        return http.Limit(name, table._text(policy), decision, more)
+
+
+def policy_of(function: Callable[..., str | Policy | None]) -> Callable[..., Policy | None]:
+    """`function`, whose texts become policies: in a table a text is a name."""
+
+    def chosen(*args: Any, **kwargs: Any) -> Policy | None:
+        made = function(*args, **kwargs)
+        return _parsed(made) if isinstance(made, str) else made
+
+    return chosen
+
+
+# Plans have few texts, and each request has one of them.
+_parsed = functools.lru_cache(1024)(Policy)
+
+
+class Limits(Generic[Request]):
+    """What the middleware and the decorators of all frameworks have."""
+
+    gate: Gate[Request]
+
+    def reset_all(self) -> None:
+        """Lets all keys begin anew: all keys of the table, under each of its policies. It is for
+        tests and for operators. TypeError with a lease."""
+        self.gate.reset_all()

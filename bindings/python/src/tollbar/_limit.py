@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from . import _time
 from ._core import Decision, key_bytes
+from ._alone import warn_of_workers
 from ._errors import Error, QueueFull
-from ._http import exempt_keys
+from ._http import exempt_keys, policy_of
 from .limiter import Limiter
 from .policy import Policy
 from .table import Table
 
 if TYPE_CHECKING:
     from ._core import Key
-    from ._http import Exempt
+    from ._http import Chosen, Enabled, Exempt
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -46,12 +47,14 @@ def _limited(text: str, reason: str, retry_after: float) -> Limited:
 
 
 def limit(
-    by: str | Policy | Limiter | Table,
+    by: str | Policy | Limiter | Table | Callable[..., str | Policy | None],
     *,
     key: Callable[..., Key] | None = None,
-    policy: int | str = 0,
+    policy: int | str | Callable[..., Chosen] = 0,
     cost: int | Callable[..., int] = 1,
+    skip: Callable[..., object] | None = None,
     exempt: Exempt = (),
+    enabled: Enabled = True,
     wait: _time.Time | None = 0,
     capacity: int = 100_000,
 ) -> Callable[[F], F]:
@@ -60,6 +63,12 @@ def limit(
     `by` is a policy, or a limiter or table that others use, too. With `key`, which gets the
     arguments of the call, each key has a state of its own, in the table or in one for `capacity`
     keys. `cost` is a number, or makes one of the arguments. Keys in `exempt` are not limited.
+
+    `by` may be a function that makes the policy of the arguments, such as that of the user's plan;
+    without `key`, all calls of one policy share it. `policy` may be a function that names a policy
+    of the table, or makes a Policy. A call is not limited if such a function returns None, if
+    `skip`, which gets the arguments, returns a true value, or while `enabled` is false or returns
+    a false value.
 
     A call above the limit raises Limited. With `wait` it first waits so many seconds for its
     permits (None: as long as it takes), in a coroutine without holding the event loop: so
@@ -70,46 +79,71 @@ def limit(
     if isinstance(by, Table if key is None else Limiter):
         raise TypeError("limit: a table needs a key, and a limiter has none; expected: key= with a table or a policy")
     state: Limiter | Table
+    choose = policy if callable(policy) else None
     if isinstance(by, (Limiter, Table)):
         state = by
+    elif callable(by):
+        # The table's own policy is no call's.
+        state, choose = Table("1/s", capacity), policy_of(by)
+        if policy != 0:
+            raise TypeError("limit: the function makes the policy of each call; expected no `policy` beside it")
+        if key is None:
+            key = _all
     else:
         state = Limiter(by) if key is None else Table(by, capacity)
+    if choose is not None and isinstance(state, Limiter):
+        raise TypeError("limit: a limiter has one policy; expected a table and key= beside a function for `policy`")
     exempted = exempt_keys(exempt)
+    # Of a policy each process makes a state of its own. With the first call the other workers have
+    # been started.
+    warns = state is not by
 
     def decorate(function: F) -> F:
         name = getattr(function, "__qualname__", repr(function))
         # Whether the function has returned an awaitable, so that its caller awaits what it gets.
         returns_awaitables = False
 
-        def arguments(*args: Any, **kwargs: Any) -> tuple[bytes | None, int, bool]:
-            """The key, the cost, and whether the call is exempt."""
+        def request(*args: Any, **kwargs: Any) -> tuple[bytes | None, int, int | str] | None:
+            """The key, the cost and the policy of a call; None if it is not limited."""
+            nonlocal warns
+            if not (enabled() if callable(enabled) else enabled) or (skip is not None and skip(*args, **kwargs)):
+                return None
             made = None if key is None else key(*args, **kwargs)
             bare = key_bytes(made)
-            passes = key is not None and ((made in exempt) if exempted is None else bare in exempted)
-            return bare, cost(*args, **kwargs) if callable(cost) else cost, passes
+            if key is not None and ((made in exempt) if exempted is None else bare in exempted):
+                return None
+            chosen = choose(*args, **kwargs) if callable(choose) else cast("int | str", policy)
+            if chosen is None:
+                return None
+            number = state._number_of(chosen) if isinstance(state, Table) else 0
+            if warns:
+                warns = False
+                warn_of_workers(str(state.policy(number) if isinstance(state, Table) else state.policy))
+            return bare, cost(*args, **kwargs) if callable(cost) else cost, number
 
-        def check(key: bytes | None, cost: int) -> None:
+        def check(key: bytes | None, cost: int, policy: int | str) -> None:
             decision = state.check(cost) if isinstance(state, Limiter) else state.check(key, cost, policy)
             if not decision:
                 raise Limited(name, decision)
 
-        def refuse(key: bytes | None, cost: int, reason: str | None = None) -> Limited:
+        def refuse(key: bytes | None, cost: int, policy: int | str, reason: str | None = None) -> Limited:
             return Limited(name, state.peek(cost) if isinstance(state, Limiter) else state.peek(key, cost, policy), reason)
 
         async def admit(*args: Any, **kwargs: Any) -> None:
-            key, cost, passes = arguments(*args, **kwargs)
-            if not passes and wait == 0:
-                check(key, cost)
-            elif not passes:
+            asked = request(*args, **kwargs)
+            if asked is not None and wait == 0:
+                check(*asked)
+            elif asked is not None:
+                key, cost, policy = asked
                 try:
                     if isinstance(state, Limiter):
                         admitted = await state.wait_async(wait, cost)
                     else:
                         admitted = await state.wait_async(key, wait, cost, policy)
                 except QueueFull as full:
-                    raise refuse(key, cost, full.reason) from full
+                    raise refuse(*asked, full.reason) from full
                 if not admitted:
-                    raise refuse(key, cost)
+                    raise refuse(*asked)
 
         @functools.wraps(function)
         async def limited_async(*args: Any, **kwargs: Any) -> object:
@@ -147,16 +181,17 @@ def limit(
             nonlocal returns_awaitables
             if returns_awaitables and wait != 0:
                 return limited_async(*args, **kwargs)
-            key, cost, passes = arguments(*args, **kwargs)
-            if not passes and wait == 0:
-                check(key, cost)
-            elif not passes:
+            asked = request(*args, **kwargs)
+            if asked is not None and wait == 0:
+                check(*asked)
+            elif asked is not None:
+                key, cost, policy = asked
                 try:
                     admitted = state.wait(wait, cost) if isinstance(state, Limiter) else state.wait(key, wait, cost, policy)
                 except QueueFull as full:
-                    raise refuse(key, cost, full.reason) from full
+                    raise refuse(*asked, full.reason) from full
                 if not admitted:
-                    raise refuse(key, cost)
+                    raise refuse(*asked)
             result = function(*args, **kwargs)
             returns_awaitables = inspect.isawaitable(result)
             return result
@@ -164,3 +199,8 @@ def limit(
         return cast("F", limited)
 
     return decorate
+
+
+def _all(*args: object, **kwargs: object) -> str:
+    """The key of all calls."""
+    return "all"

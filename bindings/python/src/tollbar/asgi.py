@@ -3,17 +3,15 @@ Starlette takes it."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import TYPE_CHECKING, Any
 
-from ._http import Answer, Exempt, Fields, Gate, Layers, Refusal, Response, client_key, key_function
+from ._http import By, Enabled, Exempt, Fields, Gate, Layers, Limits, Refusal, Response, Under, client_key, key_function
 from ._times import Times
-from .policy import Policy
-from .table import Table
 
 if TYPE_CHECKING:
     from ._core import Key
-    from .lease import Lease
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -58,7 +56,7 @@ def with_fields(send: Send, layers: Layers) -> Send:
     return send_with_fields
 
 
-class RateLimit:
+class RateLimit(Limits[Scope]):
     """Answers requests above the limit with 429 and Retry-After, and adds RateLimit headers to
     every response.
 
@@ -75,6 +73,12 @@ class RateLimit:
 
     `policy` may be a tuple of policies of the table: then a request is charged under all of them,
     or under none. `cost` is a number, or makes one of the request's scope.
+
+    `table` may be a function that makes a request's policy, such as that of the user's plan, and
+    `policy` one that chooses policies of the table by name or as a Policy, which the table gets if
+    it lacks it. None from such a function, a true value from `skip`, and a false one from
+    `enabled` (or `enabled=False`) let the request pass uncounted. A user who changes plans begins
+    anew under the new policy.
 
     The hook `refuse(scope, refusal)` may return another refusal, with a `status`, `headers` and a
     `body` of its own.
@@ -97,15 +101,17 @@ class RateLimit:
     def __init__(
         self,
         app: App,
-        table: Table | Lease | str | Policy,
+        table: By[Scope],
         *,
         key: Callable[[Scope], Key] = by_client,
         proxies: str | Iterable[str] = (),
-        policy: int | str | tuple[int | str, ...] = 0,
+        policy: Under[Scope] = 0,
         cost: int | Callable[[Scope], int] = 1,
         charge: Callable[[Scope, Response], int] | None = None,
         refuse: Callable[[Scope, Refusal], Refusal] | None = None,
+        skip: Callable[[Scope], object] | None = None,
         exempt: Exempt = (),
+        enabled: Enabled = True,
         missing_status: int = 403,
         name: str | None = None,
         capacity: int = 100_000,
@@ -120,7 +126,9 @@ class RateLimit:
             cost=cost,
             charge=charge,
             refuse=refuse,
+            skip=skip,
             exempt=exempt,
+            enabled=enabled,
             missing_status=missing_status,
             name=name,
             capacity=capacity,
@@ -138,10 +146,11 @@ class RateLimit:
         if answer.refused is None:
             if outermost:
                 send = with_fields(send, layers)
-            if self.gate.charge is not None:
-                await self._charged(scope, receive, send, answer)
-            else:
+            if self.gate.charge is None:
                 await self.app(scope, receive, send)
+            else:
+                charge = functools.partial(self.gate.after, scope, answer)
+                await with_response(self.app, scope, receive, send, charge)
         elif kind == "websocket":
             await send({"type": "websocket.close", "code": 1008, "reason": answer.refused.phrase})
         else:
@@ -149,30 +158,33 @@ class RateLimit:
             await send({"type": "http.response.start", "status": refusal.status, "headers": _bytes(refusal.headers)})
             await send({"type": "http.response.body", "body": b"" if scope.get("method") == "HEAD" else refusal.body})
 
-    async def _charged(self, scope: Scope, receive: Receive, send: Send, answer: Answer) -> None:
-        seen, charged = Response(500, [], 0), False
 
-        def charge() -> None:
-            nonlocal charged
-            if not charged:
-                charged = True
-                self.gate.after(scope, answer, seen)
+async def with_response(
+    app: App, scope: Scope, receive: Receive, send: Send, after: Callable[[Response], None]
+) -> None:
+    """Calls the application, and `after` once with its response."""
+    seen, called = Response(500, [], 0), False
 
-        async def send_and_see(message: Message) -> None:
-            nonlocal seen
-            kind, headers = message["type"].removeprefix("websocket."), _texts(message.get("headers") or ())
-            if kind == "http.response.start":
-                seen = Response(message["status"], headers, 0)
-            elif kind == "http.response.body":
-                seen = seen._replace(sent=seen.sent + len(message.get("body", b"")))
-            # A WebSocket stays open for long, so it is charged when its handshake has been
-            # answered.
-            elif kind in ("accept", "close") and not charged:
-                seen = Response(101 if kind == "accept" else 403, headers, 0)
-                charge()
-            await send(message)
+    def call() -> None:
+        nonlocal called
+        if not called:
+            called = True
+            after(seen)
 
-        try:
-            await self.app(scope, receive, send_and_see)
-        finally:
-            charge()
+    async def send_and_see(message: Message) -> None:
+        nonlocal seen
+        kind, headers = message["type"].removeprefix("websocket."), _texts(message.get("headers") or ())
+        if kind == "http.response.start":
+            seen = Response(message["status"], headers, 0)
+        elif kind == "http.response.body":
+            seen = seen._replace(sent=seen.sent + len(message.get("body", b"")))
+        # A WebSocket stays open for long, so it is charged when its handshake has been answered.
+        elif kind in ("accept", "close") and not called:
+            seen = Response(101 if kind == "accept" else 403, headers, 0)
+            call()
+        await send(message)
+
+    try:
+        await app(scope, receive, send_and_see)
+    finally:
+        call()

@@ -2,13 +2,16 @@
 whole application."""
 
 # Without `from __future__ import annotations`, because FastAPI reads the annotations of __call__.
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from fastapi import HTTPException, Response, WebSocketException
 from fastapi.requests import HTTPConnection
 
-from ._http import Gate, Layers, client_key, key_function
-from .asgi import App, Receive, Scope, Send, with_fields
+from . import _http
+from ._http import By, Enabled, Exempt, Gate, Layers, Limits, Refusal, Under, client_key, key_function
+from ._times import Times
+from .asgi import App, Receive, Scope, Send, with_fields, with_response
 
 if TYPE_CHECKING:
     from ._core import Key
@@ -23,21 +26,53 @@ def _peer(request: HTTPConnection) -> tuple[str | None, list[str]]:
     return request.client.host if request.client else None, request.headers.getlist("X-Forwarded-For")
 
 
-class RateLimit:
+class RateLimit(Limits[Any]):
     """Refuses requests above the limit with an HTTPException, by default 429 with Retry-After, and
     adds RateLimit headers to the response. The handshake of a WebSocket above it is refused with a
     WebSocketException.
 
-    The options are those of asgi.RateLimit without `charge`. `key`, `cost` and `refuse` get the
-    Request, or the WebSocket.
+    The options are those of asgi.RateLimit. The functions get the Request, or the WebSocket: their
+    types may name the one that the routes have.
+    `charge` needs the middleware Fields, which sees the response.
 
     FastAPI adds a dependency's headers to the values that a route returns, and not to a Response
     that it returns or to an exception that it raises: for these, add the middleware Fields."""
 
-    def __init__(self, table: Any, *, key: Any = by_client, proxies: Any = (), **options: Any) -> None:
-        if "charge" in options:
-            raise TypeError("charge: a dependency ends before the response; expected: asgi.RateLimit")
-        self.gate: Gate[HTTPConnection] = Gate(table, key_function(key, by_client, proxies, _peer), **options)
+    def __init__(
+        self,
+        table: By[Any],
+        *,
+        key: Callable[[Any], "Key"] = by_client,
+        proxies: str | Iterable[str] = (),
+        policy: Under[Any] = 0,
+        cost: int | Callable[[Any], int] = 1,
+        charge: Callable[[Any, _http.Response], int] | None = None,
+        refuse: Callable[[Any, Refusal], Refusal] | None = None,
+        skip: Callable[[Any], object] | None = None,
+        exempt: Exempt = (),
+        enabled: Enabled = True,
+        missing_status: int = 403,
+        name: str | None = None,
+        capacity: int = 100_000,
+        headers: bool | str | tuple[str, ...] = True,
+        times: Times | None = None,
+    ) -> None:
+        self.gate = Gate(
+            table,
+            key_function(key, by_client, proxies, _peer),
+            policy=policy,
+            cost=cost,
+            charge=charge,
+            refuse=refuse,
+            skip=skip,
+            exempt=exempt,
+            enabled=enabled,
+            missing_status=missing_status,
+            name=name,
+            capacity=capacity,
+            headers=headers,
+            times=times,
+        )
 
     async def __call__(self, connection: HTTPConnection, response: Response) -> None:
         layers, outermost = Layers.of(connection.scope)
@@ -47,6 +82,13 @@ class RateLimit:
         answer = self.gate.decide(connection, layers)
         fields = layers.fields() if writes else []
         if answer.refused is None:
+            if self.gate.charge is not None:
+                if _AFTER not in connection.scope:
+                    raise RuntimeError(
+                        "charge: a dependency ends before the response; "
+                        "expected: app.add_middleware(tollbar.fastapi.Fields), which sees it"
+                    )
+                connection.scope[_AFTER].append(lambda seen: self.gate.after(connection, answer, seen))
             for name, value in fields:
                 response.headers[name] = value
         elif connection.scope["type"] == "websocket":
@@ -59,8 +101,8 @@ class RateLimit:
 
 
 class Fields:
-    """Middleware that adds the fields of all RateLimit dependencies to every response:
-    app.add_middleware(tollbar.fastapi.Fields)."""
+    """Middleware that adds the fields of all RateLimit dependencies to every response, and charges
+    those with `charge`: app.add_middleware(tollbar.fastapi.Fields)."""
 
     def __init__(self, app: App) -> None:
         self.app = app
@@ -71,11 +113,21 @@ class Fields:
             if outermost:
                 scope[_WRITES] = False
                 send = with_fields(send, layers)
-        await self.app(scope, receive, send)
+            charges: list[Callable[[_http.Response], None]] = scope.setdefault(_AFTER, [])
+
+            def charge(seen: _http.Response) -> None:
+                while charges:
+                    charges.pop()(seen)
+
+            await with_response(self.app, scope, receive, send, charge)
+        else:
+            await self.app(scope, receive, send)
 
 
 # In a request's scope: whether its dependencies write the fields, because no middleware does.
 _WRITES = "tollbar.dependencies_write"
+# And those of its dependencies that are charged with the response.
+_AFTER = "tollbar.after"
 
 RESPONSES: dict[int | str, dict[str, Any]] = {
     429: {

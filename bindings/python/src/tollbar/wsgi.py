@@ -5,16 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from ._http import Answer, Exempt, Gate, Layers, Refusal, Response, client_key, key_function, phrase
+from ._http import (
+    Answer,
+    By,
+    Enabled,
+    Exempt,
+    Gate,
+    Layers,
+    Limits,
+    Refusal,
+    Response,
+    Under,
+    client_key,
+    key_function,
+    phrase,
+)
 from ._times import Times
-from .policy import Policy
-from .table import Table
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
     from ._core import Key
-    from .lease import Lease
 
 
 def by_client(environ: WSGIEnvironment) -> Key:
@@ -27,7 +38,7 @@ def _peer(environ: WSGIEnvironment) -> tuple[str | None, list[str]]:
     return environ.get("REMOTE_ADDR"), [environ.get("HTTP_X_FORWARDED_FOR", "")]
 
 
-class RateLimit:
+class RateLimit(Limits["WSGIEnvironment"]):
     """Answers requests above the limit with 429 and Retry-After, and adds RateLimit headers to
     every response.
 
@@ -43,6 +54,12 @@ class RateLimit:
 
     `policy` may be a tuple of policies of the table: then a request is charged under all of them,
     or under none. `cost` is a number, or makes one of the request's environ.
+
+    `table` may be a function that makes a request's policy, such as that of the user's plan, and
+    `policy` one that chooses policies of the table by name or as a Policy, which the table gets if
+    it lacks it. None from such a function, a true value from `skip`, and a false one from
+    `enabled` (or `enabled=False`) let the request pass uncounted. A user who changes plans begins
+    anew under the new policy.
 
     The hook `refuse(environ, refusal)` may return another refusal, with a `status`, `headers` and a
     `body` of its own.
@@ -63,15 +80,17 @@ class RateLimit:
     def __init__(
         self,
         app: WSGIApplication,
-        table: Table | Lease | str | Policy,
+        table: By[WSGIEnvironment],
         *,
         key: Callable[[WSGIEnvironment], Key] = by_client,
         proxies: str | Iterable[str] = (),
-        policy: int | str | tuple[int | str, ...] = 0,
+        policy: Under[WSGIEnvironment] = 0,
         cost: int | Callable[[WSGIEnvironment], int] = 1,
         charge: Callable[[WSGIEnvironment, Response], int] | None = None,
         refuse: Callable[[WSGIEnvironment, Refusal], Refusal] | None = None,
+        skip: Callable[[WSGIEnvironment], object] | None = None,
         exempt: Exempt = (),
+        enabled: Enabled = True,
         missing_status: int = 403,
         name: str | None = None,
         capacity: int = 100_000,
@@ -86,7 +105,9 @@ class RateLimit:
             cost=cost,
             charge=charge,
             refuse=refuse,
+            skip=skip,
             exempt=exempt,
+            enabled=enabled,
             missing_status=missing_status,
             name=name,
             capacity=capacity,
@@ -147,8 +168,9 @@ class _Charged:
 
     def close(self) -> None:
         try:
-            if hasattr(self._body, "close"):
-                self._body.close()
+            close: Callable[[], object] | None = getattr(self._body, "close", None)
+            if close is not None:
+                close()
         finally:
             self._after()
 
