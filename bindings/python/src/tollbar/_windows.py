@@ -316,21 +316,7 @@ def _locked(path: str) -> Iterator[None]:
 def _open(path: str, text: str, keys: int) -> Table:
     """The table in that file, which the first process makes. Its first policy is `text`; other
     processes may have added more."""
-    for attempt in (1, 2, 3):
-        try:
-            table = Table.open(path)
-            break
-        except TableError as error:
-            if error.errno != errno.ENOENT:
-                raise
-        try:
-            # The clock is that of the times which the strategies report.
-            table = Table.open(path, text, keys, clock="wall", on_full="deny")
-            break
-        except TableError as error:
-            # Another process has made the file meanwhile, and added a policy.
-            if error.name != "TOLLBAR_E_OTHER_POLICIES" or attempt == 3:
-                raise
+    table = _open_or_make(path, text, keys)
     found, capacity = table.policy(), table.stats().capacity
     if found != Policy(text) or capacity != keys:
         table.close()
@@ -339,3 +325,21 @@ def _open(path: str, text: str, keys: int) -> Table:
             "Another program has made it, or one with another number of keys: give another path, or remove the file"
         )
     return table
+
+
+def _open_or_make(path: str, text: str, keys: int) -> Table:
+    attempts = 0
+    while True:
+        attempts += 1
+        try:
+            return Table.open(path)
+        except TableError as error:
+            if error.errno != errno.ENOENT:
+                raise
+        try:
+            # The clock is that of the times which the strategies report.
+            return Table.open(path, text, keys, clock="wall", on_full="deny")
+        except TableError as error:
+            # Another process has made the file meanwhile, and added a policy.
+            if error.name != "TOLLBAR_E_OTHER_POLICIES" or attempts == 3:
+                raise

@@ -30,7 +30,7 @@ from . import _core
 if TYPE_CHECKING:
     import aiohttp
     import httpx
-    import requests
+    import requests.adapters
 
 Ticket = tuple[int, int]
 

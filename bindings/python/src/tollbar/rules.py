@@ -16,6 +16,7 @@ import functools
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 __all__ = ["Answer", "Rules", "RulesError"]
 
@@ -146,7 +147,8 @@ class Rules:
         """Takes the request's cost of all limits of all rules that it matches, or of none. A
         request is a mapping or pairs of names and values: ":method", ":path", ":address", other
         words of the server with a colon, and headers. `now_ns` is on the scale of `now_ns()`."""
-        pairs = [(_bytes(name), _bytes(value)) for name, value in (request.items() if isinstance(request, Mapping) else request)]
+        items: Any = request.items() if isinstance(request, Mapping) else request
+        pairs = [(_bytes(name), _bytes(value)) for name, value in items]
         fields = (_Field * len(pairs))(*[_Field(name, len(name), value, len(value)) for name, value in pairs])
         out = _Answer(ctypes.sizeof(_Answer))
         if now_ns is None:
