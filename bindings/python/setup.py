@@ -48,6 +48,17 @@ def compile_core() -> Path:
     return CORE / "build"
 
 
+def rules() -> Path | None:
+    """libtollbar-rules of a checkout, if `make rules` has built it from the present sources. A wheel
+    for PyPI has none, because it needs a newer C library than the others."""
+    root = Path(os.environ.get("TOLLBAR_ROOT") or HERE.parent.parent)
+    library = root / "build" / "libtollbar-rules.so"
+    if "TOLLBAR_ARCHIVES" in os.environ or not library.is_file():
+        return None
+    question = ["make", "--silent", "--question", "rules"]
+    return library if subprocess.run(question, cwd=root, capture_output=True).returncode == 0 else None
+
+
 def libraries() -> tuple[str, Path]:
     """The directory of the headers, and that of the archives."""
     if given := os.environ.get("TOLLBAR_ARCHIVES"):
@@ -88,14 +99,18 @@ class WithCore(sdist):
             shutil.rmtree(CORE, ignore_errors=True)
 
 
-class WithoutTheRemoved(build_py):
+class Modules(build_py):
     """setuptools copies modules to where the last build left its own, and packs all that is there:
-    a removed module, too."""
+    a removed module, too. The library that tollbar.rules loads goes beside them."""
 
     def run(self) -> None:
-        for path in Path(self.build_lib, "tollbar").glob("*.py*"):
+        package = Path(self.build_lib, "tollbar")
+        for path in (*package.glob("*.py*"), *package.glob("libtollbar-rules*")):
             path.unlink()
         super().run()
+        library = rules()
+        if library is not None:
+            shutil.copy(library, package / "libtollbar-rules.so.1")
 
 
 def digest(*things: str | None | Path) -> str:
@@ -143,7 +158,7 @@ options = {"build": {"build_base": f"build/{kept}"}}
 if limited:
     options["bdist_wheel"] = {"py_limited_api": "cp311"}
 setup(
-    cmdclass={"build_py": WithoutTheRemoved, "sdist": WithCore},
+    cmdclass={"build_py": Modules, "sdist": WithCore},
     ext_modules=[
         extension("tollbar._core", "csrc", ["csrc/core.h"], "libtollbar.a"),
         extension("tollbar._redis", "csrc/redis", ["csrc/core.h", "csrc/redis/redis.h"], "libtollbar-redis.a"),

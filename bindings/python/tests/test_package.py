@@ -3,6 +3,7 @@
 import ast
 import inspect
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -371,3 +372,55 @@ def test_installing_says_why_the_library_cannot_be_built(tmp_path, there, found)
         os.utime(archive, (1, 1))
     done = set_up(tmp_path)
     assert done.returncode != 0 and f"{archive} {found}" in done.stderr and "cargo in PATH" in done.stderr
+
+
+RULES = """
+rules: build/libtollbar-rules.so
+build/libtollbar-rules.so: src/lib.rs
+\tfalse
+"""
+
+
+def test_the_library_of_rules_goes_into_the_package_if_it_is_fresh(tmp_path):
+    root, package = tmp_path / "root", tmp_path / "package"
+    root.mkdir()
+    archive, source = checkout(root, "cp src/lib.rs $@")
+    archive.write_text("made")
+    with (root / "Makefile").open("a") as makefile:
+        makefile.write(RULES)
+    os.utime(source, (1, 1))
+    shutil.copytree(HERE, package, ignore=shutil.ignore_patterns("build", "*.egg-info", "__pycache__"))
+    library, seen = root / "build" / "libtollbar-rules.so", []
+    for state in ("none", "fresh", "stale", "fresh"):
+        if state != "none":
+            library.write_text("rules")
+            os.utime(library, (0, 0) if state == "stale" else None)
+        done = run("setup.py", "build_py", cwd=package, env={**os.environ, "TOLLBAR_ROOT": str(root)})
+        assert done.returncode == 0, done.stderr
+        seen.append([path.read_text() for path in package.glob("build/*/lib*/tollbar/libtollbar-rules*")])
+    assert seen == [[], ["rules"], [], ["rules"]]
+    # Wheels for an index have none.
+    environment = {**os.environ, "TOLLBAR_ROOT": str(root), "TOLLBAR_ARCHIVES": str(root / "build")}
+    assert run("setup.py", "build_py", cwd=package, env=environment).returncode == 0
+    assert not list(package.glob("build/*/lib*/tollbar/libtollbar-rules*"))
+
+
+def test_rules_load_the_library_beside_them(tmp_path):
+    shutil.copy(HERE / "src" / "tollbar" / "rules.py", tmp_path / "rules.py")
+    names = re.findall(r'"(tollbar_rules_\w+)":', (tmp_path / "rules.py").read_text())
+    assert len(names) > 8
+    (tmp_path / "rules.c").write_text("\n".join(f"int {name}(void) {{ return 7; }}" for name in names))
+    (tmp_path / "other").mkdir()
+    for file in "libtollbar-rules.so.1", "other/mine.so":
+        subprocess.run(["cc", "-shared", "-fPIC", "-o", tmp_path / file, tmp_path / "rules.c"], check=True)
+    program = "import rules; print(rules._library()._name)"
+
+    def load(name):
+        return run("-c", program, cwd=tmp_path, env={**os.environ, "TOLLBAR_RULES_LIBRARY": name}).stdout.strip()
+
+    loaded = {name: load(name) for name in ("", "other/mine.so")}
+    assert loaded == {"": str(tmp_path / "libtollbar-rules.so.1"), "other/mine.so": "other/mine.so"}
+    (tmp_path / "libtollbar-rules.so.1").unlink()
+    environment = {name: value for name, value in os.environ.items() if name != "TOLLBAR_RULES_LIBRARY"}
+    missing = run("-c", program, cwd=tmp_path, env={**environment, "LD_LIBRARY_PATH": str(tmp_path)})
+    assert "expected: libtollbar-rules installed, `make rules` before pip install" in missing.stderr

@@ -5,8 +5,8 @@
     if not answer.allowed:
         return answer.status, answer.body
 
-The library is found by the system's loader, or by its path in the environment variable
-TOLLBAR_RULES_LIBRARY.
+The library is the one in the package, if it was installed from a checkout in which `make rules` had
+built it, or else the system's. The environment variable TOLLBAR_RULES_LIBRARY names another.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import functools
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 __all__ = ["Answer", "Rules", "RulesError"]
@@ -92,11 +93,13 @@ class _Answer(ctypes.Structure):
 @functools.cache
 def _library() -> ctypes.CDLL:
     """Loaded with the first rules, because most programs have none."""
-    name = os.environ.get("TOLLBAR_RULES_LIBRARY", "libtollbar-rules.so.1")
+    beside = Path(__file__).with_name("libtollbar-rules.so.1")
+    name = os.environ.get("TOLLBAR_RULES_LIBRARY") or (str(beside) if beside.is_file() else beside.name)
     try:
         library = ctypes.CDLL(name)
     except OSError as error:
-        raise ImportError(f"{name} cannot be loaded ({error}); expected: libtollbar-rules installed, or its path in TOLLBAR_RULES_LIBRARY") from error
+        expected = "libtollbar-rules installed, `make rules` before pip install, or its path in TOLLBAR_RULES_LIBRARY"
+        raise ImportError(f"{name} cannot be loaded ({error}); expected: {expected}") from error
     pointer, size = ctypes.c_void_p, ctypes.c_size_t
     fields, answer = ctypes.POINTER(_Field), ctypes.POINTER(_Answer)
     signatures: dict[str, tuple[object, list[object]]] = {
