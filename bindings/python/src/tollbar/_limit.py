@@ -94,6 +94,15 @@ def limit(
     if choose is not None and isinstance(state, Limiter):
         raise TypeError("limit: a limiter has one policy; expected a table and key= beside a function for `policy`")
     exempted = exempt_keys(exempt)
+    # A function for the policy is given beside a table only.
+    table = cast("Table", state)
+    fixed = 0 if callable(policy) else policy
+    sometimes = enabled is not True or skip is not None
+
+    def is_on(*args: Any, **kwargs: Any) -> bool:
+        on = enabled() if callable(enabled) else enabled
+        return bool(on) and not (skip is not None and skip(*args, **kwargs))
+
     # Of a policy each process makes a state of its own. With the first call the other workers have
     # been started.
     warns = state is not by
@@ -106,19 +115,23 @@ def limit(
         def request(*args: Any, **kwargs: Any) -> tuple[bytes | None, int, int | str] | None:
             """The key, the cost and the policy of a call; None if it is not limited."""
             nonlocal warns
-            if not (enabled() if callable(enabled) else enabled) or (skip is not None and skip(*args, **kwargs)):
+            if sometimes and not is_on(*args, **kwargs):
                 return None
-            made = None if key is None else key(*args, **kwargs)
-            bare = key_bytes(made)
-            if key is not None and ((made in exempt) if exempted is None else bare in exempted):
-                return None
-            chosen = choose(*args, **kwargs) if callable(choose) else cast("int | str", policy)
-            if chosen is None:
-                return None
-            number = state._number_of(chosen) if isinstance(state, Table) else 0
+            made = bare = None
+            if key is not None:
+                made = key(*args, **kwargs)
+                bare = key_bytes(made)
+                if (made in exempt) if exempted is None else bare in exempted:
+                    return None
+            number = fixed
+            if choose is not None:
+                chosen = choose(*args, **kwargs)
+                if chosen is None:
+                    return None
+                number = table._number_of(chosen)
             if warns:
                 warns = False
-                warn_of_workers(str(state.policy(number) if isinstance(state, Table) else state.policy))
+                warn_of_workers(str(state.policy if isinstance(state, Limiter) else state.policy(number)))
             return bare, cost(*args, **kwargs) if callable(cost) else cost, number
 
         def check(key: bytes | None, cost: int, policy: int | str) -> None:
