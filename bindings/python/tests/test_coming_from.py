@@ -1,6 +1,7 @@
 """docs/python.md, "Coming from another package": both sides of each row of its tables run, and
 answer alike."""
 
+import random
 import re
 import warnings
 from pathlib import Path
@@ -12,12 +13,13 @@ import limits
 import pytest
 import slowapi
 import slowapi.errors
+import time_machine
 import tollbar
 import tollbar.fastapi
 import tollbar.flask
 from flask_limiter.util import get_remote_address
 from limits.storage import MemoryStorage
-from limits.strategies import FixedWindowRateLimiter
+from limits.strategies import FixedWindowRateLimiter, MovingWindowRateLimiter, SlidingWindowCounterRateLimiter
 from slowapi.util import get_remote_address as slow_address
 
 with warnings.catch_warnings():
@@ -110,3 +112,30 @@ def test_a_refused_request_costs_nothing_here():
     ours = tollbar.Table("5/minute algo fixed-window anchor first", 10)
     assert [theirs.hit(item, "ann", cost=cost) for cost in (3, 3, 2)] == [True, False, False]
     assert [ours.allow("ann", cost) for cost in (3, 3, 2)] == [True, False, True]
+
+
+STRATEGIES = {
+    "fixed-window anchor first": FixedWindowRateLimiter,
+    "sliding-log": MovingWindowRateLimiter,
+    "weighted-window": SlidingWindowCounterRateLimiter,
+}
+
+
+@pytest.mark.parametrize("algorithm", STRATEGIES)
+def test_the_algorithms_decide_as_their_strategies(algorithm):
+    """Requests of cost 1 at random times. Their sliding window counter drops the fraction of its
+    estimate, so it is the one that admits where the two first differ."""
+    chance, allowed, first = random.Random(7), 0, set()
+    with time_machine.travel(1_900_000_000.5, tick=False) as clock:
+        for _ in range(20):
+            limit, theirs = chance.randrange(1, 9), STRATEGIES[algorithm](MemoryStorage())
+            item = limits.parse(f"{limit}/minute")
+            ours = tollbar.Table(f"{limit}/minute algo {algorithm}", 10, clock="python")
+            for _ in range(100):
+                clock.shift(chance.choice((0.003, 1, 7, 23, 61)) * chance.random())
+                answers = theirs.hit(item, "ann"), ours.allow("ann")
+                allowed += answers[1]
+                if answers[0] != answers[1]:
+                    first.add(answers)
+                    break
+    assert allowed > 100 and first == ({(True, False)} if algorithm == "weighted-window" else set())
