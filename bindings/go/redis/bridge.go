@@ -35,14 +35,22 @@ type tollbar_lease_options struct {
 	fallback, flags              uint32
 }
 
+type tollbar_lease_request struct {
+	struct_size, progress uint32
+	cost, until_ns        uint64
+}
+
 type tollbar_lease_stats struct {
-	struct_size, circuit                                                                     uint32
-	granted, asked, overdrawn, fallback_permits, uncounted, denied, queue_full, opened, owed uint64
+	struct_size, circuit                              uint32
+	granted, asked, overdrawn, fallback_permits       uint64
+	uncounted, denied, queue_full, opened, owed, full uint64
 }
 
 const (
 	tollbar_lease_inexact       = 1
 	tollbar_lease_has_overdraft = 2
+	tollbar_lease_refill        = 4
+	tollbar_lease_waits         = 3
 )
 
 func newDecision() tollbar_decision {
@@ -97,6 +105,9 @@ func openLease(name, policy string, options *LeaseOptions) (lease, client uintpt
 	if options.Inexact {
 		o.flags |= tollbar_lease_inexact
 	}
+	if options.Refill {
+		o.flags |= tollbar_lease_refill
+	}
 	var made, asks uintptr
 	if code := cLeaseNew(name, &spec, &o, &made); code != 0 {
 		return 0, 0, of, &tollbar.LeaseError{Name: name, Code: tollbar.Code(code)}
@@ -135,6 +146,17 @@ func leasePeek(lease uintptr, key string, n uint64, d *tollbar.Decision) tollbar
 	return tollbar.Code(code)
 }
 
+// newRequest is a request of n permits that waits for the store without an end.
+func newRequest(n uint64) tollbar_lease_request {
+	size := uint32(unsafe.Sizeof(tollbar_lease_request{}))
+	return tollbar_lease_request{struct_size: size, cost: n, until_ns: math.MaxUint64}
+}
+
+// leasePoll returns tollbar_lease_waits while the request waits for the store.
+func leasePoll(lease uintptr, key string, request *tollbar_lease_request) tollbar.Code {
+	return tollbar.Code(cLeasePoll(lease, key, request))
+}
+
 func leaseNow(lease uintptr) uint64 { return cLeaseNow(lease) }
 
 func leaseStats(lease uintptr) (LeaseStats, tollbar.Code) {
@@ -143,7 +165,7 @@ func leaseStats(lease uintptr) (LeaseStats, tollbar.Code) {
 	return LeaseStats{
 		Circuit: Circuit(s.circuit), Granted: s.granted, Asked: s.asked, Overdrawn: s.overdrawn,
 		FallbackPermits: s.fallback_permits, Uncounted: s.uncounted, Denied: s.denied, QueueFull: s.queue_full,
-		Opened: s.opened, Owed: s.owed,
+		Opened: s.opened, Owed: s.owed, Full: s.full,
 	}, tollbar.Code(code)
 }
 

@@ -13,6 +13,8 @@ package redis
 #cgo nocallback go_lease_check_at
 #cgo noescape go_lease_peek
 #cgo nocallback go_lease_peek
+#cgo noescape go_lease_poll
+#cgo nocallback go_lease_poll
 #cgo nocallback go_lease_now
 #cgo noescape go_lease_stats
 #cgo nocallback go_lease_stats
@@ -29,9 +31,11 @@ var (
 	_ = [1]struct{}{}[unsafe.Sizeof(tollbar_decision{})-unsafe.Sizeof(C.tollbar_decision{})]
 	_ = [1]struct{}{}[unsafe.Sizeof(tollbar_policy_spec{})-unsafe.Sizeof(C.tollbar_policy_spec{})]
 	_ = [1]struct{}{}[unsafe.Sizeof(tollbar_lease_options{})-unsafe.Sizeof(C.tollbar_lease_options{})]
+	_ = [1]struct{}{}[unsafe.Sizeof(tollbar_lease_request{})-unsafe.Sizeof(C.tollbar_lease_request{})]
 	_ = [1]struct{}{}[unsafe.Sizeof(tollbar_lease_stats{})-unsafe.Sizeof(C.tollbar_lease_stats{})]
 	_ = [1]struct{}{}[tollbar_lease_inexact-C.TOLLBAR_LEASE_INEXACT|
-		tollbar_lease_has_overdraft-C.TOLLBAR_LEASE_HAS_OVERDRAFT]
+		tollbar_lease_has_overdraft-C.TOLLBAR_LEASE_HAS_OVERDRAFT|
+		tollbar_lease_refill-C.TOLLBAR_LEASE_REFILL|tollbar_lease_waits-C.TOLLBAR_LEASE_WAITS]
 )
 
 // libraryError is the reason for which the library cannot be called: none, since it is linked.
@@ -79,6 +83,11 @@ func cLeaseCheckAt(lease uintptr, key string, now, cost uint64, out *tollbar_dec
 func cLeasePeek(lease uintptr, key string, cost uint64, out *tollbar_decision) int32 {
 	return int32(C.go_lease_peek(C.uintptr_t(lease), text(key), C.size_t(len(key)), C.uint64_t(cost),
 		(*C.tollbar_decision)(unsafe.Pointer(out))))
+}
+
+func cLeasePoll(lease uintptr, key string, request *tollbar_lease_request) int32 {
+	return int32(C.go_lease_poll(C.uintptr_t(lease), text(key), C.size_t(len(key)),
+		(*C.tollbar_lease_request)(unsafe.Pointer(request))))
 }
 
 func cLeaseNow(lease uintptr) uint64 { return uint64(C.go_lease_now(C.uintptr_t(lease))) }

@@ -25,6 +25,7 @@ var (
 	tollbar_lease_check            = libtollbarRedis.Need("tollbar_lease_check")
 	tollbar_lease_check_at         = libtollbarRedis.Need("tollbar_lease_check_at")
 	tollbar_lease_peek             = libtollbarRedis.Need("tollbar_lease_peek")
+	tollbar_lease_poll             = libtollbarRedis.Need("tollbar_lease_poll")
 	tollbar_lease_now              = libtollbarRedis.Need("tollbar_lease_now")
 	tollbar_lease_get_stats        = libtollbarRedis.Need("tollbar_lease_get_stats")
 	tollbar_lease_client_new       = libtollbarRedis.Need("tollbar_lease_client_new")
@@ -63,6 +64,11 @@ func cLeaseCheckAt(lease uintptr, key string, now, cost uint64, out *tollbar_dec
 func cLeasePeek(lease uintptr, key string, cost uint64, out *tollbar_decision) int32 {
 	return library.Call5(tollbar_lease_peek, lease, uintptr(library.Text(key)), uintptr(len(key)), uintptr(cost),
 		uintptr(unsafe.Pointer(out)))
+}
+
+func cLeasePoll(lease uintptr, key string, request *tollbar_lease_request) int32 {
+	return library.Call5(tollbar_lease_poll, lease, uintptr(library.Text(key)), uintptr(len(key)),
+		uintptr(unsafe.Pointer(request)), 0)
 }
 
 func cLeaseNow(lease uintptr) uint64 {

@@ -65,14 +65,18 @@ type LeaseOptions struct {
 	// Life is the time for which a machine may spend a lease, 1 ms to 10 min. 0 means a sixteenth
 	// of the time that the burst refills in, at most 4 s.
 	Life time.Duration
-	// Overdraft is the number of permits of a key that a machine admits before it has asked the
-	// store. nil: the library chooses it for the policy.
+	// Overdraft is the number of permits of a key that a machine may have admitted and the store has
+	// not charged yet, at most 127. nil: the library chooses it for the policy.
 	Overdraft *uint64
 	// Fallback says how the machine decides while the store does not answer.
 	Fallback Fallback
-	// Inexact lets the store give out the whole burst: the machines together may exceed the policy
-	// by the permits that they hold in leases and reserves.
+	// Inexact lets the store grant the whole burst: the machines together may exceed the policy by
+	// the overdrafts of all of them.
 	Inexact bool
+	// Refill: after the store has lost data, every key's bucket counts as empty at the loss, and
+	// refills. Otherwise a key that the store has lost has a full bucket, and may get one burst more
+	// for each loss.
+	Refill bool
 	// OnChange is called when the circuit changes, by the goroutine that asks the store. It should
 	// return soon, and must not call Close.
 	OnChange func(Circuit)
@@ -95,11 +99,14 @@ type LeaseStats struct {
 	// Owed is the number of permits that the machine admitted without a lease and the store has not
 	// charged yet.
 	Owed uint64
+	// Full counts requests that were denied because other keys used the machine's places
+	// ([LeaseOptions] has Capacity).
+	Full uint64
 }
 
-// Lease is this machine's part of a limit that machines share through Redis or Valkey. No call
-// waits for the store: a goroutine of the lease takes some permits at a time from the store, and
-// calls spend them.
+// Lease is this machine's part of a limit that machines share through Redis or Valkey. A goroutine
+// of the lease takes some permits at a time from the store, and calls spend them. No call but
+// [Lease.Wait] and [Lease.WaitN] waits for the store.
 //
 // A key is bytes, in a string. The empty key is the one limit for all requests. Any number of
 // goroutines may use a lease.
@@ -215,8 +222,9 @@ func (l *Lease) AllowN(key string, n uint64) bool {
 }
 
 // Check takes n permits of the key and returns the full decision: Remaining counts this machine's
-// permits, RetryAfter is an estimate, and ResetAfter is 0. An n of 0 charges nothing. With an error
-// the verdict is [tollbar.Denied].
+// permits, RetryAfter is an estimate, and ResetAfter is 0. An n of 0 charges nothing. The reason
+// [tollbar.ReasonPending] says that only the store can tell; [Lease.WaitN] waits for its answer.
+// With an error the verdict is [tollbar.Denied].
 func (l *Lease) Check(key string, n uint64) (tollbar.Decision, error) {
 	d := tollbar.Decision{Verdict: tollbar.Denied, Reason: tollbar.ReasonFault}
 	err := l.call(func() tollbar.Code { return leaseCheck(l.handle, key, n, &d) })
@@ -228,6 +236,58 @@ func (l *Lease) CheckAt(key string, now, n uint64) (tollbar.Decision, error) {
 	d := tollbar.Decision{Verdict: tollbar.Denied, Reason: tollbar.ReasonFault}
 	err := l.call(func() tollbar.Code { return leaseCheckAt(l.handle, key, now, n, &d) })
 	return d, err
+}
+
+// Wait takes a permit of the key, and waits for the store's answer if this machine has no permit.
+// See [Lease.WaitN].
+func (l *Lease) Wait(ctx context.Context, key string) error { return l.WaitN(ctx, key, 1) }
+
+// WaitN takes n permits of the key, and waits for the store's answer if this machine does not have
+// them. The wait is about one round trip. WaitN does not wait until the limit refills: while the
+// store answers, the error is [tollbar.ErrDenied] if the store has no n permits now. It is
+// [tollbar.ErrNever] if n is more than a lease can have. While the store does not answer, WaitN
+// decides at once as [Lease.AllowN] does. The call waits on a timer of Go and blocks no thread.
+//
+// If the context ends during the wait, the error is the context's. The store may still charge such a
+// request. Other requests of this machine may then spend its permits for at most 250 ms, after which
+// the permits are lost.
+func (l *Lease) WaitN(ctx context.Context, key string, n uint64) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	request := newRequest(n)
+	if done, err := l.poll(key, &request); done {
+		return err
+	}
+	ticker := time.NewTicker(pollEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-ticker.C:
+			if done, err := l.poll(key, &request); done {
+				return err
+			}
+		}
+	}
+}
+
+// pollEvery is how often a request that waits looks for the store's answer. tollbar_lease_wait would
+// see the answer up to a millisecond earlier, and hold a thread for each goroutine that waits.
+const pollEvery = time.Millisecond
+
+// poll returns false as long as the request waits for the store.
+func (l *Lease) poll(key string, request *tollbar_lease_request) (done bool, err error) {
+	code := tollbar.Code(0)
+	err = l.call(func() tollbar.Code {
+		code = leasePoll(l.handle, key, request)
+		return code
+	})
+	if err == nil && code > 0 && code != tollbar_lease_waits {
+		err = code
+	}
+	return code != tollbar_lease_waits, err
 }
 
 // Peek decides as [Lease.Check] would from this machine's permits. It takes nothing, and requests

@@ -142,19 +142,19 @@ func taken(lease *redis.Lease, key string, tries int) (n int) {
 }
 
 func TestLeaseWithoutAStore(t *testing.T) {
-	five, none := uint64(5), uint64(0)
+	five := uint64(5)
 	for _, c := range []struct {
 		options redis.LeaseOptions
 		want    int
 	}{
-		// An eighth of a machine's share of the burst.
-		{redis.LeaseOptions{}, 18},
+		// The overdraft that the library chooses.
+		{redis.LeaseOptions{}, 8},
 		{redis.LeaseOptions{Fallback: redis.FallbackDeny}, 0},
 		{redis.LeaseOptions{Fallback: redis.FallbackAllow}, 50},
 		{redis.LeaseOptions{Overdraft: &five}, 5},
 		{redis.LeaseOptions{Overdraft: &none}, 0},
-		{redis.LeaseOptions{Nodes: 1}, 50},
-		{redis.LeaseOptions{Inexact: true, Life: 5 * time.Millisecond, Capacity: 10}, 18},
+		{redis.LeaseOptions{Nodes: 400}, 0},
+		{redis.LeaseOptions{Nodes: 400, Inexact: true, Life: 5 * time.Millisecond, Capacity: 10, Refill: true}, 8},
 	} {
 		lease := mustLease(t, slow, c.options)
 		if a, b := taken(lease, "a", 50), taken(lease, "", 50); a != c.want || b != c.want {
@@ -165,10 +165,10 @@ func TestLeaseWithoutAStore(t *testing.T) {
 
 func TestLeaseAnswers(t *testing.T) {
 	lease := mustLease(t, slow, redis.LeaseOptions{})
-	if d, err := lease.Peek("k", 18); err != nil || !d.Allowed() || d.Remaining != 18 {
+	if d, err := lease.Peek("k", 8); err != nil || !d.Allowed() || d.Remaining != 8 {
 		t.Errorf("%+v, %v", d, err)
 	}
-	if !lease.AllowN("k", 18) || lease.AllowN("k", 1) {
+	if !lease.AllowN("k", 8) || lease.AllowN("k", 1) {
 		t.Error("AllowN")
 	}
 	d, err := lease.Check("k", 1)
@@ -190,7 +190,7 @@ func TestLeaseAnswers(t *testing.T) {
 	// Unknown until the goroutine that asks the store has found none.
 	until(t, func() bool { return lease.Circuit() == redis.CircuitOpen })
 	stats, err := lease.Stats()
-	if err != nil || stats.FallbackPermits != 19 || stats.Granted != 0 || stats.Circuit != redis.CircuitOpen || stats.Opened != 1 {
+	if err != nil || stats.FallbackPermits != 9 || stats.Granted != 0 || stats.Circuit != redis.CircuitOpen || stats.Opened != 1 {
 		t.Errorf("%+v, %v", stats, err)
 	}
 	if p := lease.Policy(); p.Limit != 60 || p.Burst != 600 || lease.Circuit().String() != "open" {
@@ -199,7 +199,7 @@ func TestLeaseAnswers(t *testing.T) {
 }
 
 func TestLeasesThatCannotBe(t *testing.T) {
-	good := redis.LeaseOptions{Nodes: 4, URL: nowhere}
+	good, five, many := redis.LeaseOptions{Nodes: 4, URL: nowhere}, uint64(5), uint64(128)
 	with := func(change func(*redis.LeaseOptions)) redis.LeaseOptions {
 		o := good
 		change(&o)
@@ -213,7 +213,8 @@ func TestLeasesThatCannotBe(t *testing.T) {
 		{"two words", slow, good, tollbar.ErrLeaseName},
 		{"", slow, good, tollbar.ErrLeaseName},
 		{"x", "10/s algo pacer", good, tollbar.ErrLeaseAlgorithm},
-		{"x", "10/s burst 1", good, tollbar.ErrLeaseBurst},
+		{"x", "10/s burst 20", with(func(o *redis.LeaseOptions) { o.Overdraft = &five }), tollbar.ErrLeaseBurst},
+		{"x", "10/s burst 2000", with(func(o *redis.LeaseOptions) { o.Overdraft = &many }), tollbar.ErrLeaseTooLarge},
 		{"x", "7/day burst 1000000", good, tollbar.ErrLeaseTooLarge},
 		{"x", slow, with(func(o *redis.LeaseOptions) { o.Nodes = 0 }), tollbar.ErrLeaseNodes},
 		{"x", slow, with(func(o *redis.LeaseOptions) { o.Life = time.Microsecond }), tollbar.ErrLeaseLife},
@@ -246,7 +247,8 @@ func TestClosedLease(t *testing.T) {
 	_, check := lease.Check("k", 1)
 	_, peek := lease.Peek("k", 1)
 	_, now := lease.Now()
-	for _, err := range []error{stats, check, peek, now} {
+	wait := lease.Wait(context.Background(), "k")
+	for _, err := range []error{stats, check, peek, now, wait} {
 		if !errors.Is(err, tollbar.ErrClosed) {
 			t.Error(err)
 		}
