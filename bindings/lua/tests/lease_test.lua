@@ -8,10 +8,10 @@ local test, equal, raises, fails = harness.test, harness.equal, harness.raises, 
 ffi.cdef "int usleep(unsigned microseconds);"
 local NOWHERE, SLOW = "unix:/no-such-directory/redis.sock", "60/min burst 600"
 
-local function lease(options, policy)
+local function lease(options, policy, name)
     options = options or {}
     options.nodes, options.url = options.nodes or 4, options.url or NOWHERE
-    return assert(tollbar.lease("test", policy or SLOW, options))
+    return assert(tollbar.lease(name or "test", policy or SLOW, options))
 end
 
 local function taken(one, key, tries)
@@ -48,20 +48,25 @@ end)
 
 test("without a store it lives on its share", function()
     local one = lease()
-    equal(taken(one, "ann", 40), 18, "an eighth of its share of the burst")
-    equal(taken(one, nil, 40), 18, "the one limit for all")
+    equal(taken(one, "ann", 40), 8, "the overdraft that the library chooses")
+    equal(taken(one, nil, 40), 8, "the one limit for all")
     equal(one:allow(""), false, "which is the key of no bytes")
     local passes, after, left = one:check("ann")
     equal(passes, false)
     equal(after > 0 and after <= 4.1, true)
     equal(left, 0)
     equal(select(2, one:check("ann", 601)), math.huge)
-    equal(select(3, one:peek("new", 18)), 18)
-    equal(one:check("new", 18), true)
+    equal(select(3, one:peek("new", 8)), 8)
+    equal(one:check("new", 8), true)
     local stats = one:stats()
     equal(stats.circuit, "unknown")
-    equal(stats.fallback_permits, 54)
+    equal(stats.fallback_permits, 24)
     equal(stats.granted, 0)
+    equal(stats.full, 0)
+    local waits, reason = one:wait("ann", 60)
+    equal(waits, false)
+    equal(reason, "store down")
+    equal(one:wait("other", 60, 8), true)
     equal(tostring(one), "tollbar.lease, circuit unknown")
 end)
 
@@ -70,7 +75,8 @@ test("options", function()
     equal(taken(lease { fallback = "allow" }, "k", 50), 50)
     equal(taken(lease { overdraft = 5 }, "k", 50), 5)
     equal(taken(lease { overdraft = 0 }, "k", 50), 0)
-    equal(taken(lease { inexact = true, life = 0.005, capacity = 10 }, "k", 50), 18)
+    equal(taken(lease { nodes = 400 }, "k", 50), 0)
+    equal(taken(lease { nodes = 400, inexact = true, life = 0.005, capacity = 10, refill = true }, "k", 50), 8)
     raises("no option clock", function() tollbar.lease("test", SLOW, { nodes = 1, url = NOWHERE, clock = "tsc" }) end)
     raises("fallback cannot be pray", function() tollbar.lease("test", SLOW, { nodes = 1, url = NOWHERE, fallback = "pray" }) end)
     raises("a url is a string", function() tollbar.lease("test", SLOW, { nodes = 1 }) end)
@@ -84,7 +90,8 @@ test("what cannot be is said", function()
     fails("only a single gcra", -80, tollbar.lease("test", "1/s algo pacer", good))
     fails("1 to 65535", -81, tollbar.lease("test", SLOW, { nodes = 0, url = NOWHERE }))
     fails("1 ms to 10 minutes", -82, tollbar.lease("test", SLOW, { nodes = 1, url = NOWHERE, life = 1e-6 }))
-    fails("burst", -83, tollbar.lease("test", "10/s burst 1", good))
+    fails("burst", -83, tollbar.lease("test", "10/s burst 20", { nodes = 4, url = NOWHERE, overdraft = 5 }))
+    fails("too large", -84, tollbar.lease("test", "10/s burst 2000", { nodes = 4, url = NOWHERE, overdraft = 128 }))
     fails("column 1", -10, tollbar.lease("test", "many", good))
     local none, message, code = tollbar.lease("test", SLOW, { nodes = 1, url = "redis://:secret@h:x" })
     fails("column", -87, none, message, code)
@@ -99,30 +106,65 @@ test("a closed one", function()
     raises("the lease is closed", function() one:allow("k") end)
     raises("the lease is closed", function() one:stats() end)
     raises("the lease is closed", function() one:tick() end)
+    raises("the lease is closed", function() one:wait("k", 1) end)
     one = lease()
     one:allow("k")
     equal(one:close(0.02), false, "nobody to tell")
 end)
 
--- The server's shell ends when this process closes its standard input.
+-- The server ends when this process writes a line to its shell or closes the shell's standard input.
+-- In the second case the shell also removes the directory.
 local directory = assert(io.popen("mktemp -d")):read("*l")
 local socket = directory .. "/s"
-local server = assert(io.popen(string.format(
-    "exec 3<&0; redis-server --port 0 --unixsocket %s --dir %s --save '' --appendonly no --logfile log & read -r _ <&3; kill -9 $!; rm -rf %s",
-    socket, directory, directory), "w"))
+local server
 
-test("a real store", function()
-    local one, two = lease({ url = "unix:" .. socket, nodes = 2 }), lease({ url = "unix:" .. socket, nodes = 2 })
+local function start_store()
+    local command = "exec 3<&0; redis-server --port 0 --unixsocket %s --dir %s --save '' --appendonly no --logfile log & "
+        .. "read -r _ <&3 && old=%s || old=%s; kill -9 $!; wait; rm -rf $old"
+    server = assert(io.popen(command:format(socket, directory, socket, directory), "w"))
+end
+
+local function kill_store()
+    server:write("end\n")
+    server:close()
+end
+
+start_store()
+
+--- Ticks both machines until their circuits are all `circuit`.
+local function both_become(circuit, one, two)
     until_true("no store; if there is no redis-server, as root: apt-get install redis-server", function()
         equal(one:tick() > 0 and two:tick() > 0, true)
-        return one:stats().circuit == "closed" and two:stats().circuit == "closed" and one:why() == nil
+        return one:stats().circuit == circuit and two:stats().circuit == circuit
     end)
-    -- A store with new data grants nothing for its first second.
-    for _ = 1, 240 do
-        one:tick()
-        two:tick()
-        ffi.C.usleep(5000)
-    end
+end
+
+local limits = 0
+
+--- Two machines of a new limit, whose store answers both.
+local function two_machines(policy, options)
+    limits = limits + 1
+    options.url, options.nodes = "unix:" .. socket, 2
+    local one, two = lease(options, policy, "limit" .. limits), lease(options, policy, "limit" .. limits)
+    both_become("closed", one, two)
+    return one, two
+end
+
+--- Whether the store admits a request. A machine whose client was not ticked for 250 ms has an open
+--- circuit, and decides by itself; then the request is made again.
+local function store_admits(one, key, other)
+    local passes, reason
+    until_true("an answer of the store", function()
+        equal(one:tick() > 0 and other:tick() > 0, true)
+        passes, reason = one:wait(key, 30)
+        return passes or reason == "denied by the store"
+    end)
+    return passes
+end
+
+test("a real store", function()
+    local one, two = two_machines(SLOW, {})
+    equal(one:why(), nil)
     until_true("a lease", function()
         one:allow("k")
         one:tick()
@@ -133,6 +175,90 @@ test("a real store", function()
     equal(one:close(30), true)
 end)
 
+test("an idle key passes at once on both machines", function()
+    local one, two = two_machines("5/min", {})
+    equal(one:allow("idle"), true)
+    equal(two:allow("idle"), true)
+end)
+
+test("five waiting requests pass, and the store refuses the sixth", function()
+    local one, two = two_machines("5/min", { overdraft = 0 })
+    local tries = 0
+    until_true("a pending answer", function()
+        one:tick()
+        tries = tries + 1
+        return select(5, one:check("pending" .. tries)) == "pending"
+    end)
+    for number = 1, 6 do
+        local asked, other = one, two
+        if number % 2 == 0 then
+            asked, other = two, one
+        end
+        equal(store_admits(asked, "waits", other), number <= 5, "request " .. number)
+    end
+    equal(select(2, one:wait("many", 1, 6)), "above the burst")
+    until_true("a wait without time for an answer", function()
+        one:tick()
+        tries = tries + 1
+        return select(2, one:wait("hurried" .. tries, 0)) == "pending"
+    end)
+end)
+
+test("a wait sleeps in the event loop, which ticks the other machines", function()
+    local one, two = two_machines("5/min", { overdraft = 0 })
+    local slept = 0
+    until_true("a wait that sleeps", function()
+        two:tick()
+        one:wait("loop" .. slept, 30, 1, function(seconds)
+            slept = slept + 1
+            equal(seconds, 0.001)
+            two:tick()
+            ffi.C.usleep(1000)
+        end)
+        return slept > 0
+    end)
+end)
+
+for _, refill in ipairs { false, true } do
+    test("after a loss an idle key " .. (refill and "refills" or "is full"), function()
+        -- No permit comes back during the test.
+        local one, two = two_machines("5/h", { overdraft = 0, refill = refill })
+        -- With refill the keys of new data are empty for a second. A machine keeps a refusal, so
+        -- each try has a key of its own.
+        local tries = 0
+        until_true("a permit", function()
+            tries = tries + 1
+            return store_admits(one, "new" .. tries .. tostring(refill), two)
+        end)
+        kill_store()
+        both_become("open", one, two)
+        start_store()
+        both_become("closed", one, two)
+        local passed = 0
+        for number = 1, 6 do
+            local asked, other = one, two
+            if number % 2 == 0 then
+                asked, other = two, one
+            end
+            passed = passed + (store_admits(asked, "idle", other) and 1 or 0)
+        end
+        equal(passed, refill and 0 or 5)
+    end)
+end
+
+test("requests without a place are counted", function()
+    local one = two_machines(SLOW, { capacity = 64 })
+    local keys = 0
+    until_true("a refusal", function()
+        one:tick()
+        for _ = 1, 1000 do
+            keys = keys + 1
+            one:allow("key" .. keys)
+        end
+        return one:stats().full > 0
+    end)
+end)
+
 test("the store's words", function()
     local one = lease { url = "unix:" .. socket .. "?user=nobody&password=wrong" }
     until_true("a refusal", function()
@@ -141,6 +267,5 @@ test("the store's words", function()
     end)
 end)
 
-server:write("end\n")
 server:close()
 harness.finish()

@@ -1,18 +1,30 @@
 --- Lease: one limit over many machines, through Redis or Valkey. This module loads
 --- libtollbar-redis, so it is loaded only when a lease is made.
+local bit = require "bit"
 local ffi = require "ffi"
 local core = require "tollbar.core"
+local line = require "tollbar.line"
+local sleeping = require "tollbar.sleep"
 require "tollbar.cdef_redis"
 
 local lib = core.load("libtollbar-redis", core.redis_path())
 -- A library of another ABI does not have this symbol.
 assert(lib.tollbar_redis_abi_1 == 1)
 local count, text, answer, failure = core.count, core.text, core.answer, core.failure
-local ALLOWED = lib.TOLLBAR_ALLOWED
+local ALLOWED, WAITS = lib.TOLLBAR_ALLOWED, lib.TOLLBAR_LEASE_WAITS
 
 -- A struct around the pointer, as in limiter.lua. NULL means closed.
 ffi.cdef "typedef struct { tollbar_lease *handle; tollbar_lease_client *client; } tollbar_lua_lease;"
 
+-- poll(2) under a name of this module, because a program may declare its own. The values of POLLIN
+-- and POLLOUT are those of Linux, the BSDs and macOS.
+ffi.cdef [[
+typedef struct { int fd; short events, revents; } tollbar_lua_pollfd;
+int tollbar_lua_poll(tollbar_lua_pollfd *descriptors, unsigned long count, int milliseconds) __asm__("poll");
+]]
+local POLLIN, POLLOUT = 1, 4
+
+local watched = ffi.new "tollbar_lua_pollfd"
 local decision = core.struct("tollbar_decision")()
 local word = ffi.new("uint32_t[1]")
 
@@ -40,10 +52,60 @@ function Lease:allow(key, cost)
 end
 
 --- `allow`, which also returns the seconds until the request could pass (an estimate) and the
---- permits that this machine has.
+--- permits that this machine has. The reason "pending" (the fifth result) says that only the store
+--- can tell: `wait` asks it.
 function Lease:check(key, cost)
     local data, length = bytes(key)
     return answer(lib.tollbar_lease_check(self.handle, data, length, cost == nil and 1 or count(cost), decision), decision, "the lease")
+end
+
+--- Sleeps until the client's descriptor is ready, for a millisecond at most.
+local function sleep_until_ready(self)
+    watched.fd = lib.tollbar_lease_client_fd(self.client, word)
+    local reads = bit.band(word[0], lib.TOLLBAR_EVENT_READ) ~= 0
+    local writes = bit.band(word[0], lib.TOLLBAR_EVENT_WRITE) ~= 0
+    watched.events = (reads and POLLIN or 0) + (writes and POLLOUT or 0)
+    -- poll(2) ignores a descriptor below 0, and sleeps.
+    ffi.C.tollbar_lua_poll(watched, 1, 1)
+end
+
+local new_request = core.struct("tollbar_lease_request")
+
+--- Takes `cost` permits of the key, and waits up to `timeout` seconds for the store's answer if this
+--- machine does not have them: about one round trip. The call ticks the client meanwhile. Returns
+--- true if it took them, else false and the reason. It does not wait until the limit refills: while
+--- the store answers, it refuses what the store refuses now. While the store does not answer, it
+--- decides at once as `allow` does.
+---
+--- With the reason "pending" no answer came in time. The store may still charge such a request, or
+--- that of a killed light thread. Other requests of this machine may then spend its permits for at
+--- most 250 ms, after which the permits are lost. In nginx other requests go on during the sleep
+--- (ngx.sleep). Elsewhere the thread sleeps, or the event loop's `sleep`, a function of seconds.
+function Lease:wait(key, timeout, cost, sleep)
+    local data, length = bytes(key)
+    local request = new_request()
+    request.cost = cost == nil and 1 or count(cost)
+    request.until_ns = line.deadline(lib.tollbar_lease_now(self.handle), core.patience(timeout))
+    sleep = sleeping.of(sleep)
+    local code = lib.tollbar_lease_poll(self.handle, data, length, request, decision)
+    while code == WAITS do
+        code = lib.tollbar_lease_client_tick(self.client, word)
+        if code ~= ALLOWED then
+            break
+        end
+        code = lib.tollbar_lease_poll(self.handle, data, length, request, decision)
+        if code == WAITS then
+            if sleep then
+                sleep(0.001)
+            else
+                sleep_until_ready(self)
+            end
+        end
+    end
+    if code < 0 then
+        return failure(code, "the lease")
+    end
+    return line.answer(code, decision.reason)
 end
 
 --- Decides as `check` would from this machine's permits, and takes nothing.
@@ -53,7 +115,7 @@ function Lease:peek(key, cost)
 end
 
 local new_stats = core.struct("tollbar_lease_stats")
-local COUNTS = { "granted", "asked", "overdrawn", "fallback_permits", "uncounted", "denied", "queue_full", "opened", "owed" }
+local COUNTS = { "granted", "asked", "overdrawn", "fallback_permits", "uncounted", "denied", "queue_full", "opened", "owed", "full" }
 
 --- Returns the counts of this machine's leases, under the names of tollbar_lease_stats. `circuit`
 --- is "closed" if the store answers, "open" if it does not, and "unknown" if no client has reached
@@ -110,13 +172,14 @@ local new_handle = ffi.metatype("tollbar_lua_lease", {
 })
 
 local new_options = core.struct("tollbar_lease_options")
-local KNOWN = { nodes = true, url = true, capacity = true, life = true, overdraft = true, fallback = true, inexact = true }
+local KNOWN = { nodes = true, url = true, capacity = true, life = true, overdraft = true, fallback = true, inexact = true, refill = true }
 local FALLBACKS = { share = lib.TOLLBAR_FALLBACK_SHARE, deny = lib.TOLLBAR_FALLBACK_DENY, allow = lib.TOLLBAR_FALLBACK_ALLOW }
 local lease = {}
 
 --- lease("logins", "100/s burst 50", { nodes = 4, url = "redis://127.0.0.1" }) makes this machine's
 --- part of a limit that four machines share. Processes that are forked later (nginx's workers)
---- belong to the same machine.
+--- belong to the same machine. With `refill = true` every key's bucket counts as empty after the
+--- store has lost data, and refills. Otherwise a key that the store has lost has a full bucket.
 function lease.new(name, policy, options)
     text("a name", name)
     options = core.options(options, KNOWN)
@@ -131,6 +194,9 @@ function lease.new(name, policy, options)
     end
     if options.inexact then
         how.flags = how.flags + lib.TOLLBAR_LEASE_INEXACT
+    end
+    if options.refill then
+        how.flags = how.flags + lib.TOLLBAR_LEASE_REFILL
     end
     local spec, message, number = core.policy(policy)
     if not spec then
