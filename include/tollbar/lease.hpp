@@ -12,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <new>
+#include <optional>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -64,20 +65,37 @@ struct lease_options {
     /// The time for which a lease may be spent, 1 ms to 10 min. 0 means the policy's default: a
     /// sixteenth of the time in which its burst refills, 4 s at the most.
     nanoseconds life{0};
-    /// Permits of a key that the machine admits before the client has asked the store. by_policy is
-    /// the policy's default.
+    /// Permits of a key that the machine may admit before the store has charged them, at most 127.
+    /// by_policy is the policy's default. 0: only the store's permits count.
     std::uint64_t overdraft = by_policy;
     static constexpr std::uint64_t by_policy = UINT64_MAX;
     fallback without_store = fallback::share;
     /// The store grants the whole burst. All machines together may then exceed the policy by the
-    /// permits that they hold in leases and reserves.
+    /// overdrafts of all of them.
     bool inexact = false;
+    /// After the store has lost its data, every key's bucket counts as empty at the loss, and
+    /// refills. Without this option such a key has a full bucket.
+    bool refill = false;
 };
 
 /// The counts of this machine's leases. tollbar_lease_stats explains each number.
 struct lease_stats {
     tollbar::circuit circuit;
-    std::uint64_t granted, asked, overdrawn, fallback_permits, uncounted, denied, queue_full, opened, owed;
+    std::uint64_t granted, asked, overdrawn, fallback_permits, uncounted, denied, queue_full, opened, owed, full;
+};
+
+/// A request that waits for the store (lease::poll). It is plain data: to give up, drop it.
+class lease_request {
+public:
+    /// A request for `cost` permits. `until` is the time at which it gives up, on the scale of
+    /// lease::now().
+    explicit lease_request(instant until, std::uint64_t cost = 1) noexcept
+        : raw_{static_cast<std::uint32_t>(sizeof(tollbar_lease_request)), 0, cost, until.get()} {}
+    /// The C struct.
+    tollbar_lease_request *get() noexcept { return &raw_; }
+
+private:
+    tollbar_lease_request raw_;
 };
 
 /// This machine's part of a limit. A client asks the store for it.
@@ -88,8 +106,9 @@ struct lease_stats {
 ///     if (!logins.check(address))
 ///         return try_later();
 ///
-/// A request never waits for the store. `check()` without a key charges one limit for all. The
-/// policy number of a key is ignored.
+/// `check()` and `decide()` never wait for the store; `wait()` and `poll()` do where only the store
+/// can tell. `check()` without a key charges one limit for all. The policy number of a key is
+/// ignored.
 class lease {
 public:
     /// From a policy, which may be a text: gcra without `borrow` and `init`. The name has 1 to 64
@@ -160,6 +179,31 @@ public:
         return decision::of(
             [&](auto *out) { return tollbar_lease_check_at(get(), of.data(), of.size(), cost, now.get(), out); });
     }
+    /// decide that waits up to `patience` for the store's answer, which takes about a round trip if a
+    /// thread drives the client. While the store answers, the call denies only what the store
+    /// denies. It denies as reason::pending if no answer came in time; the store may still charge
+    /// such a request. While the store does not answer, the call decides at once as decide does. The
+    /// thread that drives the client must not make this call: it uses poll.
+    template <class Rep, class Period>
+    decision wait(const key &of, const std::chrono::duration<Rep, Period> &patience, std::uint64_t cost = 1) const noexcept {
+        return decision::of([&](auto *out) {
+            return tollbar_lease_wait(get(), of.data(), of.size(), cost, detail::saturated(patience), out);
+        });
+    }
+    /// wait for an event loop: empty as long as the request waits for the store. Call it again with
+    /// the same key and request after each tick of the client, or each millisecond if another
+    /// process drives the client, and when the request's time is over.
+    ///
+    ///     tollbar::lease_request request(logins.now() + 100ms);
+    ///     if (const auto answer = logins.poll(address, request))    // again after each tick
+    ///         return answer->allowed() ? serve() : try_later();
+    std::optional<decision> poll(const key &of, lease_request &request) const noexcept {
+        const decision made = decision::of(
+            [&](auto *out) { return tollbar_lease_poll(get(), of.data(), of.size(), request.get(), out); });
+        if (made.answer().get() == static_cast<std::int32_t>(TOLLBAR_LEASE_WAITS))
+            return std::nullopt;
+        return made;
+    }
     /// Returns what decide would return from this machine's permits. It takes none, and does not
     /// have the store asked.
     decision peek(const key &of = key(nullptr, 0), std::uint64_t cost = 1) const noexcept {
@@ -175,7 +219,8 @@ public:
         auto raw = detail::blank<tollbar_lease_stats>();
         const std::int32_t code = tollbar_lease_get_stats(get(), &raw);
         return detail::done(code, lease_stats{static_cast<circuit>(raw.circuit), raw.granted, raw.asked, raw.overdrawn,
-                                              raw.fallback_permits, raw.uncounted, raw.denied, raw.queue_full, raw.opened, raw.owed});
+                                              raw.fallback_permits, raw.uncounted, raw.denied, raw.queue_full, raw.opened, raw.owed,
+                                              raw.full});
     }
 
     /// Takes the handle of a C call into ownership.
@@ -214,6 +259,8 @@ private:
         }
         if (options.inexact)
             raw.flags |= TOLLBAR_LEASE_INEXACT;
+        if (options.refill)
+            raw.flags |= TOLLBAR_LEASE_REFILL;
         return raw;
     }
 
