@@ -3,6 +3,9 @@
 /* The library needs a 64-bit processor, for which compilers have this type. */
 __extension__ typedef unsigned __int128 wide_t;
 
+/* The most permits of a sliding log. */
+#define ROOM_MOST 16777216
+
 ngx_conf_enum_t ngx_tollbar_conf_log_levels[] = {
     { ngx_string("info"), NGX_LOG_INFO },
     { ngx_string("notice"), NGX_LOG_NOTICE },
@@ -201,6 +204,18 @@ char *ngx_tollbar_conf_hot_keys(ngx_conf_t *cf, ngx_str_t *argument, uint32_t *k
         return ngx_tollbar_conf_refuse(cf, "invalid hot_keys value \"%V\", it must be a number of keys from 0 to 16384", argument);
     }
     *keys = (uint32_t) number;
+    return NGX_CONF_OK;
+}
+
+char *ngx_tollbar_conf_room(ngx_conf_t *cf, ngx_str_t *argument, uint32_t *room)
+{
+    ngx_int_t number = ngx_atoi(argument->data + 5, argument->len - 5);
+
+    if (number < 1 || number > ROOM_MOST) {
+        return ngx_tollbar_conf_refuse(cf, "invalid room value \"%V\", it must be a number of segments or permits "
+                                       "from 1 to 16777216", argument);
+    }
+    *room = (uint32_t) number;
     return NGX_CONF_OK;
 }
 

@@ -77,6 +77,9 @@ char *ngx_tollbar_conf_zone(ngx_conf_t *cf, ngx_str_t *argument, ngx_str_t *name
 /* Reads hot_keys=N. */
 char *ngx_tollbar_conf_hot_keys(ngx_conf_t *cf, ngx_str_t *argument, uint32_t *keys);
 
+/* Reads room=N. */
+char *ngx_tollbar_conf_room(ngx_conf_t *cf, ngx_str_t *argument, uint32_t *room);
+
 /* Reads on_full=WORD. */
 char *ngx_tollbar_conf_on_full(ngx_conf_t *cf, ngx_str_t *argument, ngx_uint_t *on_full);
 

@@ -5,15 +5,17 @@
 
 static ngx_int_t read_file(ngx_conf_t *cf, ngx_str_t *argument, ngx_tollbar_zone_t *zone);
 static ngx_int_t read_mode(ngx_conf_t *cf, ngx_str_t *argument, ngx_tollbar_zone_t *zone);
-static tollbar_table_options options_of(const ngx_tollbar_zone_t *zone, uint64_t capacity);
-static ngx_int_t missing(ngx_shm_zone_t *shm_zone);
+static tollbar_table_options options_of(const ngx_tollbar_zone_t *zone, const ngx_tollbar_zone_t *maker);
+static const ngx_tollbar_zone_t *maker_of(const ngx_tollbar_zone_t *zone);
+static ngx_uint_t policies_of(const ngx_tollbar_zone_t *zone, const tollbar_policy_spec **policies);
+static ngx_flag_t same_file(const ngx_tollbar_zone_t *a, const ngx_tollbar_zone_t *b);
+static ngx_int_t missing(ngx_shm_zone_t *shm_zone, ngx_flag_t is_made);
 static ngx_int_t refused(ngx_shm_zone_t *shm_zone, int32_t error, ngx_err_t system);
 static ngx_int_t untrusted(ngx_shm_zone_t *shm_zone);
 static ngx_int_t other_capacity(ngx_shm_zone_t *shm_zone);
 static ngx_int_t other_options(ngx_shm_zone_t *shm_zone);
 static ngx_int_t find_policy(ngx_shm_zone_t *shm_zone);
 static ngx_int_t change_policy(ngx_shm_zone_t *shm_zone, const ngx_tollbar_zone_t *old);
-static ngx_flag_t same(const tollbar_policy_spec *a, const tollbar_policy_spec *b);
 static ngx_int_t wrong(ngx_shm_zone_t *shm_zone, ngx_err_t system, const char *format, ...);
 static ngx_str_t directory_of(const ngx_str_t *path, u_char *to);
 static ngx_uint_t octal(mode_t mode);
@@ -104,7 +106,7 @@ char *ngx_tollbar_file_check(ngx_conf_t *cf, ngx_str_t *name, ngx_tollbar_zone_t
 {
     const ngx_tollbar_file_t *file = &zone->file;
     const tollbar_policy_spec *policies[] = { zone->policies };
-    tollbar_table_options options;
+    tollbar_table_options options = TOLLBAR_TABLE_OPTIONS_INIT(0);
     uint64_t bytes;
     int32_t error;
 
@@ -113,13 +115,15 @@ char *ngx_tollbar_file_check(ngx_conf_t *cf, ngx_str_t *name, ngx_tollbar_zone_t
                                        "\"file\" beside them, such as file=/run/app/table, in zone "
                                        "\"%V\"", name);
     }
-    if (file->path.len != 0 && file->capacity == 0 && zone->on_full != NGX_CONF_UNSET_UINT) {
-        return ngx_tollbar_conf_refuse(cf, "\"on_full\" must have \"capacity\" beside it, without "
-                                       "which the file of zone \"%V\" has its own", name);
+    if (file->path.len != 0 && file->capacity == 0 && (zone->on_full != NGX_CONF_UNSET_UINT || zone->room != 0)) {
+        return ngx_tollbar_conf_refuse(cf, "\"on_full\" and \"room\" must have \"capacity\" beside "
+                                       "them, without which the file of zone \"%V\" has its own", name);
     }
     ngx_conf_init_uint_value(zone->on_full, TOLLBAR_ON_FULL_EVICT_NEAREST);
     if (file->capacity != 0) {
-        options = options_of(zone, file->capacity);
+        options.capacity = file->capacity;
+        options.room = zone->room;
+        options.clock = ngx_tollbar_zone_clock(policies, 1);
         error = tollbar_table_bytes(policies, 1, &options, &bytes);
         if (error != 0) {
             ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
@@ -131,20 +135,61 @@ char *ngx_tollbar_file_check(ngx_conf_t *cf, ngx_str_t *name, ngx_tollbar_zone_t
     return NGX_CONF_OK;
 }
 
-/* Of capacity 0: the options with which the library opens any table. */
-static tollbar_table_options options_of(const ngx_tollbar_zone_t *zone, uint64_t capacity)
+/* `maker`: a zone that says how nginx makes the file. NULL: the options with which the library opens
+ * any table. */
+static tollbar_table_options options_of(const ngx_tollbar_zone_t *zone, const ngx_tollbar_zone_t *maker)
 {
-    tollbar_table_options options = TOLLBAR_TABLE_OPTIONS_INIT(capacity);
-    const tollbar_policy_spec *policies[] = { zone->policies };
+    tollbar_table_options options = TOLLBAR_TABLE_OPTIONS_INIT(0);
+    const tollbar_policy_spec *policies[NGX_TOLLBAR_POLICIES_MOST];
 
     options.mode = zone->file.mode;
     options.hot_keys = zone->hot_keys;
     options.flags = zone->file.trust_anyone ? TOLLBAR_TABLE_TRUST_ANYONE : 0;
-    if (capacity != 0) {
-        options.on_full = (uint32_t) zone->on_full;
-        options.clock = ngx_tollbar_zone_clock(policies, 1);
+    if (maker != NULL) {
+        options.capacity = maker->file.capacity;
+        options.mode = options.mode != 0 ? options.mode : maker->file.mode;
+        options.on_full = (uint32_t) maker->on_full;
+        options.room = maker->room;
+        options.clock = ngx_tollbar_zone_clock(policies, policies_of(zone, policies));
     }
     return options;
+}
+
+/* The zone itself if it has a capacity, and otherwise the first zone of the same file that has one.
+ * NULL: nginx makes no file. */
+static const ngx_tollbar_zone_t *maker_of(const ngx_tollbar_zone_t *zone)
+{
+    ngx_list_part_t *part = &zone->cycle->shared_memory.part;
+    const ngx_tollbar_zone_t *other = zone;
+    ngx_uint_t at = 0;
+
+    while (other != NULL && (other->file.capacity == 0 || !same_file(other, zone))) {
+        other = ngx_tollbar_zone_next_file(zone->cycle, &part, &at);
+    }
+    return other;
+}
+
+/* Lists the policies of all zones with the zone's file, each once. */
+static ngx_uint_t policies_of(const ngx_tollbar_zone_t *zone, const tollbar_policy_spec **policies)
+{
+    ngx_list_part_t *part = &zone->cycle->shared_memory.part;
+    const ngx_tollbar_zone_t *other;
+    ngx_uint_t at = 0, count = 0, n;
+
+    while ((other = ngx_tollbar_zone_next_file(zone->cycle, &part, &at)) != NULL) {
+        for (n = 0; n < count && !ngx_tollbar_zone_same_policy(policies[n], other->policies); n++) {
+            /* void */
+        }
+        if (n == count && count < NGX_TOLLBAR_POLICIES_MOST && same_file(other, zone)) {
+            policies[count++] = other->policies;
+        }
+    }
+    return count;
+}
+
+static ngx_flag_t same_file(const ngx_tollbar_zone_t *a, const ngx_tollbar_zone_t *b)
+{
+    return a->file.path.len == b->file.path.len && ngx_strcmp(a->file.path.data, b->file.path.data) == 0;
 }
 
 /* nginx calls this at each start and reload, also if it keeps the placeholder. */
@@ -152,25 +197,26 @@ ngx_int_t ngx_tollbar_file_init(ngx_shm_zone_t *shm_zone, void *data)
 {
     ngx_tollbar_zone_t *zone = shm_zone->data;
     ngx_tollbar_file_t *file = &zone->file;
-    const tollbar_policy_spec *policies[] = { zone->policies };
+    const tollbar_policy_spec *policies[NGX_TOLLBAR_POLICIES_MOST];
     const char *path = (const char *) file->path.data;
+    const ngx_tollbar_zone_t *maker = maker_of(zone);
     tollbar_table_options options;
     int32_t error = TOLLBAR_E_OTHER_POLICIES;
     ngx_file_info_t info;
 
     /* Not of the file that a link leads to, because the library opens no link. */
-    if ((file->capacity == 0 || ngx_test_config)
+    if ((maker == NULL || ngx_test_config)
         && ngx_link_info(file->path.data, &info) == NGX_FILE_ERROR && ngx_errno == NGX_ENOENT)
     {
-        return missing(shm_zone);
+        return missing(shm_zone, maker != NULL);
     }
-    if (file->capacity != 0) {
-        options = options_of(zone, file->capacity);
-        error = tollbar_table_open(path, policies, 1, &options, &zone->table);
+    if (maker != NULL) {
+        options = options_of(zone, maker);
+        error = tollbar_table_open(path, policies, policies_of(zone, policies), &options, &zone->table);
     }
     /* The library has compared the capacity and the options before the policies. */
     if (error == TOLLBAR_E_OTHER_POLICIES) {
-        options = options_of(zone, 0);
+        options = options_of(zone, NULL);
         error = tollbar_table_open(path, NULL, 0, &options, &zone->table);
     }
     if (error != 0) {
@@ -186,7 +232,7 @@ ngx_int_t ngx_tollbar_file_init(ngx_shm_zone_t *shm_zone, void *data)
 }
 
 /* There is no file. nginx -t makes none, because it only tests. */
-static ngx_int_t missing(ngx_shm_zone_t *shm_zone)
+static ngx_int_t missing(ngx_shm_zone_t *shm_zone, ngx_flag_t is_made)
 {
     ngx_tollbar_zone_t *zone = shm_zone->data;
     u_char text[NGX_MAX_PATH];
@@ -197,7 +243,7 @@ static ngx_int_t missing(ngx_shm_zone_t *shm_zone)
         return wrong(shm_zone, ngx_errno, "zone \"%V\" has its file in \"%V\", which must be a "
                      "directory", &shm_zone->shm.name, &directory);
     }
-    if (zone->file.capacity != 0) {
+    if (is_made) {
         return NGX_OK;
     }
     return wrong(shm_zone, 0, "zone \"%V\" has no file \"%V\", which another program must make "
@@ -216,6 +262,11 @@ static ngx_int_t refused(ngx_shm_zone_t *shm_zone, int32_t error, ngx_err_t syst
         return other_capacity(shm_zone);
     case TOLLBAR_E_OTHER_OPTIONS:
         return other_options(shm_zone);
+    case TOLLBAR_E_MIXED_POLICIES:
+    case TOLLBAR_E_SLOT_ROOM:
+        return wrong(shm_zone, 0, "zone \"%V\" and others cannot have their policies in one file "
+                     "\"%V\": %s, they must have \"room\" for each sliding window and log, or a "
+                     "file each", &shm_zone->shm.name, &zone->file.path, tollbar_strerror(error));
     case TOLLBAR_E_NOT_A_TABLE:
     case TOLLBAR_E_TABLE_VERSION:
     case TOLLBAR_E_TRUNCATED:
@@ -255,7 +306,7 @@ static ngx_int_t untrusted(ngx_shm_zone_t *shm_zone)
 static ngx_int_t other_capacity(ngx_shm_zone_t *shm_zone)
 {
     ngx_tollbar_zone_t *zone = shm_zone->data;
-    tollbar_table_options any = options_of(zone, 0);
+    tollbar_table_options any = options_of(zone, NULL);
     tollbar_table_stats stats = TOLLBAR_TABLE_STATS_INIT;
     tollbar_table *table = NULL;
 
@@ -265,7 +316,7 @@ static ngx_int_t other_capacity(ngx_shm_zone_t *shm_zone)
     }
     return wrong(shm_zone, 0, "zone \"%V\" found a table for %uL keys in \"%V\", and has "
                  "capacity=%uL, the numbers must be equal", &shm_zone->shm.name, stats.capacity,
-                 &zone->file.path, zone->file.capacity);
+                 &zone->file.path, maker_of(zone)->file.capacity);
 }
 
 static ngx_int_t other_options(ngx_shm_zone_t *shm_zone)
@@ -273,13 +324,13 @@ static ngx_int_t other_options(ngx_shm_zone_t *shm_zone)
     /* A word's index is its TOLLBAR_ON_FULL_ number. */
     static const char *full[] = { "evict-nearest", "inherit", "allow", "deny" };
     ngx_tollbar_zone_t *zone = shm_zone->data;
-    tollbar_table_options options = options_of(zone, zone->file.capacity);
+    tollbar_table_options options = options_of(zone, maker_of(zone));
 
     return wrong(shm_zone, 0, "zone \"%V\" found a table with other options in \"%V\", it must be "
-                 "one of on_full %s, missing_key deny, clock %s and 1024 overrides, or "
+                 "one of on_full %s, missing_key deny, clock %s, 1024 overrides and room %uD, or "
                  "\"capacity\" must be left out", &shm_zone->shm.name, &zone->file.path,
                  full[options.on_full],
-                 options.clock == TOLLBAR_CLOCK_WALL ? "wall" : "tsc");
+                 options.clock == TOLLBAR_CLOCK_WALL ? "wall" : "tsc", options.room);
 }
 
 /* Finds the number of the zone's policy in the table. */
@@ -293,7 +344,7 @@ static ngx_int_t find_policy(ngx_shm_zone_t *shm_zone)
     uint32_t number;
 
     for (number = 0; tollbar_table_get_policy(zone->table, number, &policy) == 0; number++) {
-        if (same(&policy, zone->policies)) {
+        if (ngx_tollbar_zone_same_policy(&policy, zone->policies)) {
             zone->number = number;
             return NGX_OK;
         }
@@ -329,18 +380,19 @@ static ngx_int_t change_policy(ngx_shm_zone_t *shm_zone, const ngx_tollbar_zone_
     uint64_t bytes;
 
     zone->number = old->number;
-    if (same(old->policies, zone->policies)) {
+    if (ngx_tollbar_zone_same_policy(old->policies, zone->policies)) {
         ngx_log_error(NGX_LOG_WARN, shm_zone->shm.log, 0,
                       "zone \"%V\" keeps to the table in \"%V\", whose policy %uD another program "
                       "has changed, in %V:%ui", &shm_zone->shm.name, &zone->file.path, zone->number,
                       &zone->where.file, zone->where.line);
         return NGX_OK;
     }
-    /* A table with a sliding window or a sliding log has one policy for good. */
+    /* Without room a table with a sliding window or a sliding log has one policy for good. */
     options.clock = TOLLBAR_CLOCK_WALL;
+    options.room = zone->room;
     if (tollbar_table_bytes(policies, 2, &options, &bytes) == TOLLBAR_E_MIXED_POLICIES) {
         return wrong(shm_zone, 0, "zone \"%V\" cannot change the policy of the table in \"%V\": "
-                     "under a sliding window or a sliding log it must stay, so the zone must have "
+                     "without \"room\" it must stay under a sliding window or a sliding log, so the zone must have "
                      "another file", &shm_zone->shm.name, &zone->file.path);
     }
     zone->file.changes = 1;
@@ -370,16 +422,6 @@ void ngx_tollbar_file_start(ngx_shm_zone_t *shm_zone, ngx_log_t *log)
     ngx_log_error(NGX_LOG_NOTICE, log, 0,
                   "zone \"%V\" has changed policy %uD of the table in \"%V\" to \"%s\"",
                   &shm_zone->shm.name, zone->number, &zone->file.path, text);
-}
-
-/* Equal policies have equal texts. */
-static ngx_flag_t same(const tollbar_policy_spec *a, const tollbar_policy_spec *b)
-{
-    char one[TOLLBAR_POLICY_TEXT_MAX] = "", other[TOLLBAR_POLICY_TEXT_MAX] = "";
-
-    return tollbar_policy_spec_print(a, one, sizeof(one), NULL) == 0
-           && tollbar_policy_spec_print(b, other, sizeof(other), NULL) == 0
-           && ngx_strcmp(one, other) == 0;
 }
 
 /* Logs a message about the zone's directive, and refuses the configuration. */

@@ -6,6 +6,8 @@
  *
  * The table's states belong to the file, so they outlive reloads, new binaries and nginx itself.
  *
+ * If nginx makes the file, it gives it the policies of all zones that name it, of http and stream.
+ *
  *     a start     uses the policy of the table that equals the zone's. Without one nginx refuses
  *                 the configuration: another program's limit must not change because nginx starts.
  *     a reload    with another policy than the running configuration's changes the table's policy,

@@ -7,6 +7,7 @@ typedef ngx_tollbar_rate_conf_t conf_t;
 typedef ngx_tollbar_rate_charge_t charge_t;
 
 static ngx_inline ngx_int_t take(charge_t *charge, ngx_log_t *log);
+static ngx_flag_t has_changed(const limit_t *limit);
 static void give_back(const charge_t *charge);
 
 ngx_int_t ngx_tollbar_rate_take_all(const conf_t *conf, charge_t *charges, ngx_log_t *log,
@@ -59,6 +60,9 @@ ngx_int_t ngx_tollbar_rate_take_in_full(charge_t *charge, ngx_log_t *log)
     if (verdict != TOLLBAR_ALLOWED) {
         return NGX_BUSY;
     }
+    if ((ngx_tollbar_rate_wait(charge) != 0 || charge->debt > limit->debt_after) && has_changed(limit)) {
+        charge->debt = 0;
+    }
     /* Another request was charged between the peek and the charge, so this request has exceeded the
      * limit's own burst. */
     if (limit->narrow && charge->debt > limit->debt_after) {
@@ -67,6 +71,11 @@ ngx_int_t ngx_tollbar_rate_take_in_full(charge_t *charge, ngx_log_t *log)
         return NGX_BUSY;
     }
     return NGX_OK;
+}
+
+static ngx_flag_t has_changed(const limit_t *limit)
+{
+    return ngx_tollbar_zone_has_changed(&limit->zone->zone, limit->zone->zone.number, &limit->zone->policy);
 }
 
 static void give_back(const charge_t *charge)
@@ -103,7 +112,10 @@ ngx_int_t ngx_tollbar_rate_peek(charge_t *charge, ngx_log_t *log)
         return ngx_tollbar_rate_failed(charge, verdict, log);
     }
     charge->debt = decision.reset_after_ns;
-    return verdict == TOLLBAR_ALLOWED && charge->debt <= limit->debt_most ? NGX_OK : NGX_BUSY;
+    if (verdict == TOLLBAR_ALLOWED && charge->debt > limit->debt_most) {
+        return has_changed(limit) ? NGX_OK : NGX_BUSY;
+    }
+    return verdict == TOLLBAR_ALLOWED ? NGX_OK : NGX_BUSY;
 }
 
 ngx_int_t ngx_tollbar_rate_failed(const charge_t *charge, int32_t error, ngx_log_t *log)

@@ -2,19 +2,20 @@
 
 #include "ngx_tollbar_file.h"
 
-/* The most policies of a table. */
-#define POLICIES_MOST 128
-
 static void *module_of(const ngx_shm_zone_t *shm_zone);
+static ngx_flag_t keeps_memory(const ngx_tollbar_zone_t *old, const ngx_tollbar_zone_t *zone);
+static ngx_flag_t same_clock(const ngx_tollbar_zone_t *a, const ngx_tollbar_zone_t *b);
 static void start(ngx_shm_zone_t *shm_zone, ngx_log_t *log);
+static uint32_t keep_of(const ngx_tollbar_zone_t *zone, uint32_t number);
 static ngx_int_t init(ngx_shm_zone_t *shm_zone, void *data);
 static ngx_int_t make(ngx_shm_zone_t *shm_zone, ngx_tollbar_zone_t *old);
 static void copy(ngx_shm_zone_t *shm_zone, ngx_tollbar_zone_t *old);
 static ngx_int_t choose_seed(ngx_shm_zone_t *shm_zone);
 static uint64_t largest_capacity(tollbar_table_options *options, const tollbar_policy_spec *const *policies, size_t count,
-                                 uint64_t room);
+                                 uint64_t memory);
 static ngx_uint_t all_policies(ngx_tollbar_zone_t *zone, ngx_tollbar_zone_t *old, const tollbar_policy_spec **policies,
                                tollbar_policy_spec *added);
+static ngx_flag_t may_have_file(ngx_cycle_t *cycle, const ngx_shm_zone_t *shm_zone);
 static ngx_flag_t same_keys(const ngx_tollbar_zone_t *a, const ngx_tollbar_zone_t *b);
 static void end_view(void *data);
 
@@ -32,6 +33,8 @@ ngx_shm_zone_t *ngx_tollbar_zone_add(ngx_conf_t *cf, ngx_str_t *name, size_t siz
         (void) ngx_tollbar_conf_bound(cf, name, &other->keys, &other->where);
         return NULL;
     }
+    zone->layout = sizeof(*zone);
+    zone->cycle = cf->cycle;
     zone->where = ngx_tollbar_conf_here(cf);
     zone->keys = ((ngx_str_t *) cf->args->elts)[1];
     return ngx_tollbar_conf_push(cf, zones, shm_zone) == NGX_CONF_OK ? shm_zone : NULL;
@@ -40,7 +43,7 @@ ngx_shm_zone_t *ngx_tollbar_zone_add(ngx_conf_t *cf, ngx_str_t *name, size_t siz
 size_t ngx_tollbar_zone_least(ngx_tollbar_zone_t *zone)
 {
     tollbar_table_options options = TOLLBAR_TABLE_OPTIONS_INIT(1);
-    const tollbar_policy_spec *policies[POLICIES_MOST];
+    const tollbar_policy_spec *policies[NGX_TOLLBAR_POLICIES_MOST];
     uint64_t bytes = 0;
     ngx_uint_t n;
 
@@ -48,6 +51,7 @@ size_t ngx_tollbar_zone_least(ngx_tollbar_zone_t *zone)
         policies[n] = &zone->policies[n];
     }
     options.clock = ngx_tollbar_zone_clock(policies, zone->policies_n);
+    options.room = zone->room;
     if (tollbar_table_bytes(policies, zone->policies_n, &options, &bytes) != 0) {
         return 0;
     }
@@ -86,14 +90,27 @@ void ngx_tollbar_zone_settle(ngx_shm_zone_t *shm_zone)
         ngx_tollbar_zone_keep(shm_zone);
         return;
     }
-    /* Old workers still use the old memory, so another table needs new memory. A new rate does,
-     * too: the old table could take it, but each key would keep the time until its debt ends. A
-     * copy keeps the number of requests of the debt. */
-    if (old == NULL || old->on_full != zone->on_full || !same_keys(old, zone) || !ngx_tollbar_zone_same_rates(old, zone)) {
-        ngx_tollbar_zone_renew(shm_zone);
-    } else {
+    if (old != NULL && keeps_memory(old, zone)) {
         ngx_tollbar_zone_keep(shm_zone);
+    } else {
+        ngx_tollbar_zone_renew(shm_zone);
     }
+}
+
+/* Old workers still use the old memory, so another table needs new memory. Without room a new rate
+ * does, too: the old table could take it, but a key without another slot would keep the time until
+ * its debt ends. A copy keeps the number of requests of the debt. */
+static ngx_flag_t keeps_memory(const ngx_tollbar_zone_t *old, const ngx_tollbar_zone_t *zone)
+{
+    return old->on_full == zone->on_full && old->room == zone->room && same_keys(old, zone)
+           && (zone->room != 0 ? same_clock(old, zone) : ngx_tollbar_zone_same_rates(old, zone));
+}
+
+static ngx_flag_t same_clock(const ngx_tollbar_zone_t *a, const ngx_tollbar_zone_t *b)
+{
+    const tollbar_policy_spec *one[] = { a->policies }, *other[] = { b->policies };
+
+    return ngx_tollbar_zone_clock(one, 1) == ngx_tollbar_zone_clock(other, 1);
 }
 
 void ngx_tollbar_zone_keep(ngx_shm_zone_t *shm_zone)
@@ -158,9 +175,7 @@ static void start(ngx_shm_zone_t *shm_zone, ngx_log_t *log)
     error = tollbar_table_get_stats(zone->table, &stats);
     for (n = 0; error == 0 && n < zone->policies_n; n++) {
         if (n < stats.policies) {
-            /* TOLLBAR_KEEP_TIME, because a key of nginx's own module keeps its excess over a
-             * reload: a larger burst then admits more at once. */
-            error = tollbar_table_set_policy(zone->table, n, &zone->policies[n], TOLLBAR_KEEP_TIME);
+            error = tollbar_table_set_policy(zone->table, n, &zone->policies[n], keep_of(zone, n));
         } else {
             error = tollbar_table_add_policy(zone->table, &zone->policies[n], &number);
         }
@@ -173,6 +188,20 @@ static void start(ngx_shm_zone_t *shm_zone, ngx_log_t *log)
         ngx_log_error(NGX_LOG_ALERT, log, 0, "zone \"%V\" keeps its former limits: %s", &shm_zone->shm.name,
                       tollbar_strerror(error));
     }
+}
+
+/* TOLLBAR_KEEP_TIME for another burst, because a key of nginx's own module keeps its excess over a
+ * reload: a larger burst then admits more at once. Under another rate or algorithm, which only a
+ * table with room takes, a key keeps the permits that it has left. */
+static uint32_t keep_of(const ngx_tollbar_zone_t *zone, uint32_t number)
+{
+    tollbar_policy_spec former = TOLLBAR_POLICY_SPEC_INIT;
+
+    if (zone->room == 0 || tollbar_table_get_policy(zone->table, number, &former) != 0) {
+        return TOLLBAR_KEEP_TIME;
+    }
+    former.burst = zone->policies[number].burst;
+    return ngx_tollbar_zone_same_policy(&former, &zone->policies[number]) ? TOLLBAR_KEEP_TIME : TOLLBAR_KEEP_COUNT;
 }
 
 /* nginx calls this after it has mapped the zone. The zone's memory is new, or, in a reload that
@@ -212,9 +241,9 @@ static ngx_int_t make(ngx_shm_zone_t *shm_zone, ngx_tollbar_zone_t *old)
     ngx_tollbar_zone_t *zone = shm_zone->data;
     ngx_slab_pool_t *pool = (ngx_slab_pool_t *) shm_zone->shm.addr;
     tollbar_table_options options = TOLLBAR_TABLE_OPTIONS_INIT(0);
-    const tollbar_policy_spec *policies[POLICIES_MOST];
-    tollbar_policy_spec added[POLICIES_MOST];
-    size_t room = pool->pfree * ngx_pagesize;
+    const tollbar_policy_spec *policies[NGX_TOLLBAR_POLICIES_MOST];
+    tollbar_policy_spec added[NGX_TOLLBAR_POLICIES_MOST];
+    size_t memory = pool->pfree * ngx_pagesize;
     ngx_uint_t policies_n = all_policies(zone, old, policies, added);
     int32_t error = TOLLBAR_E_NO_MEMORY;
 
@@ -227,20 +256,21 @@ static ngx_int_t make(ngx_shm_zone_t *shm_zone, ngx_tollbar_zone_t *old)
     options.on_full = (uint32_t) zone->on_full;
     options.clock = ngx_tollbar_zone_clock(policies, zone->policies_n);
     options.hot_keys = zone->hot_keys;
+    options.room = zone->room;
     options.seed = zone->seed;
     options.flags = TOLLBAR_TABLE_HAS_SEED;
-    options.capacity = largest_capacity(&options, policies, policies_n, room);
+    options.capacity = largest_capacity(&options, policies, policies_n, memory);
     if (options.capacity == 0) {
         /* No table can hold the new policies and the old table's policies. Then the new table has
          * the new ones only. */
         policies_n = zone->policies_n;
-        options.capacity = largest_capacity(&options, policies, policies_n, room);
+        options.capacity = largest_capacity(&options, policies, policies_n, memory);
     }
 
     /* The allocator gives more than a page as whole pages, which are aligned enough for a table. */
-    pool->data = ngx_slab_alloc_locked(pool, room);
+    pool->data = ngx_slab_alloc_locked(pool, memory);
     if (pool->data != NULL) {
-        error = tollbar_table_init_in(pool->data, room, policies, policies_n, &options, &zone->table);
+        error = tollbar_table_init_in(pool->data, memory, policies, policies_n, &options, &zone->table);
     }
     if (error != 0) {
         ngx_log_error(NGX_LOG_EMERG, shm_zone->shm.log, 0, "zone \"%V\" of %uz bytes cannot hold a table: %s, in %V:%ui",
@@ -263,7 +293,7 @@ static ngx_uint_t all_policies(ngx_tollbar_zone_t *zone, ngx_tollbar_zone_t *old
     for (n = 0; n < zone->policies_n; n++) {
         policies[n] = &zone->policies[n];
     }
-    for (; old != NULL && n < POLICIES_MOST; n++) {
+    for (; old != NULL && n < NGX_TOLLBAR_POLICIES_MOST; n++) {
         added[n] = (tollbar_policy_spec) TOLLBAR_POLICY_SPEC_INIT;
         if (tollbar_table_get_policy(old->table, (uint32_t) n, &added[n]) != 0) {
             break;
@@ -323,16 +353,16 @@ uint32_t ngx_tollbar_zone_clock(const tollbar_policy_spec *const *policies, ngx_
     return TOLLBAR_CLOCK_TSC;
 }
 
-/* The largest capacity of a table that fits into `room` bytes. 0 if no table fits. */
+/* The largest capacity of a table that fits into `memory` bytes. 0 if no table fits. */
 static uint64_t largest_capacity(tollbar_table_options *options, const tollbar_policy_spec *const *policies, size_t count,
-                                 uint64_t room)
+                                 uint64_t memory)
 {
-    uint64_t fits = 0, too_many = room, bytes;
+    uint64_t fits = 0, too_many = memory, bytes;
     tollbar_table_options tried = *options;
 
     while (too_many - fits > 1) {
         tried.capacity = fits + (too_many - fits) / 2;
-        if (tollbar_table_bytes(policies, count, &tried, &bytes) == 0 && bytes <= room) {
+        if (tollbar_table_bytes(policies, count, &tried, &bytes) == 0 && bytes <= memory) {
             fits = tried.capacity;
         } else {
             too_many = tried.capacity;
@@ -369,11 +399,64 @@ ngx_shm_zone_t *ngx_tollbar_zone_former(ngx_shm_zone_t *shm_zone)
     return NULL;
 }
 
+ngx_tollbar_zone_t *ngx_tollbar_zone_next_file(ngx_cycle_t *cycle, ngx_list_part_t **part, ngx_uint_t *n)
+{
+    ngx_tollbar_zone_t *zone;
+    ngx_shm_zone_t *zones;
+
+    for (; *part != NULL; *part = (*part)->next, *n = 0) {
+        zones = (*part)->elts;
+        while (*n < (*part)->nelts) {
+            zone = zones[*n].data;
+            if (may_have_file(cycle, &zones[(*n)++]) && zone != NULL && zone->layout == sizeof(*zone)
+                && zone->file.path.len != 0)
+            {
+                return zone;
+            }
+        }
+    }
+    return NULL;
+}
+
+/* Whether the zone is of a module whose zones may have a file. http and stream are modules of two
+ * .so files, each with a copy of this code. */
+static ngx_flag_t may_have_file(ngx_cycle_t *cycle, const ngx_shm_zone_t *shm_zone)
+{
+    ngx_uint_t n;
+
+    for (n = 0; cycle->modules[n] != NULL; n++) {
+        if (cycle->modules[n] == module_of(shm_zone)) {
+            return ngx_strcmp(cycle->modules[n]->name, "ngx_http_tollbar_module") == 0
+                   || ngx_strcmp(cycle->modules[n]->name, "ngx_stream_tollbar_module") == 0;
+        }
+    }
+    return 0;
+}
+
 /* The module of a zone. A zone's tag is the address of the module's ngx_module_t, which is even, or
  * that address plus 1. */
 static void *module_of(const ngx_shm_zone_t *shm_zone)
 {
     return (void *) ((uintptr_t) shm_zone->tag & ~(uintptr_t) 1);
+}
+
+ngx_flag_t ngx_tollbar_zone_has_changed(const ngx_tollbar_zone_t *zone, uint32_t number,
+                                        const tollbar_policy_spec *policy)
+{
+    tollbar_policy_spec now = TOLLBAR_POLICY_SPEC_INIT;
+
+    return zone->room != 0 && tollbar_table_get_policy(zone->table, number, &now) == 0
+           && !ngx_tollbar_zone_same_policy(&now, policy);
+}
+
+/* Equal policies have equal texts. */
+ngx_flag_t ngx_tollbar_zone_same_policy(const tollbar_policy_spec *a, const tollbar_policy_spec *b)
+{
+    char one[TOLLBAR_POLICY_TEXT_MAX] = "", other[TOLLBAR_POLICY_TEXT_MAX] = "";
+
+    return tollbar_policy_spec_print(a, one, sizeof(one), NULL) == 0
+           && tollbar_policy_spec_print(b, other, sizeof(other), NULL) == 0
+           && ngx_strcmp(one, other) == 0;
 }
 
 ngx_flag_t ngx_tollbar_zone_same_rates(const ngx_tollbar_zone_t *a, const ngx_tollbar_zone_t *b)

@@ -4,12 +4,17 @@
  * The master makes the table before it forks, and the workers inherit its view. From then on no
  * process takes the zone's mutex, so a killed or stopped worker makes no other worker wait.
  *
- * On a reload with the same keys the same size and rates    keep the old memory and all states;
- * another size or rate       takes new memory and copies the old table's keys into it: a key that
- * had two requests left
- *                              still has two;
- * another burst              is set in the old memory, once the reload cannot fail any more. With
- * other keys, or after a reload with a module of another build, the zone begins empty.
+ * On a reload with the same keys
+ *
+ *     the same size and rates    keep the old memory and all states;
+ *     another burst              is set in the old memory, once the reload cannot fail any more;
+ *     another size or rate       takes new memory and copies the old table's keys into it: a key
+ *                                that had two requests left still has two;
+ *     another rate or algorithm  of a zone with `room` is set in the old memory, too. Keys keep the
+ *                                permits that they have left, and no charge of an old worker is
+ *                                lost. A calendar needs another clock, and so new memory.
+ *
+ * With other keys, or after a reload with a module of another build, the zone begins empty.
  *
  * A module's order of calls:
  *
@@ -28,6 +33,9 @@
 #include "ngx_tollbar_conf.h"
 
 #define NGX_TOLLBAR_ZONE_ERRORS 8
+
+/* The most policies of a table. */
+#define NGX_TOLLBAR_POLICIES_MOST 128
 
 /* The parameter `file` and those beside it (ngx_tollbar_file.h). */
 typedef struct {
@@ -50,6 +58,10 @@ typedef struct {
 
 /* Modules put this first in a struct of their own, which is their shm_zone->data. */
 typedef struct {
+    /* The size of this struct. Another module of another build has another layout, most likely. */
+    size_t layout;
+    /* The configuration of the zone. */
+    ngx_cycle_t *cycle;
     /* Where its directive stands, and the text of the directive's KEY. */
     ngx_tollbar_where_t where;
     ngx_str_t keys;
@@ -58,6 +70,8 @@ typedef struct {
     ngx_uint_t on_full;
     /* The number of keys for which each worker may take permits in advance. */
     uint32_t hot_keys;
+    /* The segments or permits for which each slot has room. 0: the algorithm stays in its memory. */
+    uint32_t room;
     /* The number of refused keys that a page shows. 0: the table records none. */
     uint32_t top_refused;
     tollbar_policy_spec *policies;
@@ -96,12 +110,26 @@ uint32_t ngx_tollbar_zone_clock(const tollbar_policy_spec *const *policies, ngx_
 /* The size of a zone from which `bytes` can be allocated in one piece. */
 size_t ngx_tollbar_zone_size_for(uint64_t bytes);
 
+/* The next zone with a file, of http or stream, in a walk over the configuration. `part` and `n` are
+ * the place in the walk, at first the list's first part and 0. NULL at the end. */
+ngx_tollbar_zone_t *ngx_tollbar_zone_next_file(ngx_cycle_t *cycle, ngx_list_part_t **part, ngx_uint_t *n);
+
 /* The zone of the same name and module in the running configuration. NULL if there is none. */
 ngx_shm_zone_t *ngx_tollbar_zone_former(ngx_shm_zone_t *shm_zone);
 
 /* The data of that zone. NULL if there is none, or if it holds something else than this zone: no
  * table, or a table elsewhere. */
 ngx_tollbar_zone_t *ngx_tollbar_zone_former_table(ngx_shm_zone_t *shm_zone);
+
+/* Whether two policies are one: whether their texts are equal. */
+ngx_flag_t ngx_tollbar_zone_same_policy(const tollbar_policy_spec *a, const tollbar_policy_spec *b);
+
+/* Whether the table of a zone with `room` has another policy of that number than this process's
+ * configuration. For some milliseconds of a reload the old workers have another one. What a
+ * decision says about time and permits then has another meaning than the old configuration
+ * expects, so such a worker takes the table's verdict, and neither delays nor compares. */
+ngx_flag_t ngx_tollbar_zone_has_changed(const ngx_tollbar_zone_t *zone, uint32_t number,
+                                        const tollbar_policy_spec *policy);
 
 /* Whether the policies differ at most in their bursts. */
 ngx_flag_t ngx_tollbar_zone_same_rates(const ngx_tollbar_zone_t *a, const ngx_tollbar_zone_t *b);

@@ -339,6 +339,9 @@ ngx_int_t ngx_http_tollbar_amount_of(ngx_http_request_t *r, ngx_http_tollbar_lim
  * of the table, whose burst may be larger. */
 ngx_int_t ngx_http_tollbar_peek(ngx_http_request_t *r, ngx_http_tollbar_charge_t *charge, int32_t *verdict);
 
+/* ngx_tollbar_zone_has_changed of the charge's policy. */
+ngx_flag_t ngx_http_tollbar_has_changed(const ngx_http_tollbar_charge_t *charge);
+
 /* ngx_http_tollbar_peek, but a refusal counts in the zone's statistics and toward a ban. */
 ngx_int_t ngx_http_tollbar_peek_and_count(ngx_http_request_t *r, ngx_http_tollbar_charge_t *charge);
 

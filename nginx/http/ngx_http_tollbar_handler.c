@@ -373,13 +373,18 @@ static ngx_int_t take_in_full(ngx_http_request_t *r, charge_t *charge)
     }
     /* Another request was charged between the peek and the charge, so this request has exceeded the
      * limit's own burst. */
-    if (resolved->cost != 0 && decision.remaining < resolved->spare) {
+    if (resolved->cost != 0 && decision.remaining < resolved->spare
+        && !ngx_http_tollbar_has_changed(charge))
+    {
         ngx_http_tollbar_set_refusal(charge, verdict);
         give_back(charge);
         return NGX_BUSY;
     }
     if (resolved->delays) {
         charge->wait = ngx_tollbar_wait(charge->reset_ns, resolved->undelayed);
+        if (charge->wait != 0 && ngx_http_tollbar_has_changed(charge)) {
+            charge->wait = 0;
+        }
     }
     return NGX_OK;
 }

@@ -22,8 +22,16 @@ ngx_int_t ngx_http_tollbar_peek(ngx_http_request_t *r, charge_t *charge, int32_t
     {
         return NGX_OK;
     }
+    if (*verdict == TOLLBAR_ALLOWED && ngx_http_tollbar_has_changed(charge)) {
+        return NGX_OK;
+    }
     ngx_http_tollbar_set_refusal(charge, *verdict);
     return NGX_BUSY;
+}
+
+ngx_flag_t ngx_http_tollbar_has_changed(const charge_t *charge)
+{
+    return ngx_tollbar_zone_has_changed(&charge->limit->zone->zone, charge->resolved->number, charge->resolved->policy);
 }
 
 /* In a zone with `ban`, a check follows a refused peek, at the same time. The table refuses the

@@ -32,7 +32,7 @@ static ngx_flag_t begins(const ngx_str_t *argument, const char *word)
 }
 
 /* tollbar_zone KEY zone=NAME:SIZE rate=RATE|policy=POLICY [burst=N] [on_full=WORD] [hot_keys=N]
- *              [ban=TIME [after=N]] [top_refused=N]
+ *              [room=N] [ban=TIME [after=N]] [top_refused=N]
  *              [file=PATH [capacity=N] [mode=OCTAL] [trust_anyone]]  (then zone=NAME)
  *              [sync=URL nodes=N [fallback=WORD] [lease=TIME] [overdraft=N] [name=NAME]] */
 char *ngx_http_tollbar_read_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
@@ -129,6 +129,9 @@ static char *read_zone_parameter(ngx_conf_t *cf, ngx_str_t *argument, zone_t *zo
     if (begins(argument, "hot_keys=")) {
         return ngx_tollbar_conf_hot_keys(cf, argument, &zone->zone.hot_keys);
     }
+    if (begins(argument, "room=")) {
+        return ngx_tollbar_conf_room(cf, argument, &zone->zone.room);
+    }
     if (begins(argument, "top_refused=")) {
         return ngx_http_tollbar_read_top_refused(cf, argument, zone);
     }
@@ -150,7 +153,7 @@ static char *read_zone_parameter(ngx_conf_t *cf, ngx_str_t *argument, zone_t *zo
         rc = ngx_http_tollbar_sync_read(cf, argument, &zone->sync);
     }
     if (rc == NGX_DECLINED) {
-        return ngx_tollbar_conf_refuse(cf, "invalid parameter \"%V\", it must be zone=, rate=, policy=, burst=, ban=, after=, on_full=, hot_keys=, top_refused=, "
+        return ngx_tollbar_conf_refuse(cf, "invalid parameter \"%V\", it must be zone=, rate=, policy=, burst=, ban=, after=, on_full=, hot_keys=, room=, top_refused=, "
                                        "or file=, capacity=, mode=, trust_anyone, or sync=, "
                                        "nodes=, fallback=, lease=, overdraft=, name=", argument);
     }
@@ -397,6 +400,7 @@ char *ngx_http_tollbar_check_size(ngx_conf_t *cf, ngx_str_t *name, size_t size, 
     size_t least = ngx_tollbar_zone_least(&zone->zone);
 
     options.clock = ngx_tollbar_zone_clock(policies, 1);
+    options.room = zone->zone.room;
     error = tollbar_table_bytes(policies, 1, &options, &bytes);
     if (error != 0) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "zone \"%V\" cannot have this policy: %s", name, tollbar_strerror(error));

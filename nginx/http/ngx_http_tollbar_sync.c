@@ -167,6 +167,9 @@ static char *check_words(ngx_conf_t *cf, ngx_str_t *name, zone_t *zone)
     if (zone->zone.on_full != NGX_CONF_UNSET_UINT) {
         return ngx_tollbar_conf_refuse(cf, "\"on_full\" must not be beside \"sync\" in zone \"%V\"", name);
     }
+    if (zone->zone.room != 0) {
+        return ngx_tollbar_conf_refuse(cf, "\"room\" must not be beside \"sync\" in zone \"%V\"", name);
+    }
     if (zone->zone.hot_keys != 0) {
         return ngx_tollbar_conf_refuse(cf, "\"hot_keys\" must not be beside \"sync\" in zone \"%V\"", name);
     }

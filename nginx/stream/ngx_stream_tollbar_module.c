@@ -84,7 +84,7 @@ static char *merge_conf(ngx_conf_t *cf, void *parent, void *child)
 }
 
 /* tollbar_zone KEY zone=NAME:SIZE rate=RATE [on_full=WORD] [hot_keys=N]
- *              [file=PATH [capacity=N] [mode=OCTAL] [trust_anyone]]  (then zone=NAME) */
+ *              [room=N] [file=PATH [capacity=N] [mode=OCTAL] [trust_anyone]]  (then zone=NAME) */
 static char *read_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     ngx_str_t *value = cf->args->elts;
@@ -135,13 +135,16 @@ static char *read_zone_parameter(ngx_conf_t *cf, ngx_str_t *argument, ngx_tollba
     if (ngx_strncmp(argument->data, "hot_keys=", 9) == 0) {
         return ngx_tollbar_conf_hot_keys(cf, argument, &zone->zone.hot_keys);
     }
+    if (ngx_strncmp(argument->data, "room=", 5) == 0) {
+        return ngx_tollbar_conf_room(cf, argument, &zone->zone.room);
+    }
     if (ngx_strncmp(argument->data, "on_full=", 8) == 0) {
         return ngx_tollbar_conf_on_full(cf, argument, &zone->zone.on_full);
     }
     rc = ngx_tollbar_file_read(cf, argument, &zone->zone);
     if (rc == NGX_DECLINED) {
         return ngx_tollbar_conf_refuse(cf, "invalid parameter \"%V\", it must be zone=NAME:SIZE, "
-                                       "rate=RATE, on_full=WORD, hot_keys=NUMBER, or file=, "
+                                       "rate=RATE, on_full=WORD, hot_keys=NUMBER, room=NUMBER, or file=, "
                                        "capacity=, mode=, trust_anyone", argument);
     }
     return rc == NGX_OK ? NGX_CONF_OK : NGX_CONF_ERROR;

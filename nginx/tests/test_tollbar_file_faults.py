@@ -150,7 +150,7 @@ def test_a_table_of_another_size_or_kind(tmp_path, place):
     )
     kind = (
         f'zone "z" found a table with other options in "{path}", it must be one of on_full {{}}, '
-        f"missing_key deny, clock {{}} and 1024 overrides, "
+        f"missing_key deny, clock {{}}, 1024 overrides and room 0, "
         'or "capacity" must be left out'
     )
     refused(tmp_path, path, kind.format("deny", "tsc"), more="capacity=1000 on_full=deny")
@@ -205,8 +205,8 @@ def test_a_log_cannot_change(launch, place):
         message for level, message in nginx.said("cannot change the policy") if level == "emerg"
     ]
     assert len(said) == 2 and all(
-        f'of the table in "{path}": under a sliding window or a sliding log it must stay, so the '
-        f"zone must have another file in " in one
+        f'of the table in "{path}": without "room" it must stay under a sliding window or a sliding log, '
+        f"so the zone must have another file in " in one
         for one in said
     ), said
     assert count(nginx.volley("/?k=a", 9)) == 2
