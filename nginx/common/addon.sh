@@ -31,8 +31,8 @@ tollbar_rate_srcs=$(tollbar_files tollbar_rate_limit.c tollbar_rate_conf.c)
 tollbar_rate_deps=$(tollbar_files tollbar_rate_limit.h)
 
 # For modules that count requests or connections at one time.
-tollbar_conn_srcs=$(tollbar_files tollbar_conn_zone.c tollbar_conn_limit.c)
-tollbar_conn_deps=$(tollbar_files tollbar_conn_zone.h tollbar_conn_limit.h)
+tollbar_conn_srcs=$(tollbar_files tollbar_conn_zone.c tollbar_conn_limit.c tollbar_adaptive.c)
+tollbar_conn_deps=$(tollbar_files tollbar_conn_zone.h tollbar_conn_limit.h tollbar_adaptive.h)
 
 # For http modules only.
 tollbar_http_srcs=$(tollbar_files http_tollbar_request.c)

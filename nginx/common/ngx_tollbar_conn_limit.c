@@ -6,7 +6,12 @@ typedef ngx_tollbar_conn_conf_t conf_t;
 typedef ngx_tollbar_conn_main_conf_t main_conf_t;
 typedef ngx_tollbar_conn_record_t record_t;
 
+static ngx_int_t status_of(const conf_t *conf, const limit_t *limit);
 static record_t *add_record(ngx_pool_t *pool, ngx_uint_t limits);
+
+/* The status of a refusal by a limit that is learned: the server has too many requests, and not the
+ * client. */
+#define LEARNED_STATUS 503
 
 void *ngx_tollbar_conn_create_main_conf(ngx_conf_t *cf)
 {
@@ -32,7 +37,8 @@ char *ngx_tollbar_conn_merge_conf(conf_t *from, conf_t *conf, ngx_uint_t status)
         conf->limits = from->limits;
     }
     ngx_conf_merge_uint_value(conf->log_level, from->log_level, NGX_LOG_ERR);
-    ngx_conf_merge_uint_value(conf->status_code, from->status_code, status);
+    ngx_conf_merge_uint_value(conf->status_code, from->status_code, NGX_CONF_UNSET_UINT);
+    conf->usual_status = status;
     ngx_conf_merge_value(conf->dry_run, from->dry_run, 0);
     return NGX_CONF_OK;
 }
@@ -40,13 +46,13 @@ char *ngx_tollbar_conn_merge_conf(conf_t *from, conf_t *conf, ngx_uint_t status)
 char *ngx_tollbar_conn_read_limit(ngx_conf_t *cf, void *tag, conf_t *conf, main_conf_t *main)
 {
     ngx_str_t *value = cf->args->elts;
-    ngx_int_t number = ngx_atoi(value[2].data, value[2].len);
+    ngx_int_t number = cf->args->nelts > 2 ? ngx_atoi(value[2].data, value[2].len) : 0;
     limit_t *limit = ngx_pcalloc(cf->pool, sizeof(limit_t));
 
     if (limit == NULL) {
         return NGX_CONF_ERROR;
     }
-    if (number <= 0 || number > NGX_TOLLBAR_CONN_MOST) {
+    if (cf->args->nelts > 2 && (number <= 0 || number > NGX_TOLLBAR_CONN_MOST)) {
         return ngx_tollbar_conf_refuse(cf, "invalid number of connections \"%V\", it must be a "
                                        "whole number from 1 to 65535", &value[2]);
     }
@@ -67,6 +73,17 @@ ngx_int_t ngx_tollbar_conn_complete(ngx_conf_t *cf, main_conf_t *main)
             return NGX_ERROR;
         }
         limits[n]->zone = limits[n]->base.shm_zone->data;
+        if (limits[n]->zone->adaptive.on != (limits[n]->most == 0)) {
+            ngx_tollbar_conf_late(cf, &limits[n]->base.where,
+                                  limits[n]->most == 0
+                                      ? "\"tollbar_conn\" must have a number, because zone \"%V\" has no \"adaptive\""
+                                      : "\"tollbar_conn\" must have no number, because zone \"%V\" learns its limit",
+                                  &limits[n]->base.shm_zone->shm.name);
+            return NGX_ERROR;
+        }
+    }
+    for (n = 0; n < main->zones.nelts; n++) {
+        ngx_tollbar_conn_zone_settle(((ngx_tollbar_conn_zone_t **) main->zones.elts)[n]);
     }
     return NGX_OK;
 }
@@ -121,7 +138,15 @@ ngx_int_t ngx_tollbar_conn_count(const conf_t *conf, const limit_t *limit, ngx_s
                       conf->dry_run ? ", dry run," : "", &limit->base.shm_zone->shm.name);
     }
     (*record)->status = conf->dry_run ? NGX_TOLLBAR_REJECTED_DRY_RUN : NGX_TOLLBAR_REJECTED;
-    return conf->dry_run ? NGX_DECLINED : (ngx_int_t) conf->status_code;
+    return conf->dry_run ? NGX_DECLINED : status_of(conf, limit);
+}
+
+static ngx_int_t status_of(const conf_t *conf, const limit_t *limit)
+{
+    if (conf->status_code != NGX_CONF_UNSET_UINT) {
+        return (ngx_int_t) conf->status_code;
+    }
+    return limit->zone->adaptive.on ? LEARNED_STATUS : (ngx_int_t) conf->usual_status;
 }
 
 static record_t *add_record(ngx_pool_t *pool, ngx_uint_t limits)
@@ -135,6 +160,9 @@ static record_t *add_record(ngx_pool_t *pool, ngx_uint_t limits)
     record = cleanup->data;
     record->status = NGX_TOLLBAR_PASSED;
     record->held_n = 0;
+    record->begin_ns = ngx_tollbar_now_ns();
+    record->sample.outcome = NGX_TOLLBAR_IGNORED;
+    record->sample.latency_ns = 0;
     record->held = ngx_palloc(pool, limits * sizeof(ngx_tollbar_conn_held_t));
     if (record->held == NULL) {
         return NULL;
@@ -148,6 +176,14 @@ void ngx_tollbar_conn_record_leave(void *data)
     record_t *record = data;
 
     while (record->held_n > 0) {
-        ngx_tollbar_conn_zone_leave(&record->held[--record->held_n]);
+        ngx_tollbar_conn_zone_leave(&record->held[--record->held_n], &record->sample);
     }
+}
+
+uint64_t ngx_tollbar_now_ns(void)
+{
+    struct timespec now;
+
+    (void) clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t) now.tv_sec * 1000000000 + (uint64_t) now.tv_nsec;
 }

@@ -1,4 +1,5 @@
 #include "ngx_tollbar_conn_zone.h"
+#include "ngx_tollbar_zone.h"
 
 typedef ngx_tollbar_conn_zone_t zone_t;
 
@@ -6,13 +7,15 @@ static ngx_int_t init(ngx_shm_zone_t *shm_zone, void *data);
 static ngx_int_t make(ngx_shm_zone_t *shm_zone);
 static tollbar_in_flight_options options_of(const zone_t *zone, uint64_t capacity);
 static size_t least(const zone_t *zone);
+static ngx_tollbar_learned_t *learned_in(const zone_t *zone, ngx_slab_pool_t *pool);
+static ngx_tollbar_counted_t counted_by(const zone_t *zone);
 static int32_t acquire(zone_t *zone, ngx_str_t *key, ngx_uint_t limit, tollbar_ticket *ticket);
 static void close_table(void *data);
 
 /* `acquire` builds a key of the table on the stack if it has at most this many bytes. */
 #define USUAL_KEY 512
 
-char *ngx_tollbar_conn_zone_read(ngx_conf_t *cf, void *tag, void *key, ngx_array_t *zones)
+char *ngx_tollbar_conn_zone_read(ngx_conf_t *cf, void *tag, void *key, ngx_array_t *zones, ngx_flag_t learns)
 {
     ngx_str_t *value = cf->args->elts;
     ngx_str_t name = ngx_null_string;
@@ -21,6 +24,7 @@ char *ngx_tollbar_conn_zone_read(ngx_conf_t *cf, void *tag, void *key, ngx_array
     size_t size = 0;
     ngx_pool_cleanup_t *cleanup;
     ngx_uint_t n;
+    ngx_int_t rc;
     char *error;
 
     if (zone == NULL) {
@@ -37,12 +41,24 @@ char *ngx_tollbar_conn_zone_read(ngx_conf_t *cf, void *tag, void *key, ngx_array
         } else if (ngx_strcmp(value[n].data, "on_full=allow") == 0) {
             zone->allow_when_full = 1;
         } else {
-            return ngx_tollbar_conf_refuse(cf, "invalid parameter \"%V\", it must be zone=NAME:SIZE, on_full=deny or on_full=allow",
-                                           &value[n]);
+            rc = learns ? ngx_tollbar_adaptive_read(cf, &value[n], &zone->adaptive) : NGX_DECLINED;
+            if (rc == NGX_DECLINED) {
+                return ngx_tollbar_conf_refuse(
+                    cf, learns ? "invalid parameter \"%V\", it must be zone=NAME:SIZE, on_full=deny or on_full=allow, "
+                                 "or adaptive, initial=, least=, most=, timeout="
+                               : "invalid parameter \"%V\", it must be zone=NAME:SIZE, on_full=deny or on_full=allow",
+                    &value[n]);
+            }
+            if (rc != NGX_OK) {
+                return NGX_CONF_ERROR;
+            }
         }
     }
     if (name.len == 0) {
         return ngx_tollbar_conf_refuse(cf, "\"%V\" must have \"zone\" parameter, such as zone=one:1m", &value[0]);
+    }
+    if (ngx_tollbar_adaptive_check(cf, &name, &zone->adaptive) != NGX_CONF_OK) {
+        return NGX_CONF_ERROR;
     }
     shm_zone = ngx_shared_memory_add(cf, &name, size, tag);
     if (shm_zone == NULL) {
@@ -66,6 +82,19 @@ char *ngx_tollbar_conn_zone_read(ngx_conf_t *cf, void *tag, void *key, ngx_array
     shm_zone->data = zone;
     shm_zone->init = init;
     return ngx_tollbar_conf_push(cf, zones, zone);
+}
+
+void ngx_tollbar_conn_zone_settle(zone_t *zone)
+{
+    ngx_shm_zone_t *former = ngx_tollbar_zone_former(zone->shm_zone);
+    const zone_t *old = former != NULL ? former->data : NULL;
+
+    /* Old workers still learn in the old memory, so other parameters need new memory. */
+    if (old != NULL && ngx_memcmp(&old->adaptive, &zone->adaptive, sizeof(zone->adaptive)) != 0) {
+        ngx_tollbar_zone_renew(zone->shm_zone);
+    } else {
+        ngx_tollbar_zone_keep(zone->shm_zone);
+    }
 }
 
 void ngx_tollbar_conn_zone_join(zone_t *zone, ngx_log_t *log)
@@ -116,12 +145,33 @@ ngx_int_t ngx_tollbar_conn_zone_enter(zone_t *zone, ngx_str_t *key, ngx_uint_t l
     return zone->allow_when_full ? NGX_DECLINED : NGX_ERROR;
 }
 
-void ngx_tollbar_conn_zone_leave(ngx_tollbar_conn_held_t *held)
+void ngx_tollbar_conn_zone_leave(ngx_tollbar_conn_held_t *held, const ngx_tollbar_sample_t *sample)
 {
+    ngx_tollbar_counted_t counted;
+
     /* After exit_process there is no table, and the process's requests no longer count. */
-    if (held->zone->table != NULL) {
+    if (held->zone->table == NULL) {
+        return;
+    }
+    if (held->zone->learned != NULL) {
+        counted = counted_by(held->zone);
+        ngx_tollbar_adaptive_release(held->zone->learned, &counted, held->ticket, sample);
+    } else {
         (void) tollbar_in_flight_release(held->zone->table, held->ticket);
     }
+}
+
+void ngx_tollbar_conn_zone_state(const zone_t *zone, ngx_tollbar_learned_state_t *state)
+{
+    ngx_tollbar_counted_t counted = counted_by(zone);
+
+    ngx_tollbar_adaptive_state(zone->learned, &counted, state);
+}
+
+/* All requests of a zone with `adaptive` have one key, the text of the zone's KEY. */
+static ngx_tollbar_counted_t counted_by(const zone_t *zone)
+{
+    return (ngx_tollbar_counted_t) { zone->table, zone->keys.data, zone->keys.len };
 }
 
 /* Acquires a permit of the table's key: the text of the zone's key, a NUL, and the request's
@@ -130,8 +180,13 @@ static int32_t acquire(zone_t *zone, ngx_str_t *key, ngx_uint_t limit, tollbar_t
 {
     u_char usual[USUAL_KEY], *joined = usual, *p;
     size_t length = zone->keys.len + 1 + key->len;
+    ngx_tollbar_counted_t counted;
     int32_t rc;
 
+    if (zone->learned != NULL) {
+        counted = counted_by(zone);
+        return ngx_tollbar_adaptive_acquire(zone->learned, &counted, ticket);
+    }
     if (length > sizeof(usual)) {
         joined = ngx_alloc(length, ngx_cycle->log);
         if (joined == NULL) {
@@ -166,10 +221,20 @@ static ngx_int_t init(ngx_shm_zone_t *shm_zone, void *data)
                       tollbar_strerror(error), &zone->where.file, zone->where.line);
         return NGX_ERROR;
     }
+    zone->learned = learned_in(zone, pool);
     if (old != NULL) {
         old->kept = 1;
     }
     return NGX_OK;
+}
+
+/* The last bytes of the zone's pages, if the zone learns. */
+static ngx_tollbar_learned_t *learned_in(const zone_t *zone, ngx_slab_pool_t *pool)
+{
+    size_t bytes = ngx_tollbar_adaptive_bytes(&zone->adaptive);
+    u_char *end = pool->start + (pool->last - pool->pages) * ngx_pagesize;
+
+    return bytes != 0 ? (ngx_tollbar_learned_t *) (end - bytes) : NULL;
 }
 
 /* Makes the table of a new zone, as `make` in ngx_tollbar_zone.c does. */
@@ -177,12 +242,12 @@ static ngx_int_t make(ngx_shm_zone_t *shm_zone)
 {
     zone_t *zone = shm_zone->data;
     ngx_slab_pool_t *pool = (ngx_slab_pool_t *) shm_zone->shm.addr;
-    size_t room = pool->pfree * ngx_pagesize;
+    size_t pages = pool->pfree * ngx_pagesize, room = pages - ngx_tollbar_adaptive_bytes(&zone->adaptive);
     tollbar_in_flight_options options = options_of(zone, 0);
     int32_t error = TOLLBAR_E_NO_MEMORY;
 
     /* The allocator gives more than a page as whole pages, which are aligned enough for a table. */
-    pool->data = ngx_slab_alloc_locked(pool, room);
+    pool->data = ngx_slab_alloc_locked(pool, pages);
     if (pool->data != NULL) {
         error = tollbar_in_flight_init_in(pool->data, room, &options, &zone->table);
     }
@@ -193,6 +258,10 @@ static ngx_int_t make(ngx_shm_zone_t *shm_zone)
     } else if (error != 0) {
         ngx_log_error(NGX_LOG_EMERG, shm_zone->shm.log, 0, "zone \"%V\" of %uz bytes cannot hold a table: %s, in %V:%ui",
                       &shm_zone->shm.name, shm_zone->shm.size, tollbar_strerror(error), &zone->where.file, zone->where.line);
+    }
+    if (error == 0 && zone->adaptive.on) {
+        zone->learned = learned_in(zone, pool);
+        ngx_tollbar_adaptive_make(zone->learned, &zone->adaptive);
     }
     return error == 0 ? NGX_OK : NGX_ERROR;
 }

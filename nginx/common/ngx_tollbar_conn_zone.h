@@ -5,7 +5,7 @@
  * becomes an owner. On a reload a zone of the same size keeps its memory, and the requests of old
  * workers still count. If the zone's key has changed, old and new workers count separately in the
  * same memory, because the table's keys begin with the text of the zone's key. A zone of another
- * size begins empty: requests of old workers do not count in it. After an upgrade of nginx's binary
+ * size or `adaptive` begins empty: requests of old workers do not count in it. After an upgrade of nginx's binary
  * the zone begins empty, too, because the new binary has its own memory.
  *
  * A module's order of calls:
@@ -21,6 +21,7 @@
 
 #include <ngx_config.h>
 #include <ngx_core.h>
+#include "ngx_tollbar_adaptive.h"
 #include "ngx_tollbar_conf.h"
 #include "tollbar.h"
 
@@ -41,6 +42,10 @@ typedef struct {
     ngx_str_t keys;
     /* on_full=allow: a request without a slot is admitted and not counted. */
     ngx_flag_t allow_when_full;
+    /* `adaptive`: the zone has one limit that all of its requests share, whatever their keys. */
+    ngx_tollbar_adaptive_t adaptive;
+    /* What the zone has learned. NULL without `adaptive`. */
+    ngx_tollbar_learned_t *learned;
     /* Limits the log lines about a full zone, and the attempts to become an owner, to one a
      * second. */
     ngx_tollbar_seldom_t full;
@@ -58,8 +63,13 @@ typedef struct {
 } ngx_tollbar_conn_held_t;
 
 /* Reads `KEY zone=NAME:SIZE [on_full=deny|allow]`, and appends the zone to `zones`, which holds
- * pointers. The module has compiled KEY. */
-char *ngx_tollbar_conn_zone_read(ngx_conf_t *cf, void *tag, void *key, ngx_array_t *zones);
+ * pointers. The module has compiled KEY. With `learns` it also reads `adaptive` and the parameters
+ * beside it. */
+char *ngx_tollbar_conn_zone_read(ngx_conf_t *cf, void *tag, void *key, ngx_array_t *zones, ngx_flag_t learns);
+
+/* Called after all directives have been read. Decides whether the zone keeps the memory of the
+ * running configuration. */
+void ngx_tollbar_conn_zone_settle(ngx_tollbar_conn_zone_t *zone);
 
 /* Makes this process an owner of the table. */
 void ngx_tollbar_conn_zone_join(ngx_tollbar_conn_zone_t *zone, ngx_log_t *log);
@@ -74,7 +84,10 @@ void ngx_tollbar_conn_zone_part(ngx_tollbar_conn_zone_t *zone);
 ngx_int_t ngx_tollbar_conn_zone_enter(ngx_tollbar_conn_zone_t *zone, ngx_str_t *key, ngx_uint_t limit, ngx_log_t *log,
                                       ngx_tollbar_conn_held_t *held);
 
-/* Ends the counting of a request. */
-void ngx_tollbar_conn_zone_leave(ngx_tollbar_conn_held_t *held);
+/* Ends the counting of a request. A zone with `adaptive` learns from the sample. */
+void ngx_tollbar_conn_zone_leave(ngx_tollbar_conn_held_t *held, const ngx_tollbar_sample_t *sample);
+
+/* What a zone with `adaptive` has learned, for a status page. */
+void ngx_tollbar_conn_zone_state(const ngx_tollbar_conn_zone_t *zone, ngx_tollbar_learned_state_t *state);
 
 #endif

@@ -211,6 +211,7 @@ typedef struct {
 } ngx_http_tollbar_outcome_t;
 
 extern ngx_module_t ngx_http_tollbar_module;
+extern ngx_module_t ngx_http_tollbar_conn_module;
 
 /* Read directives. */
 char *ngx_http_tollbar_read_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
@@ -270,6 +271,11 @@ int32_t ngx_http_tollbar_read_refused(ngx_pool_t *pool, const ngx_http_tollbar_z
 /* Prints a key between the quotes of a JSON text: the address of a zone whose KEY is
  * $tollbar_client or $binary_remote_addr, otherwise printable ASCII with \xNN for other bytes. */
 u_char *ngx_http_tollbar_print_key(u_char *to, const ngx_http_tollbar_zone_t *zone, const tollbar_table_refused *refused);
+
+/* Print what zones with `adaptive` have learned. The metrics have no buffer if there is no such
+ * zone. The text for JSON is the end of the page. */
+ngx_int_t ngx_http_tollbar_learned_metrics(ngx_http_request_t *r, ngx_buf_t **buffer);
+ngx_int_t ngx_http_tollbar_learned_json(ngx_http_request_t *r, ngx_buf_t **buffer);
 
 /* The handler of `tollbar_status_page prometheus`. */
 ngx_int_t ngx_http_tollbar_answer_prometheus(ngx_http_request_t *r);

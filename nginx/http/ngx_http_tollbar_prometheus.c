@@ -44,6 +44,7 @@ typedef int32_t (*writer_t)(const void *sources, size_t count, char *buffer, siz
 
 static ngx_int_t append_tables(ngx_http_request_t *r, main_conf_t *main, ngx_chain_t ***end);
 static ngx_int_t append_leases(ngx_http_request_t *r, main_conf_t *main, ngx_chain_t ***end);
+static ngx_int_t append_learned(ngx_http_request_t *r, ngx_chain_t ***end);
 static ngx_int_t append_rules(ngx_http_request_t *r, main_conf_t *main, ngx_chain_t ***end);
 static int32_t write_tables(const void *sources, size_t count, char *buffer, size_t capacity, size_t *length);
 static int32_t write_rules(const void *sources, size_t count, char *buffer, size_t capacity, size_t *length);
@@ -60,7 +61,9 @@ ngx_int_t ngx_http_tollbar_answer_prometheus(ngx_http_request_t *r)
     if (rc != NGX_OK) {
         return rc;
     }
-    if (append_tables(r, main, &end) != NGX_OK || append_leases(r, main, &end) != NGX_OK || append_rules(r, main, &end) != NGX_OK) {
+    if (append_tables(r, main, &end) != NGX_OK || append_leases(r, main, &end) != NGX_OK || append_learned(r, &end) != NGX_OK
+        || append_rules(r, main, &end) != NGX_OK)
+    {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
     return ngx_http_tollbar_send_page(r, page, "text/plain; version=0.0.4; charset=utf-8");
@@ -170,6 +173,16 @@ static u_char *print_metric(u_char *to, const metric_t *metric, const leased_t *
                          *(const uint64_t *) ((const u_char *) &zones[n].stats + metric->offset));
     }
     return to;
+}
+
+static ngx_int_t append_learned(ngx_http_request_t *r, ngx_chain_t ***end)
+{
+    ngx_buf_t *buffer;
+
+    if (ngx_http_tollbar_learned_metrics(r, &buffer) != NGX_OK) {
+        return NGX_ERROR;
+    }
+    return buffer != NULL ? append_buffer(r, buffer, end) : NGX_OK;
 }
 
 static ngx_int_t append_rules(ngx_http_request_t *r, main_conf_t *main, ngx_chain_t ***end)

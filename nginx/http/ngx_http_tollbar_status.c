@@ -117,7 +117,7 @@ static ngx_int_t answer_json(ngx_http_request_t *r)
     ngx_int_t rc = ngx_http_tollbar_begin_page(r);
     ngx_uint_t n, zones_n;
     ngx_buf_t *buffer;
-    ngx_chain_t page;
+    ngx_chain_t page, rest;
     seen_t *zones;
     size_t names, decided, refused;
 
@@ -141,9 +141,13 @@ static ngx_int_t answer_json(ngx_http_request_t *r)
         }
         buffer->last = print_json_zone(buffer->last, &zones[n]);
     }
-    buffer->last = ngx_cpymem(buffer->last, "]}\n", 3);
+    *buffer->last++ = ']';
+    if (ngx_http_tollbar_learned_json(r, &rest.buf) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
     page.buf = buffer;
-    page.next = NULL;
+    page.next = &rest;
+    rest.next = NULL;
     return ngx_http_tollbar_send_page(r, &page, "application/json");
 }
 

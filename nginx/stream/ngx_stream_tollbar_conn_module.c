@@ -124,7 +124,7 @@ static char *read_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     if (error != NGX_CONF_OK) {
         return error;
     }
-    return ngx_tollbar_conn_zone_read(cf, &ngx_stream_tollbar_conn_module, key, &main->zones);
+    return ngx_tollbar_conn_zone_read(cf, &ngx_stream_tollbar_conn_module, key, &main->zones, 0);
 }
 
 /* tollbar_conn NAME NUMBER */
