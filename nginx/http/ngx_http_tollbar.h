@@ -54,6 +54,8 @@ struct ngx_http_tollbar_zone_s {
      * out of the log. */
     ngx_tollbar_seldom_t wrong_rate;
     ngx_tollbar_seldom_t no_policy;
+    /* The most permits of a key in some window of one period of `policy`. 0: there is no such number. */
+    uint64_t worst_case;
     /* NULL: the zone has a table. */
     ngx_http_tollbar_sync_t *sync;
     /* NULL: the zone is of `tollbar_zone`. The table has the nodes of the tree. */
@@ -149,6 +151,9 @@ typedef struct {
 #define NGX_HTTP_TOLLBAR_VARIABLE_RULES_REASON 8
 #define NGX_HTTP_TOLLBAR_VARIABLES 9
 
+/* A histogram of how long decisions take, in shared memory. */
+typedef struct ngx_http_tollbar_times_s ngx_http_tollbar_times_t;
+
 /* Every limit and zone of the configuration, from all levels. */
 typedef struct {
     ngx_array_t limits; /* of ngx_http_tollbar_limit_t * */
@@ -157,6 +162,10 @@ typedef struct {
     ngx_array_t rules;  /* of ngx_http_tollbar_rules_t * */
     /* Where a `tollbar_status_page prometheus` stands. Its line is 0 if there is none. */
     ngx_tollbar_where_t prometheus;
+    /* NULL: no page shows the times of decisions. */
+    ngx_http_tollbar_times_t *times;
+    /* The number of requests until this process measures one. */
+    ngx_uint_t until_timed;
     /* The indices of the variables. */
     ngx_uint_t variables[NGX_HTTP_TOLLBAR_VARIABLES];
     /* Whether any limit is charged after the answer. */
@@ -253,6 +262,10 @@ ngx_int_t ngx_http_tollbar_tree_without_key(ngx_http_request_t *r, ngx_http_toll
 /* Charges the request's class and all classes above it, or none, at `charge->now`. */
 ngx_int_t ngx_http_tollbar_take_tree(ngx_http_request_t *r, ngx_http_tollbar_charge_t *charge);
 
+/* Called after all directives have been read. Finds `worst_case` of a zone, and logs a warning if the
+ * text of the zone's policy does not tell how much that is. */
+void ngx_http_tollbar_find_worst_case(ngx_conf_t *cf, ngx_shm_zone_t *shm_zone);
+
 /* Refuses a zone that is too small for its policy. */
 char *ngx_http_tollbar_check_size(ngx_conf_t *cf, ngx_str_t *name, size_t size, ngx_http_tollbar_zone_t *zone);
 
@@ -276,6 +289,16 @@ u_char *ngx_http_tollbar_print_key(u_char *to, const ngx_http_tollbar_zone_t *zo
  * zone. The text for JSON is the end of the page. */
 ngx_int_t ngx_http_tollbar_learned_metrics(ngx_http_request_t *r, ngx_buf_t **buffer);
 ngx_int_t ngx_http_tollbar_learned_json(ngx_http_request_t *r, ngx_buf_t **buffer);
+
+/* Called after all directives have been read. Adds the memory of the times, if a page shows them. */
+ngx_int_t ngx_http_tollbar_times_add(ngx_conf_t *cf, ngx_http_tollbar_main_conf_t *main);
+
+/* The time, in nanoseconds, at which a measured decision begins, and the end of the decision. */
+uint64_t ngx_http_tollbar_times_begin(void);
+void ngx_http_tollbar_times_end(ngx_http_tollbar_times_t *times, uint64_t begin_ns);
+
+/* Prints the histogram for Prometheus. NULL: there is no memory. */
+ngx_buf_t *ngx_http_tollbar_times_metrics(ngx_http_request_t *r, const ngx_http_tollbar_times_t *times);
 
 /* The handler of `tollbar_status_page prometheus`. */
 ngx_int_t ngx_http_tollbar_answer_prometheus(ngx_http_request_t *r);

@@ -12,9 +12,13 @@ typedef ngx_http_tollbar_outcome_t outcome_t;
 /* Up to so many limits need no memory from the request's pool. */
 #define USUAL_LIMITS 4
 
+/* A process measures one decision in so many. */
+#define TIMED_ONE_IN 1024
+
 /* The functions here that return ngx_int_t return a result of ngx_tollbar_several.h, except check,
  * which returns the phase handler's value. */
 static ngx_int_t check(ngx_http_request_t *r, conf_t *conf, main_conf_t *main);
+static ngx_inline ngx_flag_t is_timed(main_conf_t *main);
 static ngx_int_t check_several(ngx_http_request_t *r, conf_t *conf, outcome_t *outcome, ngx_flag_t full);
 static ngx_int_t peek_at_all(ngx_http_request_t *r, conf_t *conf, outcome_t *outcome, ngx_flag_t full);
 static ngx_int_t take_all(ngx_http_request_t *r, conf_t *conf, outcome_t *outcome, ngx_flag_t full);
@@ -49,6 +53,7 @@ ngx_int_t ngx_http_tollbar_handler(ngx_http_request_t *r)
 static ngx_int_t check(ngx_http_request_t *r, conf_t *conf, main_conf_t *main)
 {
     ngx_flag_t full = conf->headers != NGX_HTTP_TOLLBAR_HEADERS_OFF || main->variables_used;
+    uint64_t begin = is_timed(main) ? ngx_http_tollbar_times_begin() : 0;
     ngx_http_variable_value_t *status;
     charge_t usual[USUAL_LIMITS];
     outcome_t outcome;
@@ -58,6 +63,9 @@ static ngx_int_t check(ngx_http_request_t *r, conf_t *conf, main_conf_t *main)
         rc = prepare(r, ((limit_t **) conf->limits.elts)[0], usual);
         if (rc == NGX_OK) {
             rc = take(r, usual, full);
+        }
+        if (begin != 0) {
+            ngx_http_tollbar_times_end(main->times, begin);
         }
         if (rc == NGX_OK && !usual->decided) {
             status = ngx_http_tollbar_value(r, main, NGX_HTTP_TOLLBAR_VARIABLE_STATUS);
@@ -77,6 +85,9 @@ static ngx_int_t check(ngx_http_request_t *r, conf_t *conf, main_conf_t *main)
         }
         outcome.binding = outcome.dry = NULL;
         rc = check_several(r, conf, &outcome, full);
+        if (begin != 0) {
+            ngx_http_tollbar_times_end(main->times, begin);
+        }
     }
     if (rc == NGX_DECLINED) {
         return NGX_DECLINED;
@@ -86,6 +97,16 @@ static ngx_int_t check(ngx_http_request_t *r, conf_t *conf, main_conf_t *main)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
     return ngx_http_tollbar_answer(r, rc, &outcome);
+}
+
+/* Whether this process measures how long the decision takes. */
+static ngx_inline ngx_flag_t is_timed(main_conf_t *main)
+{
+    if (main->times == NULL || main->until_timed-- != 0) {
+        return 0;
+    }
+    main->until_timed = TIMED_ONE_IN - 1;
+    return 1;
 }
 
 /* Charges all enforced limits or none, as ngx_tollbar_several.h explains. The last limit needs no

@@ -97,13 +97,16 @@ static ngx_int_t complete(ngx_conf_t *cf)
     }
     for (n = 0; n < conf->zones.nelts; n++) {
         zone = zones[n]->data;
+        ngx_http_tollbar_find_worst_case(cf, zones[n]);
         if (zone->sync != NULL) {
             ngx_http_tollbar_node_settle(zones[n]);
         } else {
             ngx_tollbar_zone_settle(zones[n]);
         }
     }
-    if (ngx_http_tollbar_find_variables(cf) != NGX_OK || ngx_http_tollbar_check_prometheus(cf, conf) != NGX_OK) {
+    if (ngx_http_tollbar_find_variables(cf) != NGX_OK || ngx_http_tollbar_check_prometheus(cf, conf) != NGX_OK
+        || ngx_http_tollbar_times_add(cf, conf) != NGX_OK)
+    {
         return NGX_ERROR;
     }
     /* A configuration without limits gets no handler, so its requests cost nothing more. */

@@ -43,8 +43,10 @@ typedef struct {
 typedef int32_t (*writer_t)(const void *sources, size_t count, char *buffer, size_t capacity, size_t *length);
 
 static ngx_int_t append_tables(ngx_http_request_t *r, main_conf_t *main, ngx_chain_t ***end);
+static ngx_int_t append_worst_cases(ngx_http_request_t *r, main_conf_t *main, ngx_chain_t ***end);
 static ngx_int_t append_leases(ngx_http_request_t *r, main_conf_t *main, ngx_chain_t ***end);
 static ngx_int_t append_learned(ngx_http_request_t *r, ngx_chain_t ***end);
+static ngx_int_t append_times(ngx_http_request_t *r, main_conf_t *main, ngx_chain_t ***end);
 static ngx_int_t append_rules(ngx_http_request_t *r, main_conf_t *main, ngx_chain_t ***end);
 static int32_t write_tables(const void *sources, size_t count, char *buffer, size_t capacity, size_t *length);
 static int32_t write_rules(const void *sources, size_t count, char *buffer, size_t capacity, size_t *length);
@@ -61,8 +63,8 @@ ngx_int_t ngx_http_tollbar_answer_prometheus(ngx_http_request_t *r)
     if (rc != NGX_OK) {
         return rc;
     }
-    if (append_tables(r, main, &end) != NGX_OK || append_leases(r, main, &end) != NGX_OK || append_learned(r, &end) != NGX_OK
-        || append_rules(r, main, &end) != NGX_OK)
+    if (append_tables(r, main, &end) != NGX_OK || append_worst_cases(r, main, &end) != NGX_OK || append_leases(r, main, &end) != NGX_OK || append_learned(r, &end) != NGX_OK
+        || append_times(r, main, &end) != NGX_OK || append_rules(r, main, &end) != NGX_OK)
     {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
@@ -112,6 +114,41 @@ static ngx_int_t append_tables(ngx_http_request_t *r, main_conf_t *main, ngx_cha
         };
     }
     return append(r, write_tables, sources, count, end);
+}
+
+static ngx_int_t append_worst_cases(ngx_http_request_t *r, main_conf_t *main, ngx_chain_t ***end)
+{
+    ngx_shm_zone_t **zones = main->zones.elts;
+    ngx_str_t *names = ngx_palloc(r->pool, main->zones.nelts * sizeof(ngx_str_t) + 1);
+    ngx_uint_t n, count = 0;
+    size_t bytes = 256;
+    ngx_buf_t *buffer;
+    zone_t *zone;
+
+    for (n = 0; names != NULL && n < main->zones.nelts; n++) {
+        if (ngx_http_tollbar_page_text(r->pool, &zones[n]->shm.name, &names[n], 1) != NGX_OK) {
+            return NGX_ERROR;
+        }
+        bytes += 128 + names[n].len;
+        count += ((zone_t *) zones[n]->data)->worst_case != 0;
+    }
+    if (count == 0) {
+        return names != NULL ? NGX_OK : NGX_ERROR;
+    }
+    buffer = ngx_create_temp_buf(r->pool, bytes);
+    if (buffer == NULL) {
+        return NGX_ERROR;
+    }
+    buffer->last = ngx_sprintf(buffer->last, "# HELP tollbar_policy_worst_case The most permits of a key in some window of one period.\n"
+                               "# TYPE tollbar_policy_worst_case gauge\n");
+    for (n = 0; n < main->zones.nelts; n++) {
+        zone = zones[n]->data;
+        if (zone->worst_case != 0) {
+            buffer->last = ngx_sprintf(buffer->last, "tollbar_policy_worst_case{limit=\"%V\",policy=\"%uD\"} %uL\n", &names[n],
+                                       zone->zone.number, zone->worst_case);
+        }
+    }
+    return append_buffer(r, buffer, end);
 }
 
 static ngx_int_t append_leases(ngx_http_request_t *r, main_conf_t *main, ngx_chain_t ***end)
@@ -183,6 +220,17 @@ static ngx_int_t append_learned(ngx_http_request_t *r, ngx_chain_t ***end)
         return NGX_ERROR;
     }
     return buffer != NULL ? append_buffer(r, buffer, end) : NGX_OK;
+}
+
+static ngx_int_t append_times(ngx_http_request_t *r, main_conf_t *main, ngx_chain_t ***end)
+{
+    ngx_buf_t *buffer;
+
+    if (main->times == NULL) {
+        return NGX_OK;
+    }
+    buffer = ngx_http_tollbar_times_metrics(r, main->times);
+    return buffer != NULL ? append_buffer(r, buffer, end) : NGX_ERROR;
 }
 
 static ngx_int_t append_rules(ngx_http_request_t *r, main_conf_t *main, ngx_chain_t ***end)

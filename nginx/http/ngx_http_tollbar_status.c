@@ -310,6 +310,9 @@ static u_char *print_json_zone(u_char *to, const seen_t *zone)
     } else if (zone->zone->rate == NULL && tollbar_policy_spec_print(&zone->zone->policy, policy, sizeof(policy), NULL) == 0) {
         to = ngx_sprintf(to, "\"policy\":\"%s\",", policy);
     }
+    if (zone->zone->worst_case != 0) {
+        to = ngx_sprintf(to, "\"worst_case\":%uL,", zone->zone->worst_case);
+    }
     to = print_kind(to, zone);
     for (n = 0; n < METRICS; n++) {
         /* print_kind has printed the circuit as a word. */
