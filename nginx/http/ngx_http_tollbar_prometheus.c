@@ -63,7 +63,8 @@ ngx_int_t ngx_http_tollbar_answer_prometheus(ngx_http_request_t *r)
     if (rc != NGX_OK) {
         return rc;
     }
-    if (append_tables(r, main, &end) != NGX_OK || append_worst_cases(r, main, &end) != NGX_OK || append_leases(r, main, &end) != NGX_OK || append_learned(r, &end) != NGX_OK
+    if (append_tables(r, main, &end) != NGX_OK || append_worst_cases(r, main, &end) != NGX_OK
+        || append_leases(r, main, &end) != NGX_OK || append_learned(r, &end) != NGX_OK
         || append_times(r, main, &end) != NGX_OK || append_rules(r, main, &end) != NGX_OK)
     {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
@@ -139,13 +140,14 @@ static ngx_int_t append_worst_cases(ngx_http_request_t *r, main_conf_t *main, ng
     if (buffer == NULL) {
         return NGX_ERROR;
     }
-    buffer->last = ngx_sprintf(buffer->last, "# HELP tollbar_policy_worst_case The most permits of a key in some window of one period.\n"
+    buffer->last = ngx_sprintf(buffer->last, "# HELP tollbar_policy_worst_case "
+                               "The most permits of a key in some window of one period.\n"
                                "# TYPE tollbar_policy_worst_case gauge\n");
     for (n = 0; n < main->zones.nelts; n++) {
         zone = zones[n]->data;
         if (zone->worst_case != 0) {
-            buffer->last = ngx_sprintf(buffer->last, "tollbar_policy_worst_case{limit=\"%V\",policy=\"%uD\"} %uL\n", &names[n],
-                                       zone->zone.number, zone->worst_case);
+            buffer->last = ngx_sprintf(buffer->last, "tollbar_policy_worst_case{limit=\"%V\",policy=\"%uD\"} %uL\n",
+                                       &names[n], zone->zone.number, zone->worst_case);
         }
     }
     return append_buffer(r, buffer, end);

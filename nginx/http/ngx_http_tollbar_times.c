@@ -81,7 +81,8 @@ ngx_buf_t *ngx_http_tollbar_times_metrics(ngx_http_request_t *r, const ngx_http_
     if (buffer == NULL) {
         return NULL;
     }
-    to = ngx_sprintf(buffer->last, "# HELP tollbar_decision_nanoseconds Time of a decision, of a sample of all requests.\n"
+    to = ngx_sprintf(buffer->last, "# HELP tollbar_decision_nanoseconds "
+                     "Time of a decision, of a sample of all requests.\n"
                      "# TYPE tollbar_decision_nanoseconds histogram\n");
     for (n = 0; n <= BOUNDS; n++) {
         count += times->counts[n];
