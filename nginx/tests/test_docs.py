@@ -88,7 +88,9 @@ def test_examples(tmp_path, number):
         block = stream_itself() + block
     block = block.replace("http {", "http {" + TEMP)
     code, said = check(tmp_path, f"error_log stderr; pid nginx.pid; {block}\nevents {{ }}")
-    assert code == 0 and "[warn]" not in said, said
+    # An example may have a policy whose worst case is a warning (test_worst_case.py).
+    warnings = [line for line in said.splitlines() if "[warn]" in line and "worst case" not in line]
+    assert code == 0 and not warnings, said
 
 
 def test_c10_the_first_example_refuses_what_the_page_says(launch):
