@@ -4,7 +4,7 @@ import pytest
 
 from harness import config
 from harness.config import CONTENT
-from harness.server import check
+from harness.server import check, complaints
 from harness.tollbar import MODULE
 
 ZONE = "tollbar_zone $arg_k zone=z:1m rate=1r/s;"
@@ -163,13 +163,13 @@ def said(home, http, location):
 @pytest.mark.parametrize("http, location, expected", [case[1:] for case in CASES], ids=[case[0] for case in CASES])
 def test_configuration(tmp_path, http, location, expected):
     code, words = said(tmp_path, http, location)
-    complaints = [line for line in words.splitlines() if "[" in line]
+    found = complaints(words)
     if expected is None:
-        assert (code, complaints) == (0, []), words
+        assert (code, found) == (0, []), words
     else:
         assert expected in words
         assert code == (0 if "[warn]" in words else 1), words
-        assert len(complaints) == 1, words
+        assert len(found) == 1, words
 
 
 def test_a_warning_names_the_file_and_the_line(tmp_path):

@@ -87,6 +87,12 @@ def check(home, text):
     return done.returncode, re.sub(r"(?m)^[\d/]+ [\d:]+ (\[\w+\]) \d+#\d+:", r"\1", done.stdout.decode(errors="replace"))
 
 
+def complaints(said):
+    """The lines of `nginx -t` that have a level, without the warnings about a worst case, since most
+    policies of tests have one (test_worst_case.py)."""
+    return [line for line in said.splitlines() if "[" in line and "whose worst case is" not in line]
+
+
 def prepare(home):
     home.mkdir(parents=True, exist_ok=True)
     (home / "html").mkdir(exist_ok=True)
