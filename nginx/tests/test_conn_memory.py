@@ -14,12 +14,16 @@ from harness.tollbar import MODULE
 HTTP = """
     tollbar_conn_zone $arg_k zone=one:1m;
     tollbar_conn_zone "$arg_a$arg_k" zone=two:32k on_full=allow;
+    tollbar_conn_zone all zone=learns:1m adaptive initial=2 most=2;
 """
 SERVER = f"""
     location / {{ tollbar_conn one 2; tollbar_conn two 1; {HOLD} }}
     location /dry {{ tollbar_conn one 1; tollbar_conn_dry_run on; {HOLD} }}
     location /image {{ tollbar_conn one 1; error_page 429 /again; {CONTENT} }}
     location /again {{ tollbar_conn one 1; {CONTENT} }}
+    location /learns {{ tollbar_conn learns; {HOLD} }}
+    location = /json {{ tollbar_status_page json; }}
+    location = /metrics {{ tollbar_status_page prometheus; }}
     location /redirect {{ tollbar_conn one 2; try_files /none /?$args; }}
     {END}
 """
@@ -44,6 +48,10 @@ def test_http(tmp_path):
         assert [nginx.get(path).status for path in ("/image?k=b", "/redirect?k=" + "x" * 3000, "/")] == [200, 200, 200]
         dry, refused = hold(nginx, "/dry?k=a", 3)
         assert len(dry) == 3 and refused == []
+        learned, refused = hold(nginx, "/learns", 3)
+        assert len(learned) == 2 and refused == [503]
+        end(learned)
+        assert [nginx.get(path).status for path in ("/json", "/metrics")] == [200, 200]
         gone = Held(nginx.port, "/?k=gone")
         assert gone.answer() == 100
         gone.drop()
