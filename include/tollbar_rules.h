@@ -49,6 +49,13 @@ typedef struct tollbar_rules_options {
     uint32_t flags;
     /* Keys that can have a debt at one time: a key counts once for each of its limits. */
     uint64_t keys;
+    /* The most segments of a sliding window, or permits of a sliding log, for which each key has
+     * room (tollbar_table_options.room). A reload may then change such a limit to any other, and
+     * any other to it, and keys keep the permits that they have left. 0: none, and such a limit
+     * begins anew if its policy changes. */
+    uint32_t room;
+    /* Must be 0. */
+    uint32_t reserved;
 } tollbar_rules_options;
 
 /* A field of a request. The names ":method", ":path" and ":address" are the request's method, its
@@ -202,7 +209,7 @@ void tollbar_rules_close(tollbar_rules *rules);
 
 /* The defaults: room for 100,000 keys, in this process's own memory. */
 #define TOLLBAR_RULES_OPTIONS_INIT                                                                   \
-    { (uint32_t)sizeof(tollbar_rules_options), 0, 100000 }
+    { (uint32_t)sizeof(tollbar_rules_options), 0, 100000, 0, 0 }
 
 /* An answer to be filled in. */
 #define TOLLBAR_RULES_ANSWER_INIT                                                                    \

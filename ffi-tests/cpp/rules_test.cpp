@@ -76,6 +76,19 @@ TEST(faults_have_their_places) {
     CHECK(rules::try_make(good.path, {0, false}).error() == errc::capacity);
 }
 
+TEST(a_reload_changes_the_algorithm_where_there_is_room) {
+    const file at("[group.a]\nlimit = '10/h'\n");
+    tollbar::rules_options options;
+    options.room = 30;
+    const rules roomy(at.path, options), plain(at.path);
+    const auto now = roomy.now();
+    CHECK(roomy.check_at(now, request).remaining() == 9 && plain.check_at(now, request).remaining() == 9);
+    at.write("[group.a]\nlimit = '10/h algo sliding-log'\n");
+    roomy.reload();
+    plain.reload();
+    CHECK(roomy.check_at(now, request).remaining() == 8 && plain.check_at(now, request).remaining() == 9);
+}
+
 TEST(a_reload_keeps_states_and_a_bad_file_changes_nothing) {
     const file at("[group.a]\nlimit = '2/h'\n");
     const rules limits(at.path);

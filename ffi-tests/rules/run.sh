@@ -176,5 +176,14 @@ else:
 PYTHON
 }
 check 'Python: reloads and faults' python_faults
+# A reload changes the algorithm in rules with room.
+room_c() {
+    "${CC:-cc}" -std=c99 -Wall -Wextra -Wpedantic -Wundef -Wconversion -Werror -O1 -Iinclude -o "$work/room" ffi-tests/rules/room.c \
+        -L"$build" -ltollbar-rules -Wl,-rpath,"$build" && "$work/room" "$work/room.toml"
+}
+check 'room: C' room_c
+export TOLLBAR_RULES_LIBRARY="$build/libtollbar-rules.so"
+check 'room: Python' env PYTHONPATH="$work/python" python3 ffi-tests/rules/room.py "$work/room.toml"
+check 'room: LuaJIT' env LUA_PATH="bindings/lua/?.lua;;" "$luajit" ffi-tests/rules/room.lua "$work/room.toml"
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]

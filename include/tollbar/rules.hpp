@@ -53,6 +53,11 @@ struct rules_options {
     /// The states are in memory that this process shares with the processes that it forks later.
     /// Then only this process can reload.
     bool shared = false;
+    /// The most segments of a sliding window, or permits of a sliding log, for which each key has
+    /// room. A reload may then change such a limit to any other, and any other to it, and keys keep
+    /// the permits that they have left. 0: none, and such a limit begins anew if its policy
+    /// changes.
+    std::uint32_t room = 0;
 };
 
 /// A field of a request: ":method", ":path", ":address", another word of the server with a colon
@@ -126,6 +131,7 @@ public:
         auto raw = detail::blank<tollbar_rules_options>();
         raw.flags = options.shared ? TOLLBAR_RULES_SHARED : 0;
         raw.keys = options.keys;
+        raw.room = options.room;
         tollbar_rules *made = nullptr;
         const std::int32_t code = with_faults(
             [&](char *text, std::size_t size) { return tollbar_rules_open(path.c_str(), &raw, &made, text, size); }, faults);

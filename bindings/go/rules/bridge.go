@@ -19,6 +19,7 @@ import (
 type tollbar_rules_options struct {
 	struct_size, flags uint32
 	keys               uint64
+	room, reserved     uint32
 }
 
 // tollbar_rules_field has the address of pinned strings.
@@ -55,7 +56,7 @@ func open(path string, options Options) (uintptr, error) {
 	if err := libraryError(); err != nil {
 		return 0, err
 	}
-	raw := tollbar_rules_options{keys: uint64(options.Keys)}
+	raw := tollbar_rules_options{keys: uint64(options.Keys), room: options.Room}
 	raw.struct_size = uint32(unsafe.Sizeof(raw))
 	if options.Keys == 0 {
 		raw.keys = 100_000

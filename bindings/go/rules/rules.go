@@ -27,6 +27,11 @@ type Options struct {
 	// Shared: the states are in memory that this process shares with the processes that it forks
 	// later. Then only this process can reload.
 	Shared bool
+	// Room is the most segments of a sliding window, or permits of a sliding log, for which each
+	// key has room. A reload may then change such a limit to any other, and any other to it, and
+	// keys keep the permits that they have left. 0: none, and such a limit begins anew if its
+	// policy changes.
+	Room uint32
 }
 
 // Field is a field of a request. The names ":method", ":path" and ":address" are the request's

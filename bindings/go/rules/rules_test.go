@@ -97,6 +97,34 @@ func TestKeysBeginAnew(t *testing.T) {
 	}
 }
 
+func TestAReloadChangesTheAlgorithm(t *testing.T) {
+	file := func(limit string) string {
+		return "version = 1\n[group.a]\nkey = 'address'\nlimit = '" + limit + "'\n"
+	}
+	path := write(t, file("10/h"))
+	r, err := rules.Open(path, rules.Options{Room: 30})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	now, err := r.Now()
+	if err != nil {
+		t.Fatal(err)
+	}
+	request := []rules.Field{{Name: ":path", Value: "/"}, {Name: ":address", Value: "192.0.2.1"}}
+	for n, limit := range []string{"10/h", "10/h algo sliding-log", "10/h algo sliding-window segments 20", "10/h"} {
+		if err := os.WriteFile(path, []byte(file(limit)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Reload(); err != nil {
+			t.Fatal(limit, err)
+		}
+		if answer, err := r.CheckAt(now, request); err != nil || answer.Remaining != uint64(9-n) {
+			t.Error(limit, answer, err)
+		}
+	}
+}
+
 func TestAFileWithFaultsLeavesTheRules(t *testing.T) {
 	path := write(t, twoAnHour)
 	r := mustOpen(t, path)

@@ -8,6 +8,8 @@ typedef struct tollbar_rules_options {
     uint32_t struct_size;
     uint32_t flags;
     uint64_t keys;
+    uint32_t room;
+    uint32_t reserved;
 } tollbar_rules_options;
 typedef struct tollbar_rules_field {
     const char *name;

@@ -158,20 +158,23 @@ end
 local new = ffi.metatype("tollbar_lua_rules", { __index = Rules, __gc = Rules.close })
 
 --- Reads the rules file `path`. Options: `keys`, how many keys can have a debt at one time
---- (100,000); `shared`, the states are shared with processes that this one forks later. Returns the
---- rules, or nil and a message with the places of all faults.
+--- (100,000); `shared`, the states are shared with processes that this one forks later; `room`, the
+--- most segments of a sliding window, or permits of a sliding log, for which each key has room: a
+--- reload may then turn any algorithm into any other, and keys keep the permits that they have
+--- left. Returns the rules, or nil and a message with the places of all faults.
 local function open(path, given)
     if type(path) ~= "string" then
         error("open: a path is a string", 2)
     end
     given = given or {}
     for name in pairs(given) do
-        if name ~= "keys" and name ~= "shared" then
-            error("open: unknown option " .. tostring(name) .. ", expected keys or shared", 2)
+        if name ~= "keys" and name ~= "shared" and name ~= "room" then
+            error("open: unknown option " .. tostring(name) .. ", expected keys, shared or room", 2)
         end
     end
     options.flags = given.shared and 1 or 0
     options.keys = given.keys or 100000
+    options.room = given.room or 0
     local out = ffi.new "tollbar_rules *[1]"
     local code = lib.tollbar_rules_open(path, options, out, error_text, ERROR_BYTES)
     if code < 0 then

@@ -1,5 +1,5 @@
-//! `tollbar table`: looks into shared tables in files, changes their policies, and mends and
-//! resizes them.
+//! `tollbar table`: makes shared tables in files, looks into them, changes their policies, and mends
+//! and resizes them.
 
 use crate::problem::{Problem, Result};
 use crate::text::{grouped, span};
@@ -12,13 +12,28 @@ use tollbar::clock;
 use tollbar::metrics::{Format, Source};
 use tollbar::policy::Keep;
 use tollbar::prefix::Prefix;
-use tollbar::table::{Entry, Health, PolicyId, Table, Trust};
+use tollbar::table::{Entry, Health, Options, PolicyId, Table, TableError, Trust};
 use tollbar::units::NEVER;
 use tollbar::Policy;
 
-/// Looks into shared tables in files
+/// Makes shared tables in files, and looks into them
 #[derive(clap::Subcommand)]
 pub enum TableCommand {
+    /// Makes a table in a new file
+    Create {
+        /// The new file; there must be none of that name
+        file: String,
+        /// The policies, such as 100/s; they have the numbers 0, 1 and so on
+        #[arg(required = true)]
+        policies: Vec<String>,
+        /// The number of keys that the table is for
+        #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+        keys: u64,
+        /// Room for windows of N segments and logs of N permits: each policy may then change to any
+        /// other algorithm, and keys keep the permits that they have left
+        #[arg(long, value_name = "N", default_value_t = 0)]
+        room: u32,
+    },
     /// Sizes, counters, policies, and whether the slots are sound
     Stat {
         /// The table's file
@@ -93,6 +108,10 @@ pub enum TableCommand {
         /// The number of keys that the new table is for
         #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
         keys: u64,
+        /// Room for windows of N segments and logs of N permits: each policy may then change to any
+        /// other algorithm, and keys keep the permits that they have left; as in FILE if not given
+        #[arg(long, value_name = "N")]
+        room: Option<u32>,
     },
     /// Empties slots that are damaged. Call it only while no process uses the table
     Repair {
@@ -119,6 +138,7 @@ pub enum Kept {
 /// Runs the command.
 pub fn run(command: TableCommand) -> Result<()> {
     match command {
+        TableCommand::Create { file, policies, keys, room } => create(&file, &policies, keys, room),
         TableCommand::Stat { file } => {
             let table = open(&file)?;
             crate::stdout::print(stat(&table).as_bytes())
@@ -132,7 +152,7 @@ pub fn run(command: TableCommand) -> Result<()> {
         TableCommand::Reset { file, key, address, number, .. } => {
             reset(&file, key.as_deref(), address.as_deref(), number)
         }
-        TableCommand::Copy { file, to, keys } => copy(&file, &to, keys),
+        TableCommand::Copy { file, to, keys, room } => copy(&file, &to, keys, room),
         TableCommand::Repair { file, unused } => repair(&file, unused),
     }
 }
@@ -146,6 +166,34 @@ pub(crate) fn open(file: &str) -> Result<Table> {
     // Programs of several users may share the table, so its group may write the file.
     let path = CString::new(file).map_err(|error| wrong(file, error))?;
     Table::open_at(&path, 0o660, Trust::Owner).map_err(|error| wrong(file, error))
+}
+
+fn create(file: &str, texts: &[String], keys: u64, room: u32) -> Result<()> {
+    let policies: Vec<Policy> =
+        texts.iter().map(|text| crate::policy::parse(text)).collect::<Result<_>>()?;
+    let table = new_file(file, &Options::new(keys).with_room(room), &policies)?;
+    table.sync().map_err(|error| wrong(file, error))?;
+    let stats = table.stats();
+    crate::stdout::print(
+        format!("{file}: for {} keys, {:.1} MB\n", grouped(keys), stats.bytes as f64 / 1e6)
+            .as_bytes(),
+    )
+}
+
+/// Makes a table in a file that is not there yet.
+fn new_file(file: &str, options: &Options, policies: &[Policy]) -> Result<Table> {
+    if std::fs::symlink_metadata(file).is_ok() {
+        return Err(Problem::usage(format!(
+            "{file}: is there already, expected no file of that name"
+        )));
+    }
+    Table::file(file, options, policies).map_err(|error| match error {
+        TableError::Mixed => Problem::usage(format!(
+            "{file}: a sliding window or log beside other policies; expected --room N, with room \
+             for its segments or permits"
+        )),
+        error => wrong(file, error),
+    })
 }
 
 fn policies(table: &Table) -> Vec<(PolicyId, Policy)> {
@@ -389,17 +437,13 @@ fn prefix_of(key: &str, bits: &str) -> Result<Prefix> {
     })
 }
 
-fn copy(file: &str, to: &str, keys: u64) -> Result<()> {
+fn copy(file: &str, to: &str, keys: u64, room: Option<u32>) -> Result<()> {
     let from = open(file)?;
-    if std::fs::symlink_metadata(to).is_ok() {
-        return Err(Problem::usage(format!(
-            "{to}: is there already, expected no file of that name"
-        )));
-    }
     let mut options = from.options();
     options.capacity = keys;
+    options.room = room.unwrap_or(options.room);
     let policies: Vec<Policy> = policies(&from).into_iter().map(|(_, policy)| policy).collect();
-    let table = Table::file(to, &options, &policies).map_err(|error| wrong(to, error))?;
+    let table = new_file(to, &options, &policies)?;
     let copied =
         table.copy_from(&from, table.now()).and_then(|copied| table.sync().map(|()| copied));
     let copied = copied.map_err(|error| {

@@ -129,6 +129,29 @@ has 'metrics: decisions' 'tollbar_decisions_total{limit="table",policy="0",verdi
 has 'metrics: OpenMetrics' '# EOF' "$("$tollbar" table metrics --openmetrics "$work/table")"
 has 'metrics: names' 'expected: files of different names' "$("$tollbar" table metrics "$work/table" "$work/table" 2>&1)"
 has 'copy: another size' 'keys for       20,000' "$("$tollbar" table stat "$work/larger")"
+# A copy with room: a bucket becomes a window and a log, and its keys keep the permits that they have
+# left. A copy of the copy has as much room.
+check 'copy: with room' 'copied 3, lost 0' "$("$tollbar" table copy "$work/table" "$work/roomy" --keys 100 --room 10)"
+for policy in '3/h algo sliding-window segments 10' '3/h algo sliding-log' 3/h '3/h algo fixed-window' '3/h algo sliding-log'; do
+    "$tollbar" table set-policy "$work/roomy" "$policy" >"$work/out" || failed=$((failed + 1))
+    check "set-policy: with room, $policy" '0 1 2 ' "$(owing "$work/roomy")"
+done
+check 'copy: the same room' 'copied 3, lost 0|policy 0: 3/h algo sliding-window segments 6, before 3/h algo sliding-log|0 1 2 ' \
+    "$("$tollbar" table copy "$work/roomy" "$work/roomier" --keys 200)|$("$tollbar" table set-policy "$work/roomier" \
+        '3/h algo sliding-window segments 6')|$(owing "$work/roomier")"
+"$tollbar" table set-policy "$work/roomy" '3/h algo sliding-window segments 12' 2>"$work/errors"
+check 'set-policy: too little room' '1|it needs room for 12 segments or permits, and they have room for 10' "$?|$(grep -o 'it needs .*' "$work/errors")"
+"$tollbar" table set-policy "$work/larger" '3/h algo sliding-log' 2>"$work/errors"
+check 'set-policy: no room' 1 $?
+check 'create' "$work/made: for 1,000 keys" "$("$tollbar" table create "$work/made" 100/s '5/h algo sliding-log' --keys 1000 --room 30 | cut -d, -f1,2)"
+has 'create: its policies' 'policy 1       5/h algo sliding-log: 0 allowed' "$("$tollbar" table stat "$work/made")"
+check 'create: with room' 'policy 0: 100/s algo sliding-window segments 20, before 100/s' \
+    "$("$tollbar" table set-policy "$work/made" '100/s algo sliding-window segments 20')"
+sum=$(cksum <"$work/made")
+"$tollbar" table create "$work/made" 100/s --keys 1000 2>"$work/errors"
+check 'create: not over a file' "2|$sum" "$?|$(cksum <"$work/made")"
+"$tollbar" table create "$work/mixed" 100/s '5/h algo sliding-log' --keys 1000 2>"$work/errors"
+check 'create: no room for a log' '2|expected --room N|' "$?|$(grep -o 'expected --room N' "$work/errors")|$(ls "$work/mixed" 2>/dev/null)"
 # The keys that are refused most, of bytes that a terminal would obey. Counts are halved at each
 # multiple of 2^36 ns of the table's time: the second of the requests, and the twenty after it, are
 # in one such time.

@@ -31,6 +31,13 @@ pub struct tollbar_rules_options {
     pub flags: u32,
     /// Keys that can have a debt at one time: a key counts once for each of its limits.
     pub keys: u64,
+    /// The most segments of a sliding window, or permits of a sliding log, for which each key has
+    /// room (tollbar_table_options.room). A reload may then change such a limit to any other, and
+    /// any other to it, and keys keep the permits that they have left. 0: none, and such a limit
+    /// begins anew if its policy changes.
+    pub room: u32,
+    /// Must be 0.
+    pub reserved: u32,
 }
 
 // SAFETY: repr(C), u32 first, u32 and u64 fields without holes.
@@ -38,7 +45,7 @@ unsafe impl Growable for tollbar_rules_options {
     const FIRST_SIZE: usize = 16;
 }
 
-const _: () = assert!(size_of::<tollbar_rules_options>() == 16);
+const _: () = assert!(size_of::<tollbar_rules_options>() == 24);
 
 /// A field of a request. The names ":method", ":path" and ":address" are the request's method, its
 /// target as the client sent it, and the address of the connection's other end. Any other name that
@@ -127,10 +134,11 @@ pub unsafe extern "C" fn tollbar_rules_open(
         if !options.is_null() {
             // SAFETY: by the caller's promise.
             let given = unsafe { read(options) }?;
-            if given.flags & !TOLLBAR_RULES_SHARED != 0 {
+            if given.flags & !TOLLBAR_RULES_SHARED != 0 || given.reserved != 0 {
                 return Err(TOLLBAR_E_RESERVED);
             }
             (wanted.keys, wanted.shared) = (given.keys, given.flags & TOLLBAR_RULES_SHARED != 0);
+            wanted.room = given.room;
         }
         // SAFETY: not NULL, so a string that ends with NUL by the caller's promise.
         let path = OsStr::from_bytes(unsafe { CStr::from_ptr(path) }.to_bytes());

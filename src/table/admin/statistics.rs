@@ -100,13 +100,16 @@ impl Table {
     }
 
     /// Options with which another table would agree with this one: its capacity, its answers for a
-    /// full table and a missing key, its clock and its seed. The others are the defaults.
-    /// [`Table::copy_from`] needs the same seed and clock.
+    /// full table and a missing key, its clock, its seed, its overrides and its room. The others
+    /// are the defaults. [`Table::copy_from`] needs the same seed and clock.
     pub fn options(&self) -> Options {
         let fixed = &self.policies.memory.fixed;
         let mut options =
             Options::new(fixed.capacity).with_on_full(self.on_full).with_seed(fixed.seed);
         (options.missing, options.clock) = (self.missing, self.clock);
+        // Both are below 2^32: `Sizes::new` refuses more than 524,288 overrides, and the room is
+        // the upper half of a word.
+        (options.overrides, options.room) = (fixed.overrides as u32, fixed.room as u32);
         options
     }
 

@@ -59,7 +59,13 @@ class Answer:
 
 
 class _Options(ctypes.Structure):
-    _fields_ = [("struct_size", ctypes.c_uint32), ("flags", ctypes.c_uint32), ("keys", ctypes.c_uint64)]
+    _fields_ = [
+        ("struct_size", ctypes.c_uint32),
+        ("flags", ctypes.c_uint32),
+        ("keys", ctypes.c_uint64),
+        ("room", ctypes.c_uint32),
+        ("reserved", ctypes.c_uint32),
+    ]
 
 
 class _Field(ctypes.Structure):
@@ -133,13 +139,17 @@ def _bytes(value: str | bytes) -> bytes:
 class Rules:
     """Rules in force. Any number of threads may check requests while another one reloads."""
 
-    def __init__(self, path: str | os.PathLike[str], *, keys: int = 100_000, shared: bool = False) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, keys: int = 100_000, shared: bool = False, room: int = 0) -> None:
         """Reads the file. `keys`: how many keys can have a debt at one time; a key counts once for
         each of its limits. `shared`: the states are shared with the processes that this one forks
-        later, and only this process can reload."""
+        later, and only this process can reload. `room`: the most segments of a sliding window, or
+        permits of a sliding log, for which each key has room; a reload may then turn any algorithm
+        into any other, and keys keep the permits that they have left."""
+        if not 0 <= room < 2**32:
+            raise ValueError(f"room {room}: expected 0 to {2**32 - 1}")
         self._rules = ctypes.c_void_p()
         library = _library()
-        options = _Options(ctypes.sizeof(_Options), int(shared), keys)
+        options = _Options(ctypes.sizeof(_Options), int(shared), keys, room, 0)
         error = ctypes.create_string_buffer(_ERROR_BYTES)
         code = library.tollbar_rules_open(os.fsencode(path), options, self._rules, error, _ERROR_BYTES)
         self._raise(code, error)
