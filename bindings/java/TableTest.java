@@ -39,6 +39,7 @@ public final class TableTest {
         tests.put("errors say what is wrong", TableTest::errors);
         tests.put("a file keeps the debts, and another capacity is refused", TableTest::files);
         tests.put("one address has one key", TableTest::addresses);
+        tests.put("the most that a policy admits in a window", TableTest::worstCases);
         tests.put("no value ends the process", TableTest::fuzz);
         tests.put("threads share the permits exactly", TableTest::threads);
         tests.put("a close beside calls", TableTest::closeBesideCalls);
@@ -215,6 +216,21 @@ public final class TableTest {
             same(table.charge(key, 1, 0), 0L);
             same(table.fields("visits", key, table.check(key, 1, 0), 1, 0).containsKey("Retry-After"), true);
         }
+    }
+
+    /** M6: the cases of ffi-tests/c/policy_spec_test.c. */
+    private static void worstCases() {
+        long second = 1_000_000_000L;
+        same(Table.worstCase("120/min", 60 * second), 239L);
+        same(Table.worstCase("120/min", 3600 * second), 7319L);
+        same(Table.worstCase("120/min", 1), 120L);
+        same(Table.worstCase("120/min", 0), 0L);
+        same(Table.worstCase("120/min algo sliding-window mode strict", 60 * second), 120L);
+        same(Table.worstCase("10/day algo calendar", 25 * 3600 * second), 30L);
+        same(Table.worstCase("0/s", second), 0L);
+        same(Table.worstCase("10000000000/s", Long.MAX_VALUE), Long.MAX_VALUE);
+        same(failure(() -> Table.worstCase("5/mni", second)).getMessage().startsWith("policy \"5/mni\", column 3: expected a period"), true);
+        same(failure(() -> Table.worstCase("5/min", -1)).getMessage(), "window -1; expected nanoseconds, 0 or more");
     }
 
     /** D1: every call throws, or returns what it may. */

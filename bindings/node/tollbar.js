@@ -18,6 +18,7 @@ const KEY = 'void *table, uint32_t policy, const void *key, size_t length';
 const c = {
     strerror: library.func('const char *tollbar_strerror(int32_t code)'),
     parse: library.func('int32_t tollbar_policy_spec_parse(const void *text, size_t length, void *out, void *error)'),
+    worst: library.func('int32_t tollbar_policy_spec_worst_case(const void *spec, uint64_t window, _Out_ uint64_t *most)'),
     open: library.func('int32_t tollbar_table_open(const char *path, void **policies, size_t count, void *options, _Out_ void **out)'),
     make: library.func('int32_t tollbar_table_new(void **policies, size_t count, void *options, _Out_ void **out)'),
     policy: library.func('int32_t tollbar_table_get_policy(void *table, uint32_t policy, void *out)'),
@@ -188,6 +189,19 @@ function networkOf(text) {
     throw new TollbarError(`"${text}" is no network; expected one such as '10.0.0.0/8', without bits beyond its prefix, an address, or 'unix:'`);
 }
 
+/**
+ * The most permits of one key that a policy admits in some half-open window of so many seconds, by requests that cost 1 and come at the worst times:
+ * for '120/min' and 60 seconds 239, which are 120 at once and one each half second after that. Throws a TollbarError for a wrong policy, and for a
+ * window that is no number or negative.
+ */
+function worstCase(policy, seconds) {
+    if (typeof seconds !== 'number' || !(seconds >= 0)) throw new TollbarError(`window ${shown(seconds)}; expected seconds, 0 or more`);
+    const nanoseconds = Math.round(seconds * 1e9), most = [0];
+    // A window of 2^64 ns or more, 584 years, is the library's longest.
+    checked(c.worst(parse(policy), nanoseconds < 2 ** 64 ? BigInt(nanoseconds) : NEVER, most));
+    return Number(most[0]);
+}
+
 /** The library's UINT64_MAX, as a time: never. */
 const NEVER = 0xffffffffffffffffn;
 
@@ -261,4 +275,4 @@ function seconds(ns) {
     return ns === NEVER ? Infinity : Number(ns) / 1e9;
 }
 
-module.exports = { Table, TollbarError, addressKey, clientKey };
+module.exports = { Table, TollbarError, addressKey, clientKey, worstCase };

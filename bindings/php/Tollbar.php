@@ -56,7 +56,7 @@ final class Table
         typedef struct {
             uint32_t struct_size, on_full;
             uint64_t capacity, seed;
-            uint32_t missing_key, clock, mode, flags, waiters, hot_keys, overrides, reserved;
+            uint32_t missing_key, clock, mode, flags, waiters, hot_keys, overrides, room;
         } tollbar_table_options;
         typedef struct {
             uint32_t struct_size, verdict;
@@ -75,6 +75,7 @@ final class Table
         typedef struct tollbar_table tollbar_table;
         const char *tollbar_strerror(int32_t code);
         int32_t tollbar_policy_spec_parse(const char *text, size_t len, tollbar_policy_spec *out, tollbar_policy_error *error);
+        int32_t tollbar_policy_spec_worst_case(const tollbar_policy_spec *spec, uint64_t window_ns, uint64_t *most);
         int32_t tollbar_table_open(const char *path, const tollbar_policy_spec *const *policies, size_t count,
             const tollbar_table_options *options, tollbar_table **out);
         int32_t tollbar_table_new_shared(const tollbar_policy_spec *const *policies, size_t count, const tollbar_table_options *options,
@@ -134,6 +135,27 @@ final class Table
         $prefix = $library->new('tollbar_prefix');
         self::checked($library->tollbar_prefix_parse($address, \strlen($address), self::number($ipv4Bits), self::number($ipv6Bits), \FFI::addr($prefix)));
         return \FFI::string($prefix->bytes, $prefix->length);
+    }
+
+    /**
+     * The most permits of one key that a policy admits in some half-open window of so many seconds, by requests that cost 1 and come at the worst
+     * times: for '120/min' and 60.0 seconds 239, which are 120 at once and one each half second after that. PHP_INT_MAX stands for more. Throws
+     * Error for a wrong policy, and for a negative window.
+     */
+    public static function worstCase(string $policy, float $seconds): int
+    {
+        $nanoseconds = \round($seconds * 1e9);
+        // A window of 2^63 ns or more, 292 years, is the longest of PHP's.
+        $window = $nanoseconds >= 2.0 ** 63 ? \PHP_INT_MAX : ($nanoseconds >= 0 ? (int) $nanoseconds : -1);
+        if ($window < 0) {
+            throw new Error("window $seconds; expected seconds, 0 or more");
+        }
+        $library = self::library();
+        $spec = self::sized('tollbar_policy_spec');
+        self::parse($policy, $spec);
+        $most = $library->new('uint64_t');
+        self::checked($library->tollbar_policy_spec_worst_case(\FFI::addr($spec), $window, \FFI::addr($most)));
+        return $most->cdata < 0 ? \PHP_INT_MAX : $most->cdata;
     }
 
     /** Takes permits of a key. Returns whether the request may pass. */

@@ -131,6 +131,20 @@ $tests = [
         }
         error(fn () => Table::addressKey('192.0.2.1', 33));
     },
+    // M6: the cases of ffi-tests/c/policy_spec_test.c.
+    'the most that a policy admits in a window' => function (): void {
+        foreach ([
+            ['120/min', 60.0, 239], ['120/min', 3600.0, 7319], ['120/min', 1e-9, 120], ['120/min', 0.0, 0],
+            ['120/min algo sliding-window mode strict', 60.0, 120], ['10/day algo calendar', 25 * 3600.0, 30], ['0/s', 1.0, 0],
+        ] as [$policy, $window, $most]) {
+            same([$policy, Table::worstCase($policy, $window)], [$policy, $most]);
+        }
+        same(Table::worstCase('1000000000/s', INF) === PHP_INT_MAX, true);
+        same(str_starts_with(error(fn () => Table::worstCase('5/mni', 1.0)), 'policy "5/mni", column 3: expected a period'), true);
+        foreach ([-1.0, NAN] as $window) {
+            same(str_contains(error(fn () => Table::worstCase('5/min', $window)), 'expected seconds, 0 or more'), true);
+        }
+    },
     'no value ends the process' => function (): void {
         // D1. Every call throws, or returns what it may.
         $table = Table::shared(['1000000/day', '5/min ban 1h'], 1000);
@@ -146,7 +160,7 @@ $tests = [
             $calls,
             fn ($policies, $capacity) => Table::shared($policies, is_int($capacity) && $capacity > 1_000_000 ? -1 : $capacity),
             fn ($path, $policies, $capacity) => Table::open(is_string($path) ? '/nonexistent/table' : $path, $policies, $capacity),
-            Table::addressKey(...), fn () => clone $table, fn (...$list) => new Table(...$list), fn ($name) => unserialize(serialize($name)),
+            Table::addressKey(...), Table::worstCase(...), fn () => clone $table, fn (...$list) => new Table(...$list), fn ($name) => unserialize(serialize($name)),
             fn (...$list) => $bare->allow(...$list), fn () => serialize($table), fn (...$list) => new \Tollbar\Decision(...$list),
         );
         mt_srand(1);

@@ -78,6 +78,8 @@ public final class Table implements AutoCloseable {
 
         static native int tollbar_policy_spec_parse(byte[] text, long length, Pointer out, Pointer error);
 
+        static native int tollbar_policy_spec_worst_case(Pointer spec, long window, LongByReference most);
+
         static native int tollbar_table_open(String path, Pointer policies, long count, Pointer options, PointerByReference out);
 
         static native int tollbar_table_new(Pointer policies, long count, Pointer options, PointerByReference out);
@@ -150,6 +152,22 @@ public final class Table implements AutoCloseable {
         Memory prefix = new Memory(PREFIX_BYTES);
         checked(C.tollbar_prefix_parse(text, text.length, ipv4Bits, ipv6Bits, prefix));
         return prefix.getByteArray(4, prefix.getInt(0));
+    }
+
+    /**
+     * The most permits of one key that a policy admits in some half-open window of so many nanoseconds, by requests that cost 1 and come at the
+     * worst times: for "120/min" and a minute 239, which are 120 at once and one each half second after that. Long.MAX_VALUE stands for more.
+     * Throws {@link Failure} for a wrong policy, and for a negative window.
+     */
+    public static long worstCase(String policy, long windowNanos) {
+        if (windowNanos < 0) {
+            throw new Failure("window " + windowNanos + "; expected nanoseconds, 0 or more", 0);
+        }
+        Memory spec = sized(SPEC_BYTES);
+        parse(policy, spec);
+        LongByReference most = new LongByReference();
+        checked(C.tollbar_policy_spec_worst_case(spec, windowNanos, most));
+        return Decision.signed(most.getValue());
     }
 
     /** Takes one permit of a key under the first policy. Returns whether the request may pass. */
