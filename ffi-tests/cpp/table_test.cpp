@@ -375,6 +375,11 @@ TEST(a_table_in_sealed_memory) {
 TEST(a_file_that_others_may_write) {
     const path file;
     { const table made = table::open(file.text(), 1000, {"2/min"}); }
+    // A file that its group may write opens with a mode that lets it.
+    CHECK(chmod(file.text(), 0660) == 0);
+    CHECK(table::try_open(file.text()).error() == errc::owner);
+    CHECK(table::try_open(file.text(), tollbar::trust::owner, 0660) && table::open(file.text(), tollbar::trust::owner, 0660).check("eve"));
+    CHECK(table::try_open(file.text(), tollbar::trust::owner, 0640).error() == errc::owner);
     CHECK(chmod(file.text(), 0666) == 0);
     tollbar::table_options options(1000);
     CHECK(table::try_open(file.text()).error() == errc::owner && table::try_open(file.text(), options, {"2/min"}).error() == errc::owner);

@@ -59,11 +59,15 @@ public:
                                   const policy_list &policies) noexcept {
         return made(options, policies, [path](auto... with) { return tollbar_table_open(path, with...); });
     }
-    /// Opens any table that is in the file. It makes no file.
-    static table open(const char *path, trust whose = trust::owner) { return try_open(path, whose).value(); }
-    static result<table> try_open(const char *path, trust whose = trust::owner) noexcept {
+    /// Opens any table that is in the file. It makes no file. A file that more users may write than
+    /// the permissions `mode` let is refused; 0 means 0600.
+    static table open(const char *path, trust whose = trust::owner, std::uint32_t mode = 0) {
+        return try_open(path, whose, mode).value();
+    }
+    static result<table> try_open(const char *path, trust whose = trust::owner, std::uint32_t mode = 0) noexcept {
         auto raw = detail::blank<tollbar_table_options>();
         raw.flags = whose == trust::anyone ? TOLLBAR_TABLE_TRUST_ANYONE : 0;
+        raw.mode = mode;
         return detail::made<table, tollbar_table>(
             [&](auto **out) { return tollbar_table_open(path, nullptr, 0, &raw, out); });
     }

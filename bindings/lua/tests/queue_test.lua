@@ -83,7 +83,8 @@ test("what cannot be a queue", function()
     fails("capacity", tollbar.C.TOLLBAR_E_CAPACITY, tollbar.queue("10/s", 0))
     fails("column 4", tollbar.C.TOLLBAR_E_SYNTAX, tollbar.queue("10/x", 5))
     fails("one state word", tollbar.C.TOLLBAR_E_NOT_ONE_WORD, tollbar.queue("10/s algo sliding-log", 5))
-    raises("no option waiters", function() local _ = tollbar.queue("10/s", 5, { waiters = 5 }) end)
+    raises("no option room", function() local _ = tollbar.queue("10/s", 5, { room = 5 }) end)
+    equal(select("#", pcall(tollbar.queue, "10/s", 5, { waiters = -1 })), 2)
 end)
 
 --- Runs functions as light threads in turns. A nap lasts until the other threads have had a turn.
@@ -103,6 +104,33 @@ local function run(functions, is_killed)
         end
     end
 end
+
+test("A4: more callers than `waiters` do not wait for room", function()
+    for _, waiters in ipairs { 1, 3 } do
+        local queue = assert(tollbar.queue("0/s", 1, { waiters = waiters }))
+        assert(queue:offer "first")
+        local slept, refused, functions = 0, 0, {}
+        for n = 1, 7 do
+            functions[n] = function(nap)
+                local has_slept = false
+                local ticket, why = queue:offer(n, 0.05, function()
+                    has_slept = true
+                    nap()
+                end)
+                equal(ticket, false)
+                equal(why, "queue full")
+                slept, refused = slept + (has_slept and 1 or 0), refused + (has_slept and 0 or 1)
+            end
+        end
+        run(functions, function() return false end)
+        equal(slept, waiters)
+        equal(refused, 7 - waiters)
+        -- Whoever has given up leaves a place.
+        local again = false
+        queue:offer("again", 0.01, function() again = true end)
+        equal(again, true)
+    end
+end)
 
 -- Eight producers and eight takers. A killed producer has offered the item that it waits with, or
 -- has not; a killed taker has no item, because only a nap ends a thread.
@@ -190,22 +218,27 @@ end)
 
 -- nginx's semaphores in the place of a beat: the bell rings, so that no caller sleeps on.
 test("in nginx an offer wakes a taker, and a take a producer", function()
-    local bells = 0
+    local bells, killed = 0, nil
     package.loaded.ngx = { sleep = function() error("a caller sleeps without a bell") end }
     package.loaded["ngx.semaphore"] = {
         new = function()
-            local bell = { count = 0 }
+            local bell = { posted = 0, waiting = nil }
             function bell.post(self, n)
                 bells = bells + 1
-                self.count = self.count + n
+                self.posted = self.posted + n
             end
             function bell.wait(self, seconds)
                 equal(seconds > 100, true, "until the deadline")
-                while self.count == 0 do
+                self.waiting = coroutine.running()
+                while self.posted == 0 do
                     coroutine.yield()
                 end
-                self.count = self.count - 1
+                self.posted, self.waiting = self.posted - 1, nil
                 return true
+            end
+            -- As nginx's: the number of those who wait is negative, and the killed do not wait.
+            function bell.count(self)
+                return self.waiting and self.waiting ~= killed and -1 or self.posted
             end
             return bell
         end,
@@ -233,6 +266,22 @@ test("in nginx an offer wakes a taker, and a take a producer", function()
     assert(coroutine.resume(waits))
     equal(log[3][3], tollbar.C.TOLLBAR_E_CLOSED)
     equal(bells, 3)
+    -- One may wait. A killed one does not.
+    local one = assert(tollbar.queue("0/s", 1, { waiters = 1 }))
+    assert(one:offer "d")
+    local function offers(item)
+        return coroutine.create(function() log[#log + 1] = { one:offer(item, 3000) } end)
+    end
+    local first, second, third = offers "e", offers "f", offers "g"
+    assert(coroutine.resume(first))
+    assert(coroutine.resume(second))
+    equal(log[4][2], "queue full")
+    killed = first
+    assert(coroutine.resume(third))
+    equal(#log, 4)
+    equal(one:drain(), "d")
+    assert(coroutine.resume(third))
+    equal(tonumber(log[5][1].number), 1)
     package.loaded.ngx, package.loaded["ngx.semaphore"] = nil, nil
 end)
 

@@ -9,6 +9,8 @@ local count, number, failure = core.count, core.number, core.failure
 local ALLOWED, DENIED, YES = lib.TOLLBAR_ALLOWED, lib.TOLLBAR_DENIED, lib.TOLLBAR_YES
 -- A caller that no semaphore can wake looks this often whether another light thread has made room.
 local BEAT = 0.01
+--- Nanoseconds after its time at which a sleeper of another event loop than nginx's is dead.
+local SLACK = 2e9
 
 -- Every call overwrites these, and reads them before the next call, because a Lua state runs one
 -- call at a time.
@@ -47,10 +49,27 @@ local function now_of(self)
     return word[0]
 end
 
+--- Returns how many callers of `asleep` live. A light thread that nginx has killed does not wait at
+--- its bell.
+local function living(asleep, now)
+    local live = 0
+    for caller in pairs(asleep) do
+        local bell = caller.bell
+        if bell and bell:count() < 0 or not bell and now < caller.dead_at then
+            live = live + 1
+        else
+            asleep[caller] = nil
+        end
+    end
+    return live
+end
+
 --- Repeats `attempt` while it is denied, until `deadline`. Between the attempts the light thread
---- sleeps in the event loop until the next departure, or until its bell rings.
-local function until_deadline(self, attempt, deadline, sleeps, bells)
+--- sleeps in the event loop until the next departure, or until its bell rings. It does not sleep if
+--- `waiters` callers of `asleep` do, unless `asleep` is nil.
+local function until_deadline(self, attempt, deadline, sleeps, bells, asleep)
     local semaphore = line.semaphore()
+    local caller
     while true do
         local code = attempt()
         local now = now_of(self)
@@ -63,14 +82,27 @@ local function until_deadline(self, attempt, deadline, sleeps, bells)
             at = word[0]
         end
         -- nginx's timers have milliseconds.
-        local seconds = math.ceil(tonumber(at - now) / 1e6) / 1e3
+        local seconds = math.min(math.ceil(tonumber(at - now) / 1e6) / 1e3, semaphore and 3600 or BEAT)
+        if asleep then
+            if not caller and living(asleep, now) >= self.waiters then
+                return DENIED
+            end
+            caller = { dead_at = now + seconds * 1e9 + SLACK }
+            asleep[caller] = true
+        end
         if semaphore then
             local bell = semaphore.new(0)
+            if caller then
+                caller.bell = bell
+            end
             bells[bell] = true
-            bell:wait(math.min(seconds, 3600))
+            bell:wait(seconds)
             bells[bell] = nil
         else
-            sleeps(math.min(seconds, BEAT))
+            sleeps(seconds)
+        end
+        if caller then
+            asleep[caller] = nil
         end
     end
 end
@@ -96,7 +128,7 @@ end
 
 --- Puts an item, any value but nil, behind all others, and sleeps up to `patience` seconds for
 --- room, 0 by default. Returns its ticket, which has `number`, `ahead` and `spare`; false and
---- "queue full" if there was no room; nil, a message and a code if the queue is closed. In nginx
+--- "queue full" if there was no room, or at once if `waiters` callers sleep already; nil, a message and a code if the queue is closed. In nginx
 --- other requests go on during the sleep. Elsewhere the thread sleeps, or the event loop's `sleep`,
 --- a function of seconds.
 function Queue:offer(item, patience, sleep)
@@ -112,7 +144,7 @@ function Queue:offer(item, patience, sleep)
         -- Another light thread may have had its turn during the sleep, and the name.
         name = self.named + 1
         return lib.tollbar_queue_offer(self.handle, ffi.cast(pointer, name), ticket)
-    end, line.deadline(now_of(self), patience), sleeps, self.offering)
+    end, line.deadline(now_of(self), patience), sleeps, self.offering, self.asleep)
     return offered(self, code, name, item, ticket)
 end
 
@@ -216,25 +248,30 @@ function Queue:__tostring()
     return "tollbar.queue of " .. self:length()
 end
 
+--- The library's default.
+local WAITERS = 1024
 local new_options = core.struct("tollbar_queue_options")
-local KNOWN = { clock = true, spare = true }
+local KNOWN = { clock = true, spare = true, waiters = true }
 local queue = {}
 
 --- queue("10/s algo pacer", 1000, { spare = 100 }) makes a queue of this Lua state, in which up to
 --- 1000 items wait. Items that may leave at once do not wait. Up to `spare` items that overflow
---- wait behind these, and go into the first queue when that has room, in their order.
+--- wait behind these, and go into the first queue when that has room, in their order. At most
+--- `waiters` callers sleep in `offer` at one time, 1024 by default; others are refused at once.
 function queue.new(policy, capacity, options)
     options = core.options(options, KNOWN)
     local how = new_options()
     how.clock = core.choice("clock", options.clock or "tsc", core.CLOCKS)
     how.spare = options.spare == nil and 0 or number(options.spare)
+    how.waiters = options.waiters == nil and 0 or number(options.waiters)
     capacity = count(capacity)
     local spec, message, code = core.policy(policy)
     if not spec then
         return nil, message, code
     end
     local made = ffi.new("tollbar_queue *[1]")
-    local self = { items = {}, named = 0, offering = {}, taking = {}, closed = false }
+    local self = { items = {}, named = 0, offering = {}, taking = {}, asleep = {}, closed = false }
+    self.waiters = how.waiters == 0 and WAITERS or how.waiters
     code = lib.tollbar_queue_new(spec, capacity, how, made)
     if code ~= ALLOWED then
         return failure(code, "policy " .. policy)
