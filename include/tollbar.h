@@ -3357,6 +3357,16 @@ int32_t tollbar_limiter_more_after_at(const tollbar_limiter *limiter,
  * No key is ever a label. The call takes no permits. It reads counters that each decision writes
  * with or without metrics, so metrics add nothing to the cost of a decision. examples/metrics has
  * alerts and a dashboard.
+ *
+ * A program that wants to know how long its decisions take puts them between two calls:
+ *
+ *     static tollbar_times times;                                 // empty
+ *     uint64_t begin = tollbar_times_begin(&times);
+ *     int32_t verdict = tollbar_table_check(logins, 0, key, length, 1, NULL);
+ *     tollbar_times_end(&times, begin);
+ *
+ * One of TOLLBAR_TIMES_EVERY calls is measured, and tollbar_times_metrics writes the histogram
+ * tollbar_decision_nanoseconds{le}. Decisions without these calls cost what they did.
  */
 
 /* Prometheus' text format 0.0.4, of the media type `text/plain; version=0.0.4`. */
@@ -3366,7 +3376,7 @@ int32_t tollbar_limiter_more_after_at(const tollbar_limiter *limiter,
  * The text ends with the line `# EOF`, after which the format allows no further metrics. */
 #define TOLLBAR_METRICS_OPENMETRICS 1
 
-/* The most sources of tollbar_metrics. */
+/* The most sources of tollbar_metrics and of tollbar_times_metrics. */
 #define TOLLBAR_METRICS_MOST 1024
 
 /* For tollbar_metrics_source.flags: the texts of policies leave out the burst. For a table whose
@@ -3377,6 +3387,10 @@ int32_t tollbar_limiter_more_after_at(const tollbar_limiter *limiter,
 /* For tollbar_metrics_source.flags: the table's first policy has no series, because no request
  * asks for it. */
 #define TOLLBAR_METRICS_WITHOUT_FIRST 2
+
+/* The number of calls between tollbar_times_begin and tollbar_times_end of which one is measured,
+ * the first among them. */
+#define TOLLBAR_TIMES_EVERY 1024
 
 /* A limiter or a table, and the name of its series. */
 typedef struct tollbar_metrics_source {
@@ -3394,6 +3408,30 @@ typedef struct tollbar_metrics_source {
     uint64_t flags;
 } tollbar_metrics_source;
 
+/* A histogram of how long calls take. All-zero is empty: `= {0}`, .bss and calloc make empty ones.
+ * While threads use it, only these calls may access it. Threads may share one, and then share its
+ * cache lines. Of threads that count at the same instant one may be lost. */
+typedef struct tollbar_times {
+    /* The calls that have begun. */
+    uint64_t calls;
+    /* Nanoseconds of all measured calls. */
+    uint64_t sum_ns;
+    /* The measured calls by their nanoseconds: at most 256, at most 512 and so on up to 2^24,
+     * and last those above. */
+    uint64_t counts[18];
+} tollbar_times;
+
+/* Times, and the name of their series. */
+typedef struct tollbar_times_source {
+    /* The value of the label `limit` of their series, in UTF-8. The sources of a call must have
+     * different names. */
+    const char *name;
+    /* The bytes of the name. */
+    size_t name_length;
+    /* The times. */
+    const tollbar_times *times;
+} tollbar_times_source;
+
 /* Writes the metrics of `count` sources into `buffer`, and a NUL: decisions by policy and verdict,
  * sizes, evictions, clock steps.
  *
@@ -3409,6 +3447,26 @@ int32_t tollbar_metrics(const tollbar_metrics_source *sources,
                         char *buffer,
                         size_t capacity,
                         size_t *length);
+
+/* Begins a call, such as a decision. Returns the time in nanoseconds for tollbar_times_end if the
+ * call is measured, otherwise 0. With NULL it returns 0. */
+uint64_t tollbar_times_begin(tollbar_times *times);
+
+/* Ends a call. `begin_ns` is the result of tollbar_times_begin; with 0 this call does nothing. */
+void tollbar_times_end(tollbar_times *times, uint64_t begin_ns);
+
+/* Writes the histograms of `count` sources into `buffer`, and a NUL: tollbar_decision_nanoseconds
+ * in Prometheus' text format. The text goes before that of tollbar_metrics, which may end with
+ * `# EOF`.
+ *
+ * There are at most TOLLBAR_METRICS_MOST sources (TOLLBAR_E_OUT_OF_RANGE). TOLLBAR_E_NULL: a
+ * source has no times. TOLLBAR_E_OUT_OF_RANGE: a name is not UTF-8. `length` and a small buffer
+ * are as for tollbar_metrics. Calls that are measured meanwhile may be in a part of the lines. */
+int32_t tollbar_times_metrics(const tollbar_times_source *sources,
+                              size_t count,
+                              char *buffer,
+                              size_t capacity,
+                              size_t *length);
 
 /* --------------------------------------------------------------------------------------------
  * 26. Refusals: the keys that a table refuses most

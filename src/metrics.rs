@@ -1,4 +1,4 @@
-//! The counters of limiters and tables as text for Prometheus.
+//! The counters of limiters and tables as text for Prometheus, and how long decisions take.
 //!
 //! ```
 //! use tollbar::metrics::{write, Format, Source};
@@ -14,6 +14,12 @@
 //! assert!(text.contains("tollbar_decisions_total{limit=\"logins\",policy=\"0\",verdict=\"allowed\"} 1\n"));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+
+mod times;
+
+#[doc(hidden)]
+pub use times::write_each_times;
+pub use times::{write_times, Times};
 
 use crate::decision::{Counts, Reasons};
 use crate::limiter::Snapshot;
@@ -140,6 +146,7 @@ struct Family {
 enum MetricKind {
     Counter,
     Gauge,
+    Histogram,
 }
 
 const fn counter(
@@ -335,10 +342,12 @@ impl<'a> Exposition<'a> {
         // These lines name a counter with `_total` in Prometheus' format and without it in
         // OpenMetrics.
         let total = kind == MetricKind::Counter && self.format == Format::Prometheus;
-        for (word, rest) in [
-            ("# HELP ", help),
-            ("# TYPE ", if kind == MetricKind::Counter { "counter" } else { "gauge" }),
-        ] {
+        let kind = match kind {
+            MetricKind::Counter => "counter",
+            MetricKind::Gauge => "gauge",
+            MetricKind::Histogram => "histogram",
+        };
+        for (word, rest) in [("# HELP ", help), ("# TYPE ", kind)] {
             self.w.text(word);
             self.w.text(name);
             self.w.text(if total { "_total " } else { " " });

@@ -20,6 +20,7 @@ local pacing = require "tollbar.pacing"
 local route = require "tollbar.route"
 local schedule = require "tollbar.schedule"
 local send_window = require "tollbar.send_window"
+local times = require "tollbar.times"
 
 local tollbar = {
     --- The functions and constants of tollbar.h, for those without a Lua name.
@@ -38,6 +39,7 @@ local tollbar = {
     pacing = pacing.new,
     route = route.of,
     metrics = metrics,
+    times = times,
     queue = queue.new,
     schedule = schedule.new,
     http_check = http.check,

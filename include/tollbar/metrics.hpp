@@ -1,4 +1,4 @@
-/* tollbar/metrics.hpp: counts and sizes of limiters and tables for Prometheus. Part of tollbar.hpp.
+/* tollbar/metrics.hpp: counts and sizes of limiters and tables for Prometheus, and how long decisions take. Part of tollbar.hpp.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */
@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 
 #include "decision.hpp"
 #include "error.hpp"
@@ -54,6 +55,61 @@ inline result<std::string> try_metrics(span<const metrics_source> sources, metri
 inline std::string metrics(span<const metrics_source> sources, metrics_format format = metrics_format::prometheus) {
     return try_metrics(sources, format).value();
 }
+
+/// A histogram of how long calls take, of one in TOLLBAR_TIMES_EVERY. A program puts its decisions
+/// into of():
+///
+///     static tollbar::times times;
+///     if (!times.of([&] { return logins.check(address); }))
+///         return try_later();
+///
+/// The other calls add 1 to a counter. Threads may share the object, and then share its cache
+/// lines. Of threads that count at the same instant one may be lost.
+class times {
+public:
+    times() noexcept = default;
+    times(const times &) = delete;
+    times &operator=(const times &) = delete;
+
+    /// Calls `decide` and returns its result.
+    template <class Decide> decltype(auto) of(Decide &&decide) {
+        // Its end is measured after an exception, too.
+        const struct call {
+            tollbar_times *times;
+            std::uint64_t begin;
+            ~call() { tollbar_times_end(times, begin); }
+        } measured = {&raw_, tollbar_times_begin(&raw_)};
+        return std::forward<Decide>(decide)();
+    }
+    /// The C struct.
+    const tollbar_times *get() const noexcept { return &raw_; }
+
+private:
+    tollbar_times raw_{};
+};
+
+/// Times, and the value of the label `limit` of their series. It owns nothing: the name and the
+/// times must live until the call returns.
+class times_source {
+public:
+    times_source(std::string_view name, const times &of) noexcept : raw_{name.data(), name.size(), of.get()} {}
+
+private:
+    tollbar_times_source raw_;
+};
+
+static_assert(sizeof(times_source) == sizeof(tollbar_times_source) && std::is_standard_layout_v<times_source>,
+              "an array of sources is C's");
+
+/// The histograms tollbar_decision_nanoseconds of at most TOLLBAR_METRICS_MOST sources, in
+/// Prometheus' text format. The text goes before that of metrics(), which may end with `# EOF`.
+inline result<std::string> try_times_metrics(span<const times_source> sources) {
+    return detail::printed(4096, [&](char *buffer, std::size_t capacity, std::size_t *length) {
+        return tollbar_times_metrics(reinterpret_cast<const tollbar_times_source *>(sources.data()), sources.size(), buffer, capacity,
+                                     length);
+    });
+}
+inline std::string times_metrics(span<const times_source> sources) { return try_times_metrics(sources).value(); }
 
 } // namespace tollbar
 

@@ -1,7 +1,8 @@
 //! The text for Prometheus: each series appears once, escapes, short buffers, and the series that a
 //! decision raises.
 
-use tollbar::metrics::{write, Format, Source};
+use std::time::Duration;
+use tollbar::metrics::{write, write_times, Format, Source, Times};
 use tollbar::table::{OnFull, Options, PolicyId, Table};
 use tollbar::{Limiter, Policy};
 
@@ -118,4 +119,42 @@ fn a_short_buffer_gets_the_beginning_and_the_whole_length() {
         let fits = room.min(whole.len());
         assert_eq!(&out[..fits], &whole.as_bytes()[..fits]);
     }
+}
+
+/// S52: one of 1,024 calls is measured, a call of two milliseconds is in a bucket above one, and
+/// each bucket has the calls of those below it.
+#[test]
+fn one_in_1024_calls_is_measured() {
+    let (times, idle) = (Times::new(), Times::new());
+    let limiter = Limiter::new(&policy("1/h")).expect("a limiter");
+    assert!(times.of(|| limiter.check(1)).is_allowed());
+    let measured = (1..2 * Times::EVERY).filter(|_| {
+        let begin = times.begin();
+        times.end(begin);
+        begin != 0
+    });
+    assert_eq!(measured.count(), 1);
+    times.of(|| std::thread::sleep(Duration::from_millis(2)));
+    let mut out = vec![0; 1 << 13];
+    let length = write_times(&[("api", &times), ("idle", &idle)], &mut out);
+    let text = std::str::from_utf8(&out[..length]).expect("UTF-8");
+    let name = "tollbar_decision_nanoseconds";
+    assert!(text.starts_with(&format!("# HELP {name} ")), "{text}");
+    assert_eq!(text.matches(&format!("# TYPE {name} histogram\n")).count(), 1, "{text}");
+    let all = series(text);
+    assert_eq!(all.len(), 2 * 20, "{text}");
+    let of = |series: &str| {
+        let found = all.iter().find(|(name, _)| *name == series);
+        found.unwrap_or_else(|| panic!("{series}: {text}")).1
+    };
+    let bucket = |bound: &str| of(&format!("{name}_bucket{{limit=\"api\",le=\"{bound}\"}}"));
+    let bounds: Vec<u64> = (8..25).map(|n| bucket(&(1_u64 << n).to_string())).collect();
+    assert!(bounds.windows(2).all(|two| two[0] <= two[1]), "{text}");
+    // Two milliseconds are above 2^20 ns. On a busy machine so may be the others.
+    assert!(bounds[20 - 8] <= 2, "{text}");
+    assert_eq!(bucket("+Inf"), 3, "{text}");
+    assert_eq!(of(&format!("{name}_count{{limit=\"api\"}}")), 3);
+    assert!(of(&format!("{name}_sum{{limit=\"api\"}}")) >= 2_000_000);
+    assert_eq!(of(&format!("{name}_count{{limit=\"idle\"}}")), 0);
+    assert_eq!(write_times(&[], &mut []), text.find(&format!("{name}_bucket")).expect("a head"));
 }

@@ -93,6 +93,7 @@ enum {
     TOLLBAR_METRICS_MOST = 1024,
     TOLLBAR_METRICS_RATES_ONLY = 1,
     TOLLBAR_METRICS_WITHOUT_FIRST = 2,
+    TOLLBAR_TIMES_EVERY = 1024,
     TOLLBAR_REFUSED_KEY = 48,
     TOLLBAR_REFUSED_MOST = 224,
     TOLLBAR_ALLOWED = 0,
@@ -1065,12 +1066,29 @@ typedef struct tollbar_metrics_source {
     const tollbar_table *table;
     uint64_t flags;
 } tollbar_metrics_source;
+typedef struct tollbar_times {
+    uint64_t calls;
+    uint64_t sum_ns;
+    uint64_t counts[18];
+} tollbar_times;
+typedef struct tollbar_times_source {
+    const char *name;
+    size_t name_length;
+    const tollbar_times *times;
+} tollbar_times_source;
 int32_t tollbar_metrics(const tollbar_metrics_source *sources,
                         size_t count,
                         uint32_t format,
                         char *buffer,
                         size_t capacity,
                         size_t *length);
+uint64_t tollbar_times_begin(tollbar_times *times);
+void tollbar_times_end(tollbar_times *times, uint64_t begin_ns);
+int32_t tollbar_times_metrics(const tollbar_times_source *sources,
+                              size_t count,
+                              char *buffer,
+                              size_t capacity,
+                              size_t *length);
 typedef struct tollbar_table_refused {
     uint32_t struct_size;
     uint32_t policy;

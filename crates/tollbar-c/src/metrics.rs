@@ -1,11 +1,14 @@
-//! The counters of limiters and tables as text for Prometheus.
+//! The counters of limiters and tables as text for Prometheus, and how long decisions take.
 
 use super::boundary::*;
 use super::limiter::tollbar_limiter;
 use super::status::*;
 use super::table::tollbar_table;
 use core::ffi::c_char;
-use tollbar::metrics::{write_each as print, Format, Source};
+use core::mem::{align_of, size_of};
+use tollbar::metrics::{
+    write_each as print, write_each_times as print_times, Format, Source, Times,
+};
 
 /// Prometheus' text format 0.0.4, of the media type `text/plain; version=0.0.4`.
 pub const TOLLBAR_METRICS_PROMETHEUS: u32 = 0;
@@ -13,7 +16,7 @@ pub const TOLLBAR_METRICS_PROMETHEUS: u32 = 0;
 /// The text ends with the line `# EOF`, after which the format allows no further metrics.
 pub const TOLLBAR_METRICS_OPENMETRICS: u32 = 1;
 
-/// The most sources of tollbar_metrics.
+/// The most sources of tollbar_metrics and of tollbar_times_metrics.
 pub const TOLLBAR_METRICS_MOST: u32 = 1024;
 
 /// For tollbar_metrics_source.flags: the texts of policies leave out the burst. For a table whose
@@ -95,8 +98,7 @@ pub fn format_of(format: u32) -> Result<Format, i32> {
 #[inline(never)]
 unsafe fn source_of(source: &tollbar_metrics_source) -> Result<Source<'_>, i32> {
     // SAFETY: by the caller's promise.
-    let name = unsafe { bytes(source.name, source.name_length) }?;
-    let name = core::str::from_utf8(name).map_err(|_| TOLLBAR_E_OUT_OF_RANGE)?;
+    let name = unsafe { name_of(source.name, source.name_length) }?;
     let read = match (source.limiter.is_null(), source.table.is_null()) {
         (true, false) => {
             // SAFETY: by the caller's promise.
@@ -118,4 +120,123 @@ unsafe fn source_of(source: &tollbar_metrics_source) -> Result<Source<'_>, i32> 
         read = read.without_first_policy();
     }
     Ok(read)
+}
+
+/// # Safety
+/// `name` is NULL or has `length` readable bytes.
+#[inline(never)]
+unsafe fn name_of<'a>(name: *const c_char, length: usize) -> Result<&'a str, i32> {
+    // SAFETY: by the caller's promise.
+    let name = unsafe { bytes(name, length) }?;
+    core::str::from_utf8(name).map_err(|_| TOLLBAR_E_OUT_OF_RANGE)
+}
+
+/// The number of calls between tollbar_times_begin and tollbar_times_end of which one is measured,
+/// the first among them.
+pub const TOLLBAR_TIMES_EVERY: u32 = 1024;
+
+/// A histogram of how long calls take. All-zero is empty: `= {0}`, .bss and calloc make empty ones.
+/// While threads use it, only these calls may access it. Threads may share one, and then share its
+/// cache lines. Of threads that count at the same instant one may be lost.
+#[repr(C)]
+pub struct tollbar_times {
+    /// The calls that have begun.
+    pub calls: u64,
+    /// Nanoseconds of all measured calls.
+    pub sum_ns: u64,
+    /// The measured calls by their nanoseconds: at most 256, at most 512 and so on up to 2^24,
+    /// and last those above.
+    pub counts: [u64; 18],
+}
+
+// The Rust type is repr(C), and has a counter of 64 bits for each of these fields, in this order.
+const _: () = assert!(
+    size_of::<tollbar_times>() == size_of::<Times>()
+        && align_of::<tollbar_times>() == align_of::<Times>()
+        && TOLLBAR_TIMES_EVERY as u64 == Times::EVERY
+);
+
+/// Times, and the name of their series.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct tollbar_times_source {
+    /// The value of the label `limit` of their series, in UTF-8. The sources of a call must have
+    /// different names.
+    pub name: *const c_char,
+    /// The bytes of the name.
+    pub name_length: usize,
+    /// The times.
+    pub times: *const tollbar_times,
+}
+
+/// Begins a call, such as a decision. Returns the time in nanoseconds for tollbar_times_end if the
+/// call is measured, otherwise 0. With NULL it returns 0.
+///
+/// # Safety
+/// `times` is NULL or all-zero at first.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_times_begin(times: *mut tollbar_times) -> u64 {
+    // SAFETY: by the caller's promise.
+    unsafe { times_of(times) }.map_or(0, Times::begin)
+}
+
+/// Ends a call. `begin_ns` is the result of tollbar_times_begin; with 0 this call does nothing.
+///
+/// # Safety
+/// As tollbar_times_begin.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_times_end(times: *mut tollbar_times, begin_ns: u64) {
+    // SAFETY: by the caller's promise.
+    if let Ok(times) = unsafe { times_of(times) } {
+        times.end(begin_ns);
+    }
+}
+
+/// Writes the histograms of `count` sources into `buffer`, and a NUL: tollbar_decision_nanoseconds
+/// in Prometheus' text format. The text goes before that of tollbar_metrics, which may end with
+/// `# EOF`.
+///
+/// There are at most TOLLBAR_METRICS_MOST sources (TOLLBAR_E_OUT_OF_RANGE). TOLLBAR_E_NULL: a
+/// source has no times. TOLLBAR_E_OUT_OF_RANGE: a name is not UTF-8. `length` and a small buffer
+/// are as for tollbar_metrics. Calls that are measured meanwhile may be in a part of the lines.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_times_metrics(
+    sources: *const tollbar_times_source,
+    count: usize,
+    buffer: *mut c_char,
+    capacity: usize,
+    length: *mut usize,
+) -> i32 {
+    call(|| {
+        if count > TOLLBAR_METRICS_MOST as usize {
+            return Err(TOLLBAR_E_OUT_OF_RANGE);
+        }
+        array(sources, count)?;
+        let source = |n: usize| {
+            // SAFETY: by the caller's promise there are `count` sources, which are aligned, and
+            // their pointers are NULL or as said.
+            unsafe {
+                let source = &*sources.add(n);
+                Ok::<_, i32>((name_of(source.name, source.name_length)?, times_of(source.times)?))
+            }
+        };
+        (0..count).try_for_each(|n| source(n).map(|_| ()))?;
+        // Each of them is sound, so none is left out.
+        let each = |with: &mut dyn FnMut(&str, &Times)| {
+            (0..count).filter_map(|n| source(n).ok()).for_each(|(name, times)| with(name, times))
+        };
+        // SAFETY: by the caller's promise.
+        unsafe { fill(buffer, capacity, length, |out| print_times(&each, out)) }
+    })
+}
+
+/// # Safety
+/// `times` is null or live, and only these calls access it while threads share it.
+unsafe fn times_of<'a>(times: *const tollbar_times) -> Result<&'a Times, i32> {
+    // SAFETY: both types have one layout (the assertion above), and each bit pattern is a value;
+    // the rest is the caller's promise.
+    unsafe { reference(times.cast::<Times>()) }
 }

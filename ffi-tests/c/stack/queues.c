@@ -301,3 +301,20 @@ CASE(tollbar_metrics) {
     sources[1].name = "table", sources[1].name_length = 5, sources[1].table = w->table;
     RUN(tollbar_metrics(sources, 2, 0, buffer, sizeof buffer, &length));
 }
+CASE(tollbar_times_begin) {
+    tollbar_times times = {0};
+    (void)w;
+    RUN((tollbar_times_begin(&times), 0));
+}
+CASE(tollbar_times_end) {
+    tollbar_times times = {0};
+    (void)w;
+    RUN((tollbar_times_end(&times, 1), 0));
+}
+CASE(tollbar_times_metrics) {
+    static tollbar_times times;
+    const tollbar_times_source source = {"limiter", 7, &times};
+    size_t length;
+    (void)w;
+    RUN(tollbar_times_metrics(&source, 1, buffer, sizeof buffer, &length));
+}

@@ -75,9 +75,9 @@ impl Table {
                     }
                     let last =
                         from.policies.current(PolicyId::new(version.number), hash, &mut last)?;
-                    let times = Times { here: now, there };
+                    let moment = Moment { here: now, there };
                     match from.had(version, last, slot, pair, there) {
-                        Some(debt) => self.carry(last, debt, hash, times, &mut here)?,
+                        Some(debt) => self.carry(last, debt, hash, moment, &mut here)?,
                         None => true,
                     }
                 }
@@ -146,7 +146,7 @@ impl Table {
         last: &Version,
         debt: Debt,
         hash: u64,
-        now: Times,
+        now: Moment,
         scratch: &mut Scratch<'t>,
     ) -> Result<bool, TableError> {
         let candidates = self.slots.candidates(hash);
@@ -207,7 +207,7 @@ impl Table {
 
 /// The state under `new` that lacks as many permits as `state` does under `old`; `None` if it lacks
 /// none.
-fn convert(old: &Rule, state: u64, new: &Rule, now: Times) -> Option<u64> {
+fn convert(old: &Rule, state: u64, new: &Rule, now: Moment) -> Option<u64> {
     match new.carry(old, state, now.there, now.here) {
         0 => None,
         word => Some(word),
@@ -225,7 +225,7 @@ enum Debt {
 
 /// One instant, on the scales of the target table and of the source table.
 #[derive(Clone, Copy)]
-struct Times {
+struct Moment {
     here: u64,
     there: u64,
 }
