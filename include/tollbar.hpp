@@ -10,7 +10,7 @@
  *     if (!logins.check(address))
  *         return try_later();
  *
- *     if (const auto decision = logins.decide(address); !decision && decision.retry_after())
+ *     if (const auto decision = logins.check(address); !decision && decision.retry_after())
  *         reply(429, *decision.retry_after());                 // std::chrono::nanoseconds
  *
  *     if (!tollbar::take_many({{uploads}, {logins, address}})) // both are charged, or none
@@ -36,7 +36,7 @@
  *
  * Conventions
  *
- * Decisions never throw. check, decide, peek, take_up_to, take_many and wait are noexcept and say "no" where they fail:
+ * Decisions never throw. check, admit, peek, take_up_to, take_many and wait are noexcept and say "no" where they fail:
  *     a verdict is true if and only if the request was admitted and charged. Whether a "no" is an error is
  *     what .failed() and .error() tell. So a limiter that was moved from refuses, and nothing crashes.
  * The rest throws tollbar::error, and has a twin that does not: name() throws, try_name() returns a result<T>

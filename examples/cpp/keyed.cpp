@@ -28,9 +28,9 @@ bool may_log_in(const tollbar::table &clients, const tollbar::limiter &everybody
         std::printf("%s: %s\n", address, client.error().message().c_str());
         return false;
     }
-    // decide() returns the full decision, which a refusal needs. check() returns only yes or no,
-    // and is cheaper.
-    const auto decision = clients.decide(*client);
+    // check() returns the full decision, which a refusal needs. admit() returns only yes or no, and
+    // is cheaper.
+    const auto decision = clients.check(*client);
     if (!decision) {
         if (decision.retry_after())
             std::printf("%s: 429, Retry-After: %lld\n", address, seconds(*decision.retry_after()));

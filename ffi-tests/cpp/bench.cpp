@@ -27,21 +27,21 @@ std::string_view key(int i) { return {bench_keys[i % KEYS], KEY_LENGTH}; }
 std::uint64_t limiter_check(const tollbar::limiter &limiter) {
     std::uint64_t yes = 0;
     for (int i = 0; i < count; i++)
-        yes += limiter.check() ? 1 : 0;
+        yes += limiter.admit() ? 1 : 0;
     return yes;
 }
 
 std::uint64_t limiter_check_at(const tollbar::limiter &limiter) {
     std::uint64_t yes = 0;
     for (int i = 0; i < count; i++)
-        yes += limiter.check_at(1s + std::chrono::nanoseconds(i)) ? 1 : 0;
+        yes += limiter.admit_at(1s + std::chrono::nanoseconds(i)) ? 1 : 0;
     return yes;
 }
 
 std::uint64_t limiter_decide(const tollbar::limiter &limiter) {
     std::uint64_t yes = 0;
     for (int i = 0; i < count; i++) {
-        const auto decision = limiter.decide();
+        const auto decision = limiter.check();
         yes += decision && decision.remaining() != 0;
     }
     return yes;
@@ -50,14 +50,14 @@ std::uint64_t limiter_decide(const tollbar::limiter &limiter) {
 std::uint64_t table_check(const tollbar::table &table) {
     std::uint64_t yes = 0;
     for (int i = 0; i < count; i++)
-        yes += table.check(key(i)) ? 1 : 0;
+        yes += table.admit(key(i)) ? 1 : 0;
     return yes;
 }
 
 std::uint64_t table_decide(const tollbar::table &table) {
     std::uint64_t yes = 0;
     for (int i = 0; i < count; i++) {
-        const auto decision = table.decide(key(i));
+        const auto decision = table.check(key(i));
         yes += decision && decision.remaining() != 0;
     }
     return yes;
@@ -70,7 +70,7 @@ std::uint64_t table_check_many(const tollbar::table &table) {
     for (int i = 0; i < count; i += BATCH) {
         for (int j = 0; j < BATCH; j++)
             requests[static_cast<std::size_t>(j)] = key(i + j);
-        if (!table.check_many(requests, results))
+        if (!table.admit_many(requests, results))
             return 0;
         for (const tollbar::verdict result : results)
             yes += result ? 1 : 0;

@@ -13,13 +13,13 @@ namespace http = tollbar::http;
 TEST(lines_of_an_admission_and_of_a_refusal) {
     tollbar::table table(100, {"2/min"});
     const tollbar::spec policy("2/min");
-    const auto first = table.decide_at(0s, "k");
+    const auto first = table.check_at(0s, "k");
     CHECK(http::more_after_at(0s, table, "k", 1, first) == 30s && http::more_after(table, "k", 1, first) <= 30s);
     const http::limit admitted("per-minute", policy, first, 30s, "k");
     CHECK(http::lines({&admitted, 1}, http::fields::retry_after | http::fields::draft_11) ==
           "RateLimit-Policy: \"per-minute\";q=2;w=60;pk=:aw==:\r\nRateLimit: \"per-minute\";r=1;t=30;pk=:aw==:\r\n");
-    CHECK(table.decide_at(0s, "k"));
-    const auto denied = table.decide_at(0s, "k");
+    CHECK(table.check_at(0s, "k"));
+    const auto denied = table.check_at(0s, "k");
     const http::limit refused("per-minute", policy, denied);
     const auto text = http::lines({&refused, 1}, http::fields::retry_after | http::fields::legacy_epoch, 1'700'000'000s);
     CHECK(text == "Retry-After: 30\r\nX-RateLimit-Limit: 2\r\nX-RateLimit-Remaining: 0\r\nX-RateLimit-Reset: 1700000060\r\n");
@@ -37,10 +37,10 @@ TEST(lines_of_an_admission_and_of_a_refusal) {
 
 TEST(more_permits_of_a_limiter) {
     tollbar::limiter limiter("1/h");
-    const auto admitted = limiter.decide();
+    const auto admitted = limiter.check();
     CHECK(http::more_after(limiter, 1, admitted) <= 60min);
     CHECK(http::more_after_at(0s, tollbar::limiter("1/h"), 1, admitted) == 1ns);
     const tollbar::limiter virtual_time("1/h");
-    const auto first = virtual_time.decide_at(0s);
+    const auto first = virtual_time.check_at(0s);
     CHECK(http::more_after_at(0s, virtual_time, 1, first) == 60min);
 }

@@ -28,7 +28,7 @@ using tollbar::reason;
 static_assert(!std::is_copy_constructible_v<lease> && std::is_nothrow_move_constructible_v<lease>);
 static_assert(!std::is_copy_constructible_v<lease_client> && std::is_nothrow_move_constructible_v<lease_client>);
 static_assert(!std::is_convertible_v<lease, bool> && std::is_constructible_v<bool, lease>);
-static_assert(noexcept(std::declval<const lease &>().check("")) && noexcept(std::declval<const lease &>().decide()));
+static_assert(noexcept(std::declval<const lease &>().admit("")) && noexcept(std::declval<const lease &>().check()));
 static_assert(noexcept(std::declval<const lease &>().wait("", std::declval<std::chrono::seconds>())));
 static_assert(noexcept(std::declval<const lease &>().poll("", std::declval<lease_request &>())));
 static_assert(std::is_trivially_copyable_v<lease_request>);
@@ -62,7 +62,7 @@ template <class Holds> bool within(std::chrono::seconds most, const Holds &holds
 unsigned admitted(const lease &of, const tollbar::key &key, int tries) {
     unsigned got = 0;
     for (int i = 0; i < tries; i++)
-        got += of.check(key) ? 1u : 0u;
+        got += of.admit(key) ? 1u : 0u;
     return got;
 }
 
@@ -70,13 +70,13 @@ TEST(without_a_client_a_machine_lives_on_its_share) {
     const lease logins("logins", "1000/h burst 800", 4);
     CHECK(admitted(logins, "ann", 40) == 8);
     CHECK(admitted(logins, "bob", 40) == 8);
-    CHECK(admitted(logins, tollbar::key(nullptr, 0), 40) == 8 && !logins.check());
-    const auto answer = logins.decide("ann");
+    CHECK(admitted(logins, tollbar::key(nullptr, 0), 40) == 8 && !logins.admit());
+    const auto answer = logins.check("ann");
     CHECK(answer.denied() && answer.retry_after() && *answer.retry_after() > 0ns && answer.reset_after() == 0ns);
-    CHECK(logins.decide("ann", 801).never() && !logins.decide("ann", 801).retry_after());
+    CHECK(logins.check("ann", 801).never() && !logins.check("ann", 801).retry_after());
     CHECK(logins.peek("new", 8).allowed() && logins.peek("new").remaining() == 8);
-    CHECK(logins.check_at(logins.now() + 20s, "ann") && !logins.check_at(logins.now(), "ann"));
-    CHECK(logins.decide_at(logins.now() + 60s, "ann").allowed());
+    CHECK(logins.admit_at(logins.now() + 20s, "ann") && !logins.admit_at(logins.now(), "ann"));
+    CHECK(logins.check_at(logins.now() + 60s, "ann").allowed());
     const auto stats = logins.stats();
     CHECK(stats.circuit == circuit::unknown && stats.fallback_permits == 26 && stats.denied >= 97 && stats.granted == 0);
 }
@@ -143,13 +143,13 @@ TEST(in_the_callers_memory) {
     const lease made = lease::init_in(memory, size, "x", policy, 4);
     const lease view = lease::attach(memory, size);
     CHECK(admitted(made, "k", 5) == 5 && admitted(view, "k", 20) == 3);
-    CHECK(lease::shared("x", policy, 4).check("k"));
+    CHECK(lease::shared("x", policy, 4).admit("k"));
 }
 
 TEST(one_that_was_moved_from_refuses) {
     lease first("x", "1000/h burst 800", 4);
     const lease second(std::move(first));
-    CHECK(!first && second && !first.check() && first.check().error() == errc::null); // NOLINT: that is the test
+    CHECK(!first && second && !first.admit() && first.admit().error() == errc::null); // NOLINT: that is the test
     CHECK(first.try_stats().error() == errc::null && first.now() == 0ns);
     lease_request request(1s);
     const auto polled = first.poll("k", request);
@@ -161,14 +161,14 @@ TEST(one_that_was_moved_from_refuses) {
     CHECK(one.try_close(0s).has_value() && two.try_close(0s).has_value() && !two);
     CHECK_THROWS(tollbar::error, two.start(), e, e.code() == errc::null);
     const lease third = lease::adopt(lease("x", "1000/h burst 800", 4).release());
-    CHECK(third.check("k"));
+    CHECK(third.admit("k"));
 }
 
 TEST(a_store_that_is_not_there) {
     const lease logins("logins", "1000/h burst 800", 4);
     lease_client asks(logins, nowhere);
     CHECK(asks.tick() >= 1ms && asks.tick() <= 100ms && asks.fd() == -1 && asks.events() == 0);
-    CHECK(logins.check("ann"));
+    CHECK(logins.admit("ann"));
     CHECK_THROWS(tollbar::error, asks.close(20ms), e, e.code() == errc::unreported && e.why().system == 0);
     CHECK(!asks);
     lease_client stopped(logins, nowhere);
@@ -195,10 +195,10 @@ TEST(from_a_thread_of_its_own) {
     lease_client moved(std::move(asks));
     redis_kill(&store);
     CHECK(within(30s, [&] { return now == circuit::open; }));
-    CHECK(logins.check("ann") && logins.stats().opened >= 1);
+    CHECK(logins.admit("ann") && logins.stats().opened >= 1);
     redis_start(&store);
     CHECK(within(30s, [&] { return now == circuit::closed; }) && calls >= 3);
-    CHECK(logins.check("bob", 7));
+    CHECK(logins.admit("bob", 7));
     moved.close(30s);
     CHECK(logins.stats().owed == 0);
     CHECK(redis_number(&store, "EXISTS tollbar:{logins}:k:bob") == 1);
@@ -211,7 +211,7 @@ TEST(a_destructor_tells_what_is_owed) {
         lease_client asks(logins, store.url);
         asks.start();
         CHECK(within(30s, [&] { return asks.state() == circuit::closed; }));
-        CHECK(logins.check("ann", 3));
+        CHECK(logins.admit("ann", 3));
     }
     CHECK(redis_number(&store, "EXISTS tollbar:{logins}:k:ann") == 1);
 }

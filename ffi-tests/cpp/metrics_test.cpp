@@ -11,8 +11,8 @@ TEST(metrics_of_a_limiter_and_a_table) {
     const tollbar::limiter limiter("1/h");
     const tollbar::table table(100, {"5/min", "7/h"});
     for (int n = 0; n < 3; n++)
-        (void)limiter.check();
-    CHECK(table.check("k"));
+        (void)limiter.admit();
+    CHECK(table.admit("k"));
     const std::array<tollbar::metrics_source, 2> sources = {{{"api", limiter}, {"logins", table}}};
     const std::string text = tollbar::metrics(sources);
     CHECK(text.find("tollbar_decisions_total{limit=\"api\",policy=\"0\",verdict=\"denied\"} 2\n") != std::string::npos);

@@ -29,7 +29,7 @@ static_assert(!std::is_convertible_v<tollbar::decision, bool> && !std::is_conver
 static_assert(!std::is_convertible_v<int, tollbar::verdict> && !std::is_convertible_v<int, tollbar::policy_id>);
 static_assert(!std::is_convertible_v<const char *, tollbar::policy>);
 static_assert(std::is_base_of_v<std::runtime_error, tollbar::error>);
-static_assert(noexcept(std::declval<const tollbar::policy &>().check(std::declval<tollbar::cell &>())));
+static_assert(noexcept(std::declval<const tollbar::policy &>().admit(std::declval<tollbar::cell &>())));
 static_assert(noexcept(spec::try_parse("")) && !noexcept(spec("")));
 static_assert(sizeof(tollbar::cell) == 8 && sizeof(tollbar::verdict) == 4);
 
@@ -46,7 +46,7 @@ TEST(a_quota_is_forever) {
     const auto quota = tollbar::spec::forever(500);
     CHECK(quota.text() == "500/forever" && quota == tollbar::spec("500/forever"));
     CHECK(quota.period() == std::chrono::nanoseconds::max());
-    CHECK(tollbar::limiter(quota).check(501).never());
+    CHECK(tollbar::limiter(quota).admit(501).never());
 }
 
 TEST(curves_and_bands_are_made_of_numbers) {
@@ -177,7 +177,7 @@ TEST(specs_of_numbers_are_those_of_texts) {
     CHECK(spec(5, 1s, algorithm::sliding_log) == spec("5/s algo sliding-log"));
     CHECK(spec(250, 1s).with_unit(tollbar::unit::bytes) == spec("250/s unit bytes"));
     CHECK(spec(5, 1s) != spec("6/s"));
-    CHECK(!tollbar::limiter(spec(0, 1s)).check());
+    CHECK(!tollbar::limiter(spec(0, 1s)).admit());
     const spec read("100/2s burst 20 algo gcra");
     CHECK(read.limit() == 100 && read.period() == 2s && read.burst() == 20 && read.algorithm() == algorithm::gcra);
     CHECK(read.text() == "100/2s burst 20" && spec(read.text()) == read && spec(*read.get()) == read);
@@ -246,37 +246,37 @@ TEST(a_cell_is_stepped) {
     const tollbar::policy policy("3/min");
     tollbar::cell cell;
     for (int i = 0; i < 3; i++)
-        CHECK(policy.check_at(1h, cell));
-    const auto refused = policy.decide_at(1h, cell);
+        CHECK(policy.admit_at(1h, cell));
+    const auto refused = policy.check_at(1h, cell);
     CHECK(!refused && refused.denied() && refused.remaining() == 0 && refused.retry_after() == 20s);
     CHECK(refused.reset_after() == 1min && refused.answer().denied() && refused.kind() == tollbar::outcome::denied);
     CHECK(refused.get().verdict == TOLLBAR_DENIED && refused.get().retry_after_ns == 20'000'000'000u && !refused.error());
-    const auto never = policy.decide_at(1h, cell, 4);
+    const auto never = policy.check_at(1h, cell, 4);
     CHECK(!never && never.never() && !never.retry_after());
     CHECK(policy.peek_at(1h + 20s, cell) && policy.peek_at(1h + 20s, cell).remaining() == 1);
     CHECK(policy.take_up_to_at(1h + 40s, cell, 9).permits == 2 && !policy.take_up_to_at(1h + 40s, cell, 9));
     cell.reset();
-    CHECK(cell.word == 0 && policy.check(cell) && policy.decide(cell, 2) && !policy.check(cell, 0).failed() && !policy.check(cell));
+    CHECK(cell.word == 0 && policy.admit(cell) && policy.check(cell, 2) && !policy.admit(cell, 0).failed() && !policy.admit(cell));
     // A cell of C, wherever it lies.
     tollbar_cell plain = TOLLBAR_CELL_INIT;
-    CHECK(policy.check_at(1h, plain, 3) && !policy.check_at(1h, plain));
+    CHECK(policy.admit_at(1h, plain, 3) && !policy.admit_at(1h, plain));
 }
 
 TEST(cells_are_stepped_in_batches) {
     const tollbar::policy policy("1/min");
     std::vector<tollbar::cell> cells(3);
     std::array<tollbar::verdict, 4> results;
-    CHECK(policy.check_at(1h, cells[1]));
-    CHECK(policy.check_many_at(1h, cells, results));
+    CHECK(policy.admit_at(1h, cells[1]));
+    CHECK(policy.admit_many_at(1h, cells, results));
     CHECK(results[0] && !results[1] && results[2] && !results[3]);
     tollbar::verdict few[2];
-    CHECK(policy.check_many_at(2h, cells, few).error() == errc::buffer_too_small && policy.check_at(2h, cells[0]));
+    CHECK(policy.admit_many_at(2h, cells, few).error() == errc::buffer_too_small && policy.admit_at(2h, cells[0]));
     tollbar_cell plain[2] = {};
-    CHECK(policy.check_many_at(2h, plain, few) && few[0] && few[1]);
-    CHECK(policy.check_many_at(2h, tollbar::span<tollbar::cell>(), few));
-    CHECK(policy.check_many_at(2h, plain, few, 2) && few[0].never());
+    CHECK(policy.admit_many_at(2h, plain, few) && few[0] && few[1]);
+    CHECK(policy.admit_many_at(2h, tollbar::span<tollbar::cell>(), few));
+    CHECK(policy.admit_many_at(2h, plain, few, 2) && few[0].never());
 #if __cplusplus >= 202002L
-    CHECK(policy.check_many_at(3h, std::span(cells), std::span(results)));
+    CHECK(policy.admit_many_at(3h, std::span(cells), std::span(results)));
 #endif
 }
 
@@ -285,13 +285,13 @@ TEST(policies_move) {
     const tollbar_policy *const handle = first.get();
     tollbar::policy moved = std::move(first);
     tollbar::cell cell;
-    CHECK(moved && moved.get() == handle && moved.check_at(1h, cell));
+    CHECK(moved && moved.get() == handle && moved.admit_at(1h, cell));
     // A moved-from policy answers with errc::null. The test uses it on purpose.
-    CHECK(!first && first.get() == nullptr && first.check(cell).error() == errc::null);
-    CHECK(first.decide_at(1h, cell).failed() && !first.decide(cell).retry_after() && first.decide(cell).remaining() == 0);
+    CHECK(!first && first.get() == nullptr && first.admit(cell).error() == errc::null);
+    CHECK(first.check_at(1h, cell).failed() && !first.check(cell).retry_after() && first.check(cell).remaining() == 0);
     CHECK(first.peek_at(1h, cell).error() == errc::null && first.take_up_to_at(1h, cell, 1).answer.failed());
     tollbar::verdict one[1];
-    CHECK(first.check_many_at(1h, tollbar::span<tollbar::cell>(&cell, 1), one).error() == errc::null);
+    CHECK(first.admit_many_at(1h, tollbar::span<tollbar::cell>(&cell, 1), one).error() == errc::null);
     second = std::move(moved);
     CHECK(second.get() == handle && !moved);
     auto adopted = tollbar::policy::adopt(second.release());
@@ -310,7 +310,7 @@ TEST(a_policy_in_memory_of_the_callers) {
     {
         auto placed = tollbar::policy::init_in(memory, 1024, "1/min");
         tollbar::cell cell;
-        CHECK(static_cast<const void *>(placed.get()) == memory && placed.check_at(1h, cell) && !placed.check_at(1h, cell));
+        CHECK(static_cast<const void *>(placed.get()) == memory && placed.admit_at(1h, cell) && !placed.admit_at(1h, cell));
         const tollbar::policy moved = std::move(placed);
         CHECK(moved && !placed);
     }

@@ -48,9 +48,9 @@ TEST(by_the_tables_clock) {
     const auto ten = tokens.take("k", 10);
     CHECK(ten && tokens.settle_in_full(ten.receipt, 4).given_back == 6);
     const auto six = tokens.take("k", 6);
-    CHECK(six && tokens.settle(six.receipt, 0) && tokens.check("k", 5));
+    CHECK(six && tokens.settle(six.receipt, 0) && tokens.admit("k", 5));
     const auto other = tokens.take({"k", policy_id(1)}, 5);
-    CHECK(other && tokens.settle(other.receipt, 1).given_back >= 3 && tokens.check({"k", policy_id(1)}, 3));
+    CHECK(other && tokens.settle(other.receipt, 1).given_back >= 3 && tokens.admit({"k", policy_id(1)}, 3));
 }
 
 TEST(what_is_no_receipt) {
@@ -67,7 +67,7 @@ TEST(what_is_no_receipt) {
     const auto none = tokens.take_at(10s, "k", 1);
     CHECK(none.answer.denied() && none.receipt.words[0] == 0 && none.receipt.words[3] == 0);
     CHECK(tokens.settle_at(10s, none.receipt, 0).answer.error() == errc::receipt);
-    CHECK(tokens.check_at(10s, "k").denied() && tokens.settle_at(10s, ten.receipt, 0) && tokens.check_at(10s, "k", 10));
+    CHECK(tokens.admit_at(10s, "k").denied() && tokens.settle_at(10s, ten.receipt, 0) && tokens.admit_at(10s, "k", 10));
 }
 
 // A process takes the estimate, and another one that has the table's file settles it.
@@ -89,7 +89,7 @@ TEST(a_receipt_of_another_process) {
     receipt got = {};
     CHECK(::read(ends[0], &got, sizeof got) == sizeof got);
     const table tokens = table::open(path.c_str());
-    CHECK(!tokens.check("k") && tokens.settle(got, 4).given_back >= 5 && tokens.check("k", 5) && !tokens.settle(got, 0).first);
+    CHECK(!tokens.admit("k") && tokens.settle(got, 4).given_back >= 5 && tokens.admit("k", 5) && !tokens.settle(got, 0).first);
     ::close(ends[0]);
     ::close(ends[1]);
     ::unlink(path.c_str());

@@ -32,7 +32,7 @@ using tollbar::table_options;
 static_assert(!std::is_copy_constructible_v<table> && !std::is_copy_assignable_v<table>);
 static_assert(std::is_nothrow_move_constructible_v<table> && std::is_nothrow_move_assignable_v<table>);
 static_assert(!std::is_convertible_v<table, bool> && std::is_constructible_v<bool, table>);
-static_assert(noexcept(std::declval<const table &>().check("")) && noexcept(std::declval<const table &>().decide("")));
+static_assert(noexcept(std::declval<const table &>().admit("")) && noexcept(std::declval<const table &>().check("")));
 static_assert(!noexcept(std::declval<const table &>().stats()) && noexcept(std::declval<const table &>().try_stats()));
 
 // Types that are no keys: numbers (bytes_of makes keys of them), and elements with padding.
@@ -90,10 +90,10 @@ TEST(any_algorithm_becomes_any_other_where_slots_have_room) {
 
 TEST(a_table_of_texts) {
     const table logins(1000, {"2/min", "3/min"});
-    CHECK(logins.check_at(1h, "ann") && logins.check_at(1h, "ann") && !logins.check_at(1h, "ann") && logins.check_at(1h, "bob"));
-    CHECK(logins.check_at(1h, {"ann", api}, 3) && logins.check_at(1h, {"ann", api}).denied());
-    CHECK(logins.check_at(1h, "ann", 3).never() && logins.check_at(1h, {"ann", static_cast<policy_id>(2)}).error() == errc::no_such_policy);
-    const auto refused = logins.decide_at(1h, "ann");
+    CHECK(logins.admit_at(1h, "ann") && logins.admit_at(1h, "ann") && !logins.admit_at(1h, "ann") && logins.admit_at(1h, "bob"));
+    CHECK(logins.admit_at(1h, {"ann", api}, 3) && logins.admit_at(1h, {"ann", api}).denied());
+    CHECK(logins.admit_at(1h, "ann", 3).never() && logins.admit_at(1h, {"ann", static_cast<policy_id>(2)}).error() == errc::no_such_policy);
+    const auto refused = logins.check_at(1h, "ann");
     CHECK(!refused && refused.retry_after() == 30s && refused.reset_after() == 1min && refused.remaining() == 0);
     CHECK(logins.peek_at(1h + 30s, "ann") && logins.peek_at(1h + 30s, "ann", 2).retry_after() == 30s);
     CHECK(logins.take_up_to_at(1h + 30s, "ann", 5).permits == 1 && !logins.take_up_to_at(1h + 30s, "ann", 5));
@@ -101,10 +101,10 @@ TEST(a_table_of_texts) {
 
 TEST(a_table_by_its_own_clock) {
     const table logins(1000, {tollbar::spec(2, 1h)});
-    CHECK(logins.check("ann") && logins.decide("ann").remaining() == 0 && !logins.check("ann") && logins.peek("bob"));
+    CHECK(logins.admit("ann") && logins.check("ann").remaining() == 0 && !logins.admit("ann") && logins.peek("bob"));
     CHECK(logins.take_up_to("bob", 5).permits == 2 && logins.now() > 0ns && logins.try_now());
-    CHECK(logins.reset("ann") && logins.check("ann") && *logins.try_reset("ann"));
-    CHECK(logins.reset_at(logins.now(), "bob") && logins.try_reset_at(logins.now(), "ann") && logins.check("bob"));
+    CHECK(logins.reset("ann") && logins.admit("ann") && *logins.try_reset("ann"));
+    CHECK(logins.reset_at(logins.now(), "bob") && logins.try_reset_at(logins.now(), "ann") && logins.admit("bob"));
 }
 
 TEST(keys_are_bytes) {
@@ -153,17 +153,17 @@ TEST(a_missing_key) {
     using tollbar::missing_key;
     const char *const null = nullptr;
     table_options options = seeded(100);
-    CHECK(table(options, {"1/h"}).check(null).denied() && table(options, {"1/h"}).check("").denied());
+    CHECK(table(options, {"1/h"}).admit(null).denied() && table(options, {"1/h"}).admit("").denied());
     options.without_key = missing_key::allow;
-    CHECK(table(options, {"1/h"}).check(std::string_view()));
+    CHECK(table(options, {"1/h"}).admit(std::string_view()));
     options.without_key = missing_key::report;
-    CHECK(table(options, {"1/h"}).check(std::vector<char>()).error() == errc::missing_key);
+    CHECK(table(options, {"1/h"}).admit(std::vector<char>()).error() == errc::missing_key);
 }
 
 TEST(prefixes) {
     using tollbar::prefix;
     const table clients(1000, {"1/h"});
-    CHECK(clients.check(prefix("2001:db8::1")) && !clients.check(prefix("2001:db8::2")) && clients.check(prefix("2001:db8:0:1::1")));
+    CHECK(clients.admit(prefix("2001:db8::1")) && !clients.admit(prefix("2001:db8::2")) && clients.admit(prefix("2001:db8:0:1::1")));
     CHECK(prefix("192.0.2.1") != prefix("192.0.2.2") && prefix("192.0.2.1", 24) == prefix("192.0.2.2", 24));
     CHECK(prefix("::ffff:192.0.2.1") == prefix("192.0.2.1") && prefix("2001:db8::1%eth0") == prefix("2001:db8::1"));
     const std::array<std::uint8_t, 4> four{192, 0, 2, 1};
@@ -186,12 +186,12 @@ TEST(batches_of_requests) {
     const table logins(1000, {"1/h", "5/h"});
     const std::vector<tollbar::request> requests{{"ann"}, {"ann"}, {{"ann", api}, 4}, {{"ann", api}, 2}, {"bob", 9}};
     std::array<tollbar::verdict, 5> results;
-    CHECK(logins.check_many_at(1h, requests, results));
+    CHECK(logins.admit_many_at(1h, requests, results));
     CHECK(results[0] && results[1].denied() && results[2] && results[3].denied() && results[4].never());
     tollbar::verdict few[4];
-    CHECK(logins.check_many_at(9h, requests, few).error() == errc::buffer_too_small && logins.check_many(requests, few).error() == errc::buffer_too_small);
+    CHECK(logins.admit_many_at(9h, requests, few).error() == errc::buffer_too_small && logins.admit_many(requests, few).error() == errc::buffer_too_small);
     const tollbar::request more[] = {"eve", "eve"};
-    CHECK(logins.check_many(more, few) && few[0] && !few[1] && logins.check_many({}, {}));
+    CHECK(logins.admit_many(more, few) && few[0] && !few[1] && logins.admit_many({}, {}));
     CHECK(requests[2].get()->policy == 1 && requests[2].get()->cost == 4);
 }
 
@@ -221,15 +221,15 @@ TEST(hot_keys_of_a_table) {
     const table plain = table::open_fd(fd);
     std::uint64_t admitted = 0;
     for (; admitted < 500; ++admitted)
-        CHECK(tenants.check_at(1h, "acme"));
+        CHECK(tenants.admit_at(1h, "acme"));
     // This thread has permits in advance, which have been charged.
     CHECK(plain.peek_at(1h, "acme").remaining() < tenants.peek_at(1h, "acme").remaining());
-    while (tenants.check_at(1h, "acme"))
+    while (tenants.admit_at(1h, "acme"))
         ++admitted;
     CHECK(admitted > 4900 && admitted <= 5000 && plain.peek_at(1h, "acme").remaining() == 0);
-    CHECK(tenants.check_at(1h, {"acme", api}) && tenants.check_at(1h, {"acme", api}) && !tenants.check_at(1h, {"acme", api}));
+    CHECK(tenants.admit_at(1h, {"acme", api}) && tenants.admit_at(1h, {"acme", api}) && !tenants.admit_at(1h, {"acme", api}));
     tenants.set_hot_keys(0);
-    CHECK(tenants.check_at(1h, "another") && tenants.peek_at(1h, "another").remaining() == 4999);
+    CHECK(tenants.admit_at(1h, "another") && tenants.peek_at(1h, "another").remaining() == 4999);
     table gone = std::move(tenants);
     CHECK(tenants.try_set_hot_keys(1).error() == errc::null && close(fd) == 0);
 }
@@ -238,7 +238,7 @@ TEST(entries_are_gone_through) {
     const table logins(1000, {"2/min", "3/min"});
     std::map<std::uint64_t, std::string> names;
     for (const char *name : {"ann", "bob", "eve"}) {
-        CHECK(logins.check_at(1h, {name, api}));
+        CHECK(logins.admit_at(1h, {name, api}));
         names[logins.hash({name, api})] = name;
     }
     std::string seen;
@@ -260,7 +260,7 @@ TEST(entries_are_gone_through) {
 
 TEST(counters_and_health) {
     const table logins(1000, {"2/min"});
-    CHECK(logins.check_at(1h, "ann") && logins.check_at(1h, "bob"));
+    CHECK(logins.admit_at(1h, "ann") && logins.admit_at(1h, "bob"));
     CHECK(logins.stats().keys == 2 && logins.stats().capacity == 1000 && logins.try_stats()->policies == 1);
     CHECK(logins.stats().bytes <= table::bytes(1000, {"2/min"}) && *table::try_bytes(1000, {"2/min"}) > 20'000);
     const auto health = logins.validate(1h);
@@ -273,7 +273,7 @@ TEST(counters_and_health) {
 TEST(ten_refusals_raise_one_number_by_ten) {
     const table logins(1000, {"2/min", "5/min"});
     for (int i = 0; i < 12; i++)
-        CHECK(logins.check_at(1h, "ann").allowed() == (i < 2));
+        CHECK(logins.admit_at(1h, "ann").allowed() == (i < 2));
     const auto counts = logins.counts();
     CHECK(counts.allowed == 2 && counts.denied == 10 && counts.never == 0);
     logins.count(tollbar::outcome::never);
@@ -291,7 +291,7 @@ TEST(damage_is_seen_and_repaired) {
     void *const memory = std::aligned_alloc(64, (size + 63) / 64 * 64);
     {
         const table logins = table::init_in(memory, size, seeded(100), {one});
-        CHECK(logins.check_at(1h, "ann"));
+        CHECK(logins.admit_at(1h, "ann"));
         // The key's state, wherever it lies, is found and changed to one of a version that nobody
         // knows.
         const std::uint64_t state = logins.entries(1h).begin()->state;
@@ -319,15 +319,15 @@ TEST(keys_with_a_policy_of_their_own) {
         seen += id == static_cast<policy_id>(0) && hash == calls.hash("acme") && own == tollbar::spec("1000/h burst 50");
     });
     CHECK(seen == 1 && calls.try_set_override("other", "5/h").error() == errc::overrides_full);
-    CHECK(calls.clear_override("acme") && !calls.clear_override("acme") && !calls.check("acme"));
+    CHECK(calls.clear_override("acme") && !calls.clear_override("acme") && !calls.admit("acme"));
     CHECK_THROWS(tollbar::error, calls.set_override({"a", static_cast<policy_id>(9)}, "5/h"), e, e.code() == errc::no_such_policy);
 }
 
 TEST(exempt_keys) {
     const table logins(1000, {"1/h"});
     logins.exempt("ann");
-    CHECK(logins.check("ann") && logins.check("ann") && logins.unexempt("ann") && !logins.unexempt("ann"));
-    CHECK(logins.check("ann") && !logins.check("ann") && logins.try_exempt("ann") && *logins.try_unexempt("ann"));
+    CHECK(logins.admit("ann") && logins.admit("ann") && logins.unexempt("ann") && !logins.unexempt("ann"));
+    CHECK(logins.admit("ann") && !logins.admit("ann") && logins.try_exempt("ann") && *logins.try_unexempt("ann"));
     const auto none = static_cast<policy_id>(9);
     CHECK(logins.try_exempt({"ann", none}).error() == errc::no_such_policy && !logins.try_unexempt({"ann", none}));
     CHECK_THROWS(tollbar::error, logins.exempt({"ann", none}), e, e.code() == errc::no_such_policy);
@@ -343,12 +343,12 @@ TEST(a_table_in_a_file) {
     {
         const table made = table::open(file.text(), 1000, {"2/min"});
         const table opened = table::open(file.text());
-        CHECK(made.check("ann") && opened.check("ann") && !made.check("ann"));
+        CHECK(made.admit("ann") && opened.admit("ann") && !made.admit("ann"));
         made.sync();
         CHECK(opened.try_sync());
     }
     const auto again = table::try_open(file.text());
-    CHECK(again && !again->check("ann") && again->policy(policy_id::first) == tollbar::spec("2/min"));
+    CHECK(again && !again->admit("ann") && again->policy(policy_id::first) == tollbar::spec("2/min"));
     CHECK(table::try_open(file.text(), 1000, {"3/min"}).error() == errc::other_policies);
     CHECK(table::try_open(file.text(), 2000, {"2/min"}).error() == errc::other_capacity);
     CHECK_THROWS(tollbar::error, table::open(file.text(), 2000, {"2/min"}), e, e.code() == errc::other_capacity && e.why().system == 0);
@@ -361,10 +361,10 @@ TEST(a_table_in_sealed_memory) {
     CHECK(fd >= 0 && ftruncate(fd, 0) != 0 && errno == EPERM);
     {
         const table opened = table::open_fd(fd);
-        CHECK(made.check("ann") && opened.check("ann") && !made.check("ann"));
+        CHECK(made.admit("ann") && opened.admit("ann") && !made.admit("ann"));
     }
     close(fd);
-    CHECK(!made.check("ann") && !table::try_open_fd(fd));
+    CHECK(!made.admit("ann") && !table::try_open_fd(fd));
     const path file;
     { const table other = table::open(file.text(), 1000, {"2/min"}); }
     const int unsealed = open(file.text(), O_RDWR);
@@ -387,17 +387,17 @@ TEST(a_file_that_others_may_write) {
     errno = EIO;
     CHECK(table::try_open(file.text()).why().system == 0);
     options.whose = tollbar::trust::anyone;
-    CHECK(table::try_open(file.text(), options, {"2/min"}) && table::open(file.text(), tollbar::trust::anyone).check("ann"));
+    CHECK(table::try_open(file.text(), options, {"2/min"}) && table::open(file.text(), tollbar::trust::anyone).admit("ann"));
 }
 
 TEST(a_table_shared_with_a_child) {
     const table logins = table::shared(1000, {"2/h"});
     const pid_t child = fork();
     if (child == 0)
-        _exit(logins.check("ann") ? 0 : 1);
+        _exit(logins.admit("ann") ? 0 : 1);
     int status = -1;
     CHECK(waitpid(child, &status, 0) == child && status == 0);
-    CHECK(logins.check("ann") && !logins.check("ann") && table::try_shared(1000, {"2/h"}));
+    CHECK(logins.admit("ann") && !logins.admit("ann") && table::try_shared(1000, {"2/h"}));
 }
 
 TEST(a_table_in_memory_of_the_callers) {
@@ -408,7 +408,7 @@ TEST(a_table_in_memory_of_the_callers) {
     {
         const table made = table::init_in(memory, size, 100, {"1/h"});
         const table attached = table::attach(memory, size);
-        CHECK(made.check("ann") && !attached.check("ann") && attached.check("bob"));
+        CHECK(made.admit("ann") && !attached.admit("ann") && attached.admit("bob"));
     }
     CHECK(table::try_attach(memory, size) && table::try_init_in(memory, size - 1, 100, {"1/h"}).error() == errc::buffer_too_small);
     CHECK_THROWS(tollbar::error, table::attach(nullptr, size), e, e.code() == errc::null);
@@ -422,7 +422,7 @@ TEST(options) {
     const auto admitted = [](const table &of) {
         int count = 0;
         for (int i = 0; i < 20'000; i++)
-            count += of.check_at(1h, tollbar::bytes_of(i)).allowed();
+            count += of.admit_at(1h, tollbar::bytes_of(i)).allowed();
         return count;
     };
     full.when_full = on_full::deny;
@@ -433,7 +433,7 @@ TEST(options) {
         const table small(full, {"2/h"});
         // A second permit goes to who inherits the debt of one, and then none is left.
         const int got = admitted(small);
-        const auto told = small.decide_at(1h, "a newcomer");
+        const auto told = small.check_at(1h, "a newcomer");
         CHECK(told.why() == (way == on_full::inherit ? tollbar::reason::inherited_debt
                              : way == on_full::allow ? tollbar::reason::table_full
                                                      : tollbar::reason::admitted));
@@ -469,7 +469,7 @@ TEST(a_table_that_cannot_be_made) {
 
 TEST(from_one_table_into_another) {
     const table from(seeded(100), {"2/min"}), into(seeded(1000), {"2/min"});
-    CHECK(from.check_at(1h, "ann", 2) && into.copy_from(from, 1h).copied == 1 && !into.check_at(1h, "ann"));
+    CHECK(from.admit_at(1h, "ann", 2) && into.copy_from(from, 1h).copied == 1 && !into.admit_at(1h, "ann"));
     CHECK(into.try_copy_from(from) && into.try_copy_from(table(100, {"2/min"})).error() == errc::other_options);
     CHECK_THROWS(tollbar::error, into.copy_from(table(100, {"2/min"})), e, e.code() == errc::other_options);
 }
@@ -478,10 +478,10 @@ TEST(tables_move) {
     table first(100, {"1/h"}), second(100, {"1/h"});
     tollbar_table *const handle = first.get();
     table moved = std::move(first);
-    CHECK(moved && moved.get() == handle && moved.check("ann"));
+    CHECK(moved && moved.get() == handle && moved.admit("ann"));
     // A moved-from table refuses with errc::null.
     const auto null = [](const auto &result) { return !result && result.error() == errc::null; };
-    CHECK(!first && null(first.check("a")) && null(first.check_at(1h, "a")) && null(first.decide("a")) && null(first.decide_at(1h, "a")));
+    CHECK(!first && null(first.admit("a")) && null(first.admit_at(1h, "a")) && null(first.check("a")) && null(first.check_at(1h, "a")));
     CHECK(null(first.peek("a")) && null(first.peek_at(1h, "a")) && null(first.take_up_to("a", 1).answer));
     CHECK(null(first.charge("a").answer) && null(first.charge_at(1h, "a").answer));
     CHECK(null(first.take("a", 1).answer) && null(first.take_at(1h, "a", 1).answer) && null(first.settle({}, 1).answer));
@@ -489,7 +489,7 @@ TEST(tables_move) {
     CHECK(null(first.take_up_to_at(1h, "a", 1).answer) && null(first.try_reset("a")) && null(first.try_reset_at(1h, "a")));
     const tollbar::request one[] = {"a"};
     tollbar::verdict result[1];
-    CHECK(null(first.check_many(one, result)) && null(first.check_many_at(1h, one, result)) && !result[0]);
+    CHECK(null(first.admit_many(one, result)) && null(first.admit_many_at(1h, one, result)) && !result[0]);
     CHECK(null(first.try_exempt("a")) && null(first.try_unexempt("a")) && null(first.try_hash("a")) && null(first.try_now()));
     CHECK(null(first.try_stats()) && null(first.try_sync()) && null(first.try_sweep()) && null(first.try_validate()));
     CHECK(null(first.try_repair()) && null(first.try_policy(api)) && null(first.try_add_policy("1/s")) && null(first.try_find_or_add_policy("1/s")) && null(first.try_set_policy(api, "1/s")));
@@ -505,7 +505,7 @@ TEST(tables_move) {
     CHECK_THROWS(tollbar::error, first.validate(), e, e.code() == errc::null);
     CHECK_THROWS(tollbar::error, first.repair(), e, e.code() == errc::null);
     second = std::move(moved);
-    CHECK(second.get() == handle && !second.check("ann"));
+    CHECK(second.get() == handle && !second.admit("ann"));
     first = table::adopt(second.release());
     CHECK(!second && first.get() == handle);
 }
@@ -521,8 +521,8 @@ TEST(the_most_refused_keys) {
     CHECK(calls.records_refusals());
     const std::string longer(100, 'x');
     for (int n = 0; n < 6; n++) {
-        (void)calls.check("alice");
-        (void)calls.check(tollbar::key(longer, api));
+        (void)calls.admit("alice");
+        (void)calls.admit(tollbar::key(longer, api));
     }
     const auto top = calls.top_refused();
     CHECK(top.size() == 2 && top[0].key == "alice" && top[0].count == 5 && !top[0].is_cut);

@@ -46,7 +46,7 @@ template <class Ask> int together(int each, const Ask &ask) {
 TEST(a_limiter_at_once) {
     for (const char *text : {"1000/s", "1000/s algo interval", "1000/s algo sliding-window", "1000/s algo sliding-log"}) {
         const tollbar::limiter one(text), batches(text);
-        CHECK(together(tries, [&](int) { return one.check_at(1h).allowed(); }) == permits);
+        CHECK(together(tries, [&](int) { return one.admit_at(1h).allowed(); }) == permits);
         CHECK(together(tries, [&](int) { return batches.take_up_to_at(1h, 7).permits; }) == permits);
     }
 }
@@ -54,7 +54,7 @@ TEST(a_limiter_at_once) {
 TEST(a_cell_at_once) {
     const tollbar::policy policy("1000/s");
     tollbar::cell cell;
-    CHECK(together(tries, [&](int) { return policy.check_at(1h, cell).allowed(); }) == permits);
+    CHECK(together(tries, [&](int) { return policy.admit_at(1h, cell).allowed(); }) == permits);
 }
 
 TEST(a_table_at_once) {
@@ -63,7 +63,7 @@ TEST(a_table_at_once) {
               int got = 0;
               for (int key = 0; key < 25; key++) {
                   if (n % 2 == 0)
-                      got += table.check_at(1h, tollbar::bytes_of(key)).allowed();
+                      got += table.admit_at(1h, tollbar::bytes_of(key)).allowed();
               }
               std::vector<int> keys;
               std::vector<tollbar::request> requests;
@@ -72,7 +72,7 @@ TEST(a_table_at_once) {
               for (const int &key : keys)
                   requests.emplace_back(tollbar::bytes_of(key));
               std::vector<tollbar::verdict> results(requests.size());
-              table.check_many_at(1h, requests, results).value();
+              table.admit_many_at(1h, requests, results).value();
               for (const tollbar::verdict result : results)
                   got += result.allowed();
               return got;
@@ -101,10 +101,10 @@ TEST(every_call_at_once) {
     CHECK(together(tries / 20, [&](int n) {
               const int key = n * 7 % 40;
               const auto name = tollbar::bytes_of(key);
-              int bad = limiter.check().failed() + limiter.decide().failed() + limiter.peek().failed() +
+              int bad = limiter.admit().failed() + limiter.check().failed() + limiter.peek().failed() +
                         limiter.take_up_to(3).answer.failed() + limiter.wait(1us).failed() + !limiter.try_state() +
                         !limiter.try_policy();
-              bad += table.check(name).failed() + table.decide(name).failed() + table.peek(name).failed() +
+              bad += table.admit(name).failed() + table.check(name).failed() + table.peek(name).failed() +
                      table.take_up_to(name, 3).answer.failed() + !table.try_stats() + !table.try_hash(name);
               if (n % 16 == 0) {
                   bad += !limiter.try_reset() + !table.try_reset(name) + !table.try_exempt(name) +

@@ -37,11 +37,11 @@ TEST(limiters_and_tables_repeat_the_vectors) {
         tollbar::limiter_options on_wall;
         on_wall.clock = tollbar::clock_source::wall;
         const tollbar::limiter limiter(policy->policy, on_wall);
-        CHECK(repeats(*policy, [&](auto now, auto cost) { return limiter.decide_at(now, cost); }));
+        CHECK(repeats(*policy, [&](auto now, auto cost) { return limiter.check_at(now, cost); }));
         tollbar::table_options options(100);
         options.clock = tollbar::clock_source::wall;
         const tollbar::table table(options, {policy->policy});
-        CHECK(repeats(*policy, [&](auto now, auto cost) { return table.decide_at(now, "key", cost); }));
+        CHECK(repeats(*policy, [&](auto now, auto cost) { return table.check_at(now, "key", cost); }));
         count++;
     }
     CHECK(more == 0 && count >= 29);

@@ -219,7 +219,7 @@ private:
 static_assert(sizeof(verdict) == sizeof(std::int32_t) && std::is_standard_layout_v<verdict>,
               "batches write into arrays of verdicts");
 
-/// A decision with its times and its reason. It costs more than the verdict alone (check, decide).
+/// A decision with its times and its reason. It costs more than the verdict alone (check, admit).
 class [[nodiscard]] decision {
 public:
     /// A default decision is a refusal, as a default verdict is.

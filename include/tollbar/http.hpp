@@ -66,7 +66,7 @@ static_assert(sizeof(limit) == sizeof(tollbar_http_limit) && std::is_standard_la
 /// name, a colon, a space, the value, CR and LF. Only fields::legacy_epoch uses `since_1970`, the
 /// time.
 ///
-///     const auto decision = table.decide(user);
+///     const auto decision = table.check(user);
 ///     const tollbar::http::limit limit("per-minute", policy, decision, tollbar::http::more_after(table, user, 1, decision));
 ///     response.header() += tollbar::http::lines({&limit, 1}, fields::retry_after | fields::draft_11);
 inline result<std::string> try_lines(span<const limit> limits, fields what, nanoseconds since_1970 = nanoseconds(0)) {

@@ -162,27 +162,27 @@ public:
     }
 
     /// Takes `cost` permits of the key now, or of the one limit for all without a key. A cost of 0
-    /// asks without charging.
-    verdict check(const key &of = key(nullptr, 0), std::uint64_t cost = 1) const noexcept {
-        return verdict(tollbar_lease_check(get(), of.data(), of.size(), cost, nullptr));
-    }
-    /// check at the caller's time, on the scale of now().
-    verdict check_at(instant now, const key &of = key(nullptr, 0), std::uint64_t cost = 1) const noexcept {
-        return verdict(tollbar_lease_check_at(get(), of.data(), of.size(), cost, now.get(), nullptr));
-    }
-    /// check with the decision in full. `remaining` counts this machine's permits, `retry_after` is
-    /// an estimate, and `reset_after` is 0.
-    decision decide(const key &of = key(nullptr, 0), std::uint64_t cost = 1) const noexcept {
+    /// asks without charging. `remaining` counts this machine's permits, `retry_after` is an
+    /// estimate, and `reset_after` is 0.
+    decision check(const key &of = key(nullptr, 0), std::uint64_t cost = 1) const noexcept {
         return decision::of([&](auto *out) { return tollbar_lease_check(get(), of.data(), of.size(), cost, out); });
     }
-    decision decide_at(instant now, const key &of = key(nullptr, 0), std::uint64_t cost = 1) const noexcept {
+    /// The same at the caller's time, on the scale of now().
+    decision check_at(instant now, const key &of = key(nullptr, 0), std::uint64_t cost = 1) const noexcept {
         return decision::of(
             [&](auto *out) { return tollbar_lease_check_at(get(), of.data(), of.size(), cost, now.get(), out); });
     }
-    /// decide that waits up to `patience` for the store's answer, which takes about a round trip if a
+    /// check that returns the verdict alone, which is faster.
+    verdict admit(const key &of = key(nullptr, 0), std::uint64_t cost = 1) const noexcept {
+        return verdict(tollbar_lease_check(get(), of.data(), of.size(), cost, nullptr));
+    }
+    verdict admit_at(instant now, const key &of = key(nullptr, 0), std::uint64_t cost = 1) const noexcept {
+        return verdict(tollbar_lease_check_at(get(), of.data(), of.size(), cost, now.get(), nullptr));
+    }
+    /// check that waits up to `patience` for the store's answer, which takes about a round trip if a
     /// thread drives the client. While the store answers, the call denies only what the store
     /// denies. It denies as reason::pending if no answer came in time; the store may still charge
-    /// such a request. While the store does not answer, the call decides at once as decide does. The
+    /// such a request. While the store does not answer, the call decides at once as check does. The
     /// thread that drives the client must not make this call: it uses poll.
     template <class Rep, class Period>
     decision wait(const key &of, const std::chrono::duration<Rep, Period> &patience, std::uint64_t cost = 1) const noexcept {
@@ -204,7 +204,7 @@ public:
             return std::nullopt;
         return made;
     }
-    /// Returns what decide would return from this machine's permits. It takes none, and does not
+    /// Returns what check would return from this machine's permits. It takes none, and does not
     /// have the store asked.
     decision peek(const key &of = key(nullptr, 0), std::uint64_t cost = 1) const noexcept {
         return decision::of([&](auto *out) { return tollbar_lease_peek(get(), of.data(), of.size(), cost, out); });

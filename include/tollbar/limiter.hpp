@@ -103,40 +103,40 @@ public:
     }
 
     /// Takes `cost` permits now. A cost of 0 asks without charging.
-    verdict check(std::uint64_t cost = 1) const noexcept { return verdict(tollbar_limiter_check(get(), cost, nullptr)); }
-    /// check at the caller's time: on the scale of now(), or another that all callers of this
+    decision check(std::uint64_t cost = 1) const noexcept {
+        return decision::of([&](auto *out) { return tollbar_limiter_check(get(), cost, out); });
+    }
+    /// The same at the caller's time: on the scale of now(), or another that all callers of this
     /// limiter share.
-    verdict check_at(instant now, std::uint64_t cost = 1) const noexcept {
+    decision check_at(instant now, std::uint64_t cost = 1) const noexcept {
+        return decision::of([&](auto *out) { return tollbar_limiter_check_at(get(), cost, now.get(), out); });
+    }
+    /// check that returns the verdict alone, which is faster.
+    verdict admit(std::uint64_t cost = 1) const noexcept { return verdict(tollbar_limiter_check(get(), cost, nullptr)); }
+    verdict admit_at(instant now, std::uint64_t cost = 1) const noexcept {
         return verdict(tollbar_limiter_check_at(get(), cost, now.get(), nullptr));
     }
-    /// decide for a request of a class of the policy ("100/s reserve low 20 high 0"), given by its
+    /// check for a request of a class of the policy ("100/s reserve low 20 high 0"), given by its
     /// name, or by its number: "1" for the first one. It passes only if the class's reserve is left
     /// after it. errc::no_such_class if the policy has no such class.
-    decision decide_class(const char *class_name, std::uint64_t cost = 1) const noexcept {
+    decision check_class(const char *class_name, std::uint64_t cost = 1) const noexcept {
         return decision::of([&](auto *out) { return tollbar_limiter_check_class(get(), cost, class_name, out); });
     }
-    decision decide_class_at(instant now, const char *class_name, std::uint64_t cost = 1) const noexcept {
+    decision check_class_at(instant now, const char *class_name, std::uint64_t cost = 1) const noexcept {
         return decision::of(
             [&](auto *out) { return tollbar_limiter_check_class_at(get(), cost, class_name, now.get(), out); });
     }
-    /// decide for a request of a lower class: it passes only if at least `reserve` permits are left
+    /// check for a request of a lower class: it passes only if at least `reserve` permits are left
     /// after it. tollbar.h ("Classes") has the policies that keep no reserve; their decision is
     /// errc::option_mismatch.
-    decision decide_leaving(std::uint64_t reserve, std::uint64_t cost = 1) const noexcept {
+    decision check_leaving(std::uint64_t reserve, std::uint64_t cost = 1) const noexcept {
         return decision::of([&](auto *out) { return tollbar_limiter_check_leaving(get(), cost, reserve, out); });
     }
-    decision decide_leaving_at(instant now, std::uint64_t reserve, std::uint64_t cost = 1) const noexcept {
+    decision check_leaving_at(instant now, std::uint64_t reserve, std::uint64_t cost = 1) const noexcept {
         return decision::of(
             [&](auto *out) { return tollbar_limiter_check_leaving_at(get(), cost, reserve, now.get(), out); });
     }
-    /// check with the decision in full.
-    decision decide(std::uint64_t cost = 1) const noexcept {
-        return decision::of([&](auto *out) { return tollbar_limiter_check(get(), cost, out); });
-    }
-    decision decide_at(instant now, std::uint64_t cost = 1) const noexcept {
-        return decision::of([&](auto *out) { return tollbar_limiter_check_at(get(), cost, now.get(), out); });
-    }
-    /// Returns what decide would return, and changes nothing.
+    /// Returns what check would return, and changes nothing.
     decision peek(std::uint64_t cost = 1) const noexcept {
         return decision::of([&](auto *out) { return tollbar_limiter_peek(get(), cost, out); });
     }
@@ -147,19 +147,19 @@ public:
     /// Decides on one request for each of the costs, in turn, with one reading of the clock.
     /// results[i] is the verdict for costs[i]. With fewer results than costs the call charges
     /// nothing and returns errc::buffer_too_small.
-    result<void> check_many(span<const std::uint64_t> costs, span<verdict> results) const noexcept {
+    result<void> admit_many(span<const std::uint64_t> costs, span<verdict> results) const noexcept {
         if (results.size() < costs.size())
             return failure{errc::buffer_too_small};
         return many(costs.data(), costs.size(), results);
     }
-    result<void> check_many_at(instant now, span<const std::uint64_t> costs, span<verdict> results) const noexcept {
+    result<void> admit_many_at(instant now, span<const std::uint64_t> costs, span<verdict> results) const noexcept {
         if (results.size() < costs.size())
             return failure{errc::buffer_too_small};
         return many_at(now, costs.data(), costs.size(), results);
     }
     /// Decides on one request of cost 1 for each of the results.
-    result<void> check_many(span<verdict> results) const noexcept { return many(nullptr, results.size(), results); }
-    result<void> check_many_at(instant now, span<verdict> results) const noexcept {
+    result<void> admit_many(span<verdict> results) const noexcept { return many(nullptr, results.size(), results); }
+    result<void> admit_many_at(instant now, span<verdict> results) const noexcept {
         return many_at(now, nullptr, results.size(), results);
     }
 

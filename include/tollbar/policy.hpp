@@ -372,21 +372,21 @@ public:
     static std::size_t align() noexcept { return tollbar_policy_align(); }
 
     /// Takes `cost` permits from the cell now. A cost of 0 asks without charging.
-    verdict check(tollbar_cell &state, std::uint64_t cost = 1) const noexcept {
-        return verdict(tollbar_cell_check(&state, get(), cost, nullptr));
-    }
-    /// check at the caller's time.
-    verdict check_at(instant now, tollbar_cell &state, std::uint64_t cost = 1) const noexcept {
-        return verdict(tollbar_cell_check_at(&state, get(), cost, now.get(), nullptr));
-    }
-    /// check with the decision in full.
-    decision decide(tollbar_cell &state, std::uint64_t cost = 1) const noexcept {
+    decision check(tollbar_cell &state, std::uint64_t cost = 1) const noexcept {
         return decision::of([&](auto *out) { return tollbar_cell_check(&state, get(), cost, out); });
     }
-    decision decide_at(instant now, tollbar_cell &state, std::uint64_t cost = 1) const noexcept {
+    /// The same at the caller's time.
+    decision check_at(instant now, tollbar_cell &state, std::uint64_t cost = 1) const noexcept {
         return decision::of([&](auto *out) { return tollbar_cell_check_at(&state, get(), cost, now.get(), out); });
     }
-    /// Returns what decide_at would return, and changes nothing.
+    /// check that returns the verdict alone, which is faster.
+    verdict admit(tollbar_cell &state, std::uint64_t cost = 1) const noexcept {
+        return verdict(tollbar_cell_check(&state, get(), cost, nullptr));
+    }
+    verdict admit_at(instant now, tollbar_cell &state, std::uint64_t cost = 1) const noexcept {
+        return verdict(tollbar_cell_check_at(&state, get(), cost, now.get(), nullptr));
+    }
+    /// Returns what check_at would return, and changes nothing.
     decision peek_at(instant now, const tollbar_cell &state, std::uint64_t cost = 1) const noexcept {
         return decision::of([&](auto *out) { return tollbar_cell_peek_at(&state, get(), cost, now.get(), out); });
     }
@@ -398,11 +398,11 @@ public:
     }
     /// check_at for each of the cells. results[i] is the verdict of cells[i]. With fewer results
     /// than cells the call charges nothing and returns errc::buffer_too_small.
-    result<void> check_many_at(instant now, span<cell> cells, span<verdict> results,
+    result<void> admit_many_at(instant now, span<cell> cells, span<verdict> results,
                                std::uint64_t cost = 1) const noexcept {
-        return check_many_at(now, span<tollbar_cell>(cells.data(), cells.size()), results, cost);
+        return admit_many_at(now, span<tollbar_cell>(cells.data(), cells.size()), results, cost);
     }
-    result<void> check_many_at(instant now, span<tollbar_cell> cells, span<verdict> results,
+    result<void> admit_many_at(instant now, span<tollbar_cell> cells, span<verdict> results,
                                std::uint64_t cost = 1) const noexcept {
         if (results.size() < cells.size())
             return failure{errc::buffer_too_small};

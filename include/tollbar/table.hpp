@@ -126,49 +126,49 @@ public:
     }
 
     /// Takes `cost` permits of the key now. A cost of 0 asks without charging.
-    verdict check(const key &of, std::uint64_t cost = 1) const noexcept {
-        return verdict(tollbar_table_check(get(), number(of), of.data(), of.size(), cost, nullptr));
-    }
-    /// check at the caller's time: on the scale of now(), or another that all callers of this table
-    /// share.
-    verdict check_at(instant now, const key &of, std::uint64_t cost = 1) const noexcept {
-        return verdict(tollbar_table_check_at(get(), number(of), of.data(), of.size(), cost, now.get(), nullptr));
-    }
-    /// check with the decision in full.
-    decision decide(const key &of, std::uint64_t cost = 1) const noexcept {
+    decision check(const key &of, std::uint64_t cost = 1) const noexcept {
         return decision::of(
             [&](auto *out) { return tollbar_table_check(get(), number(of), of.data(), of.size(), cost, out); });
     }
-    decision decide_at(instant now, const key &of, std::uint64_t cost = 1) const noexcept {
+    /// The same at the caller's time: on the scale of now(), or another that all callers of this
+    /// table share.
+    decision check_at(instant now, const key &of, std::uint64_t cost = 1) const noexcept {
         return decision::of([&](auto *out) {
             return tollbar_table_check_at(get(), number(of), of.data(), of.size(), cost, now.get(), out);
         });
     }
-    /// decide for a request of a class of the policy, given as for limiter::decide_class.
-    decision decide_class(const key &of, const char *class_name, std::uint64_t cost = 1) const noexcept {
+    /// check that returns the verdict alone, which is faster.
+    verdict admit(const key &of, std::uint64_t cost = 1) const noexcept {
+        return verdict(tollbar_table_check(get(), number(of), of.data(), of.size(), cost, nullptr));
+    }
+    verdict admit_at(instant now, const key &of, std::uint64_t cost = 1) const noexcept {
+        return verdict(tollbar_table_check_at(get(), number(of), of.data(), of.size(), cost, now.get(), nullptr));
+    }
+    /// check for a request of a class of the policy, given as for limiter::check_class.
+    decision check_class(const key &of, const char *class_name, std::uint64_t cost = 1) const noexcept {
         return decision::of([&](auto *out) {
             return tollbar_table_check_class(get(), number(of), of.data(), of.size(), cost, class_name, out);
         });
     }
-    decision decide_class_at(instant now, const key &of, const char *class_name, std::uint64_t cost = 1) const noexcept {
+    decision check_class_at(instant now, const key &of, const char *class_name, std::uint64_t cost = 1) const noexcept {
         return decision::of([&](auto *out) {
             return tollbar_table_check_class_at(get(), number(of), of.data(), of.size(), cost, class_name, now.get(), out);
         });
     }
-    /// decide for a request of a lower class: it passes only if the key has at least `reserve`
+    /// check for a request of a lower class: it passes only if the key has at least `reserve`
     /// permits left after it.
-    decision decide_leaving(const key &of, std::uint64_t reserve, std::uint64_t cost = 1) const noexcept {
+    decision check_leaving(const key &of, std::uint64_t reserve, std::uint64_t cost = 1) const noexcept {
         return decision::of([&](auto *out) {
             return tollbar_table_check_leaving(get(), number(of), of.data(), of.size(), cost, reserve, out);
         });
     }
-    decision decide_leaving_at(instant now, const key &of, std::uint64_t reserve, std::uint64_t cost = 1) const noexcept {
+    decision check_leaving_at(instant now, const key &of, std::uint64_t reserve, std::uint64_t cost = 1) const noexcept {
         return decision::of([&](auto *out) {
             return tollbar_table_check_leaving_at(get(), number(of), of.data(), of.size(), cost, reserve, now.get(), out);
         });
     }
 
-    /// Returns what decide would return. It takes no permits and stores no key.
+    /// Returns what check would return. It takes no permits and stores no key.
     decision peek(const key &of, std::uint64_t cost = 1) const noexcept {
         return decision::of(
             [&](auto *out) { return tollbar_table_peek(get(), number(of), of.data(), of.size(), cost, out); });
@@ -183,13 +183,13 @@ public:
     /// the i-th request. It is much faster than one call for each request, because it prefetches
     /// the memory of all keys first. With fewer results than requests the call charges nothing and
     /// returns errc::buffer_too_small.
-    result<void> check_many(span<const request> requests, span<verdict> results) const noexcept {
+    result<void> admit_many(span<const request> requests, span<verdict> results) const noexcept {
         if (results.size() < requests.size())
             return failure{errc::buffer_too_small};
         return detail::done(
             tollbar_table_check_many(get(), for_c(requests), requests.size(), detail::codes(results)));
     }
-    result<void> check_many_at(instant now, span<const request> requests, span<verdict> results) const noexcept {
+    result<void> admit_many_at(instant now, span<const request> requests, span<verdict> results) const noexcept {
         if (results.size() < requests.size())
             return failure{errc::buffer_too_small};
         return detail::done(tollbar_table_check_many_at(get(), for_c(requests), requests.size(), now.get(),
