@@ -7,6 +7,8 @@
 //! The system's clocks need a Unix. On other systems use [`Manual`] or a [`Clock`] of the program.
 
 mod bell;
+#[cfg(feature = "std")]
+mod jitter;
 #[cfg(all(unix, target_arch = "x86_64", not(loom)))]
 mod line;
 #[cfg(unix)]
@@ -18,6 +20,8 @@ mod system;
 mod tsc;
 
 pub use bell::Bell;
+#[cfg(feature = "std")]
+pub use jitter::with_jitter;
 
 use crate::sync::{AtomicU64, Ordering};
 

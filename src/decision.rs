@@ -1,6 +1,7 @@
 //! The answers of limiters and tables.
 
 use crate::units::NEVER;
+use core::time::Duration;
 
 /// Whether a request may pass.
 #[must_use = "a request that is refused must not pass"]
@@ -173,21 +174,87 @@ impl Decision {
         matches!(self.verdict, Verdict::Allowed)
     }
 
+    /// The decision as a result, for `?`.
+    ///
+    /// ```
+    /// fn serve(limiter: &tollbar::Limiter) -> Result<&'static str, tollbar::NotAdmitted> {
+    ///     limiter.check(1).ok()?;
+    ///     Ok("welcome")
+    /// }
+    /// let limiter = "1/h".parse()?;
+    /// assert_eq!(serve(&limiter)?, "welcome");
+    /// assert!(serve(&limiter).unwrap_err().to_string().starts_with("refused: again in 3599"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`NotAdmitted`] unless [`Decision::is_allowed`].
+    pub const fn ok(self) -> Result<(), NotAdmitted> {
+        match self.is_allowed() {
+            true => Ok(()),
+            false => Err(NotAdmitted(self)),
+        }
+    }
+
     /// This decision with another reason.
     #[inline(always)]
     pub const fn because(self, reason: Reason) -> Decision {
         Decision { reason, ..self }
     }
 
-    /// The nanoseconds to wait before the same request could pass; `None` if it passed or never
-    /// will.
-    pub const fn retry(&self) -> Option<u64> {
+    /// How long to wait until the same request could pass, to the nanosecond. `None` if the request
+    /// passed, or if waiting does not help.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollbar::clock::Manual;
+    /// use tollbar::{Limiter, Policy, State};
+    ///
+    /// let limiter = Limiter::with(State::new(&Policy::per_minute(3))?, Manual::new(0));
+    /// assert_eq!(limiter.check(3).retry_after(), None); // it passed
+    /// assert_eq!(limiter.check(1).retry_after(), Some(Duration::from_secs(20)));
+    /// assert_eq!(limiter.check(4).retry_after(), None); // above the burst: it never passes
+    /// # Ok::<(), tollbar::PolicyError>(())
+    /// ```
+    pub const fn retry_after(&self) -> Option<Duration> {
+        match self.retry_ns() {
+            Some(wait) => Some(Duration::from_nanos(wait)),
+            None => None,
+        }
+    }
+
+    /// [`Decision::retry_after()`] in nanoseconds.
+    pub const fn retry_ns(&self) -> Option<u64> {
         match self.verdict {
             Verdict::Denied if self.retry_after != NEVER => Some(self.retry_after),
             _ => None,
         }
     }
+
+    /// How long until the state is as good as fresh, if no request comes between. `None` if that is
+    /// after the last time at which the policy admits a request.
+    pub const fn reset_after(&self) -> Option<Duration> {
+        match self.reset_after {
+            NEVER => None,
+            wait => Some(Duration::from_nanos(wait)),
+        }
+    }
 }
+
+/// A refusal as an error. It has the decision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct NotAdmitted(pub Decision);
+
+impl core::fmt::Display for NotAdmitted {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self.0.retry_after() {
+            Some(wait) => write!(f, "refused: again in {wait:?}"),
+            None => write!(f, "refused: no wait helps ({:?})", self.0.reason),
+        }
+    }
+}
+
+impl core::error::Error for NotAdmitted {}
 
 /// D5: a decision that nobody looks at lets a refused request pass.
 ///

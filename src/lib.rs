@@ -132,7 +132,7 @@ pub mod take_many;
 pub mod units;
 mod writer;
 
-pub use decision::{Counts, Decision, Reason, Reasons, Verdict};
+pub use decision::{Counts, Decision, NotAdmitted, Reason, Reasons, Verdict};
 pub use limiter::{Limiter, Shared, Snapshot, State};
 pub use policy::{Anchor, Kind, Mode, Policy, PolicyError, SyntaxError, Unit};
 pub use units::NEVER;

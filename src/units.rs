@@ -26,6 +26,7 @@
 //! of the word for it.
 
 use core::num::{NonZeroU128, NonZeroU64};
+use core::time::Duration;
 
 /// The value of a time in nanoseconds that means "never": no later time changes the answer.
 pub const NEVER: u64 = u64::MAX;
@@ -37,6 +38,15 @@ pub const HORIZON: u64 = 1 << 61;
 /// log holds its time plus 1 in 61 bits. The fastest policies end earlier: see
 /// [`crate::Policy::last_time`].
 pub const LAST: u64 = HORIZON - 2;
+
+/// The nanoseconds of a duration. [`NEVER`] for durations of 584 years and more.
+pub(crate) const fn nanos(duration: Duration) -> u64 {
+    let nanos = duration.as_nanos();
+    if nanos > NEVER as u128 {
+        return NEVER;
+    }
+    nanos as u64
+}
 
 /// Maps nanoseconds to units of `1/per_permit` permit and back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -162,7 +162,7 @@ fn main() {
                 given += u64::from(limiter.check(1).is_allowed());
                 given += u64::from(limiter.admit(1) == Verdict::Allowed);
                 if round % 256 == 0 {
-                    given += u64::from(limiter.wait(1, 100_000).is_allowed());
+                    given += u64::from(limiter.wait_ns(1, 100_000).is_allowed());
                     black_box(limiter.snapshot());
                 }
             }

@@ -48,7 +48,7 @@ fn s17_a_wait_that_cannot_fit_is_refused_at_once() {
     let mut least = Duration::MAX;
     for _ in 0..100 {
         let begun = Instant::now();
-        let answer = limiter.wait(1, 100 * MS);
+        let answer = limiter.wait_ns(1, 100 * MS);
         least = least.min(begun.elapsed());
         assert_eq!((answer.verdict, answer.retry_after), (Verdict::Denied, 200 * MS));
     }
@@ -65,8 +65,8 @@ fn s17_a_wait_that_fits_sleeps_just_as_long_as_it_must() {
         for algorithm in ["gcra", "interval", "fixed-window", "sliding-log", "pacer"] {
             let limiter =
                 Limiter::with(state(&format!("1/200ms algo {algorithm}")), Manual::new(SEC));
-            assert!(limiter.wait(1, 0).is_allowed());
-            assert_eq!(limiter.wait(1, patience).is_allowed(), passes, "{algorithm}");
+            assert!(limiter.wait_ns(1, 0).is_allowed());
+            assert_eq!(limiter.wait_ns(1, patience).is_allowed(), passes, "{algorithm}");
             assert_eq!(
                 limiter.clock().now(),
                 if passes { SEC + 200 * MS } else { SEC },
@@ -81,7 +81,7 @@ fn s17_sleepers_wake_one_after_the_other() {
     let limiter = Limiter::with(state("10/s burst 1"), Manual::new(0));
     let woken: Vec<u64> = (0..5)
         .map(|_| {
-            assert!(limiter.wait(1, SEC).is_allowed());
+            assert!(limiter.wait_ns(1, SEC).is_allowed());
             limiter.clock().now()
         })
         .collect();
@@ -132,7 +132,7 @@ fn s21_callers_cannot_pile_up() {
         let limiter = &limiter;
         for _ in 0..CAP {
             scope.spawn(|| {
-                assert!(limiter.wait(1, HOUR).is_allowed());
+                assert!(limiter.wait_ns(1, HOUR).is_allowed());
                 passed.fetch_add(1, Relaxed);
             });
         }
@@ -152,7 +152,7 @@ fn s21_callers_cannot_pile_up() {
                     for _ in 0..calls {
                         // The request could pass in time, but there is no place in the queue. Only
                         // the first sleeper has a booking.
-                        let answer = limiter.wait(1, HOUR);
+                        let answer = limiter.wait_ns(1, HOUR);
                         assert_eq!(
                             (answer.verdict, answer.reason),
                             (Verdict::Denied, Reason::QueueFull)
@@ -190,7 +190,7 @@ fn s21_callers_cannot_pile_up() {
 #[test]
 fn s21_no_sleepers_at_all() {
     let limiter = Limiter::with(state("10/s burst 1"), Manual::new(0)).with_waiters(0);
-    assert!(limiter.wait(1, SEC).is_allowed());
-    assert_eq!(limiter.wait(1, SEC).verdict, Verdict::Denied);
+    assert!(limiter.wait_ns(1, SEC).is_allowed());
+    assert_eq!(limiter.wait_ns(1, SEC).verdict, Verdict::Denied);
     assert_eq!(limiter.clock().now(), 0);
 }

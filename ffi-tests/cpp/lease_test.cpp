@@ -292,7 +292,7 @@ TEST(an_idle_key_passes_at_once) {
     CHECK(once_of_ten([&](int i) {
         const std::string key = std::to_string(i);
         CHECK(a.answered() && b.answered());
-        const auto first = a.limit.decide(key), second = b.limit.decide(key);
+        const auto first = a.limit.check(key), second = b.limit.check(key);
         return first.why() == reason::admitted && second.why() == reason::admitted;
     }));
 }

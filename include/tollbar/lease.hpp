@@ -106,7 +106,7 @@ private:
 ///     if (!logins.check(address))
 ///         return try_later();
 ///
-/// `check()` and `decide()` never wait for the store; `wait()` and `poll()` do where only the store
+/// `check()` and `admit()` never wait for the store; `wait()` and `poll()` do where only the store
 /// can tell. `check()` without a key charges one limit for all. The policy number of a key is
 /// ignored.
 class lease {

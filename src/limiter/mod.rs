@@ -22,9 +22,12 @@ pub(crate) mod state_word;
 #[cfg(unix)]
 mod striped;
 mod tally;
+mod text;
 pub(crate) mod thread;
 #[cfg(any(unix, loom))]
 pub(crate) mod unfolding;
+#[cfg(feature = "std")]
+mod until;
 pub(crate) mod waiting;
 mod watch;
 pub(crate) mod words;
@@ -43,7 +46,9 @@ use crate::clock::Manual as DefaultClock;
 use crate::decision::{Counts, Decision, Reason, Reasons, Verdict};
 use crate::policy::{Kind, Policy, PolicyError};
 use crate::sync::rarely;
+use crate::units::nanos;
 use change::Changes;
+use core::time::Duration;
 use fast::Tried;
 use tally::Tally;
 use waiting::{WaiterQueues, WAITERS};
@@ -68,7 +73,6 @@ type DefaultClock = crate::clock::Utc<crate::clock::Tsc>;
 ///
 /// Each call counts the decision that it returns ([`Limiter::counts`]), in 2.75 KiB of the limiter:
 /// 32 threads have a cache line each, and further threads share eight more.
-#[derive(Debug)]
 pub struct Limiter<S = State, C = DefaultClock> {
     shared: S,
     clock: C,
@@ -376,8 +380,13 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
         decision
     }
 
-    /// [`Limiter::wait_until`] with a deadline `patience` nanoseconds from now.
-    pub fn wait(&self, cost: u64, patience: u64) -> Decision {
+    /// [`Limiter::wait_until`] with a deadline `patience` from now.
+    pub fn wait(&self, cost: u64, patience: Duration) -> Decision {
+        self.wait_ns(cost, nanos(patience))
+    }
+
+    /// [`Limiter::wait`] with the patience in nanoseconds.
+    pub fn wait_ns(&self, cost: u64, patience: u64) -> Decision {
         self.wait_until(cost, self.clock.now().saturating_add(patience))
     }
 

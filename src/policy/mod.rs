@@ -17,6 +17,9 @@ pub use knots::Knots;
 pub use options::Opt;
 pub use zone::Zone;
 
+use crate::units::nanos;
+use core::time::Duration;
+
 /// What a limiter, or a key of a table, keeps when its policy is changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u32)]
@@ -109,6 +112,8 @@ impl Span {
     }
 }
 
+/// Nanoseconds in a second.
+const SECOND: u64 = 1_000_000_000;
 /// The period of a [`Kind::Quota`]: no permit comes back.
 pub const FOREVER: u64 = u64::MAX;
 /// The most entries a sliding log may keep (8 bytes each: 128 MiB).
@@ -228,6 +233,34 @@ impl Policy {
             second: None,
             knots: Knots::NONE,
         }
+    }
+
+    /// `limit` permits per second by gcra, and as many at once:
+    /// `Policy::per_second(10).with_burst(5)` is `"10/s burst 5"`.
+    pub const fn per_second(limit: u64) -> Policy {
+        Policy::new(limit, SECOND)
+    }
+
+    /// `limit` permits per minute by gcra, and as many at once.
+    pub const fn per_minute(limit: u64) -> Policy {
+        Policy::new(limit, 60 * SECOND)
+    }
+
+    /// `limit` permits per hour by gcra, and as many at once.
+    pub const fn per_hour(limit: u64) -> Policy {
+        Policy::new(limit, 3_600 * SECOND)
+    }
+
+    /// `limit` permits per 24 hours by gcra, and as many at once. [`Policy::calendar`] has the days
+    /// of a time zone.
+    pub const fn per_day(limit: u64) -> Policy {
+        Policy::new(limit, 86_400 * SECOND)
+    }
+
+    /// `limit` permits per `period` by gcra, and as many at once. [`PolicyError::PeriodZero`] for a
+    /// period of 0 when the policy is used; periods of 584 years and more are [`FOREVER`].
+    pub const fn per(limit: u64, period: Duration) -> Policy {
+        Policy::new(limit, nanos(period))
     }
 
     /// A lifetime quota of `limit` permits, of which none comes back.

@@ -62,7 +62,7 @@ pub(super) fn refused(parts: &[Part<'_>], mut decisions: Option<&mut [Decision]>
     let mut taken = all
         .filter(|all| !all.decision.is_allowed())
         .unwrap_or(Taken { decision: PASSED_REFUSAL, bound: 0 });
-    if taken.decision.retry().is_some() && parts.len() > 1 {
+    if taken.decision.retry_ns().is_some() && parts.len() > 1 {
         taken.decision.retry_after = common_wait(parts, taken.decision.retry_after);
     }
     if let Some(part) = binding {

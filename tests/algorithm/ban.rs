@@ -163,10 +163,10 @@ fn a_wait_that_ends_in_time_is_no_refusal() {
     let limiter =
         Limiter::with(state("1/s burst 1 ban 1h after 2"), tollbar::clock::Manual::new(NOW));
     for n in 0..10 {
-        assert!(limiter.wait(1, SEC).is_allowed(), "{n}");
+        assert!(limiter.wait_ns(1, SEC).is_allowed(), "{n}");
     }
-    assert_eq!(limiter.wait(1, SEC / 2).reason, Reason::Rate);
-    assert_eq!(limiter.wait(1, SEC / 2).reason, Reason::Banned);
+    assert_eq!(limiter.wait_ns(1, SEC / 2).reason, Reason::Rate);
+    assert_eq!(limiter.wait_ns(1, SEC / 2).reason, Reason::Banned);
     // No booking during a ban, however patient the caller is.
     assert_eq!(limiter.reserve(1, NEVER), None);
 }
@@ -177,13 +177,13 @@ fn a_wait_that_ends_in_time_is_no_refusal() {
 fn a2_a_wait_does_not_take_the_next_ban_for_its_own() {
     let limiter = Limiter::with(state("1/s burst 1 ban 1h"), tollbar::clock::Manual::new(NOW));
     for n in 0..10 {
-        assert!(limiter.wait(1, SEC).is_allowed(), "{n}");
+        assert!(limiter.wait_ns(1, SEC).is_allowed(), "{n}");
     }
     assert_eq!(limiter.now(), NOW + 9 * SEC);
     assert_eq!(limiter.check(1).reason, Reason::Banned);
-    let refused = limiter.wait(1, 2 * HOUR);
+    let refused = limiter.wait_ns(1, 2 * HOUR);
     assert_eq!((refused.reason, limiter.now()), (Reason::Banned, NOW + 9 * SEC));
-    assert_eq!(limiter.wait(1, 0).retry_after, HOUR);
+    assert_eq!(limiter.wait_ns(1, 0).retry_after, HOUR);
 }
 
 #[test]

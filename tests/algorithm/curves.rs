@@ -270,7 +270,7 @@ fn s39_level_dependent_refill_never_admits_more_than_the_exact_bucket() {
                         answer.remaining <= model.remaining(now, Side::Exact),
                         "{policy} at {now}"
                     );
-                    if let Some(wait) = answer.retry() {
+                    if let Some(wait) = answer.retry_ns() {
                         let soonest = model.admits_at(now, cost, Side::Exact) - now;
                         assert!(
                             wait >= soonest && wait <= soonest.saturating_add(lag + 1),
@@ -584,7 +584,7 @@ fn a_waiting_caller_is_admitted_when_its_permit_comes() {
     ] {
         let limiter = Limiter::with(state(text), Manual::new(HOUR));
         for time in times {
-            assert!(limiter.wait(1, NEVER).is_allowed(), "{text}");
+            assert!(limiter.wait_ns(1, NEVER).is_allowed(), "{text}");
             assert!(
                 limiter.now().abs_diff(HOUR + time) <= 1,
                 "{text}: {:?}",

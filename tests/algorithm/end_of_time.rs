@@ -181,7 +181,7 @@ fn no_wait_ends_after_the_last_time() {
             let (state, now) = (State::new(&policy).expect("a state"), last - before);
             for _ in 0..40 {
                 let answer = state.check_at(now, 1);
-                if let Some(wait) = answer.retry() {
+                if let Some(wait) = answer.retry_ns() {
                     assert!(wait <= before, "{text}: {wait} ns at {before} before the end");
                     assert_eq!(
                         state.peek_at(now + wait, 1).verdict,

@@ -259,7 +259,7 @@ fn invariant_3_retry_after_is_exact() {
             for _ in 0..shape.length {
                 let (now, cost) = (shape.now, shape.cost(&mut rng));
                 let answer = limiter.check_at(now, cost);
-                if let Some(wait) = answer.retry() {
+                if let Some(wait) = answer.retry_ns() {
                     *seen += 1;
                     let context = || format!("{text}: cost {cost} at {now}: {answer:?}");
                     assert_ne!(wait, 0, "{}", context());
@@ -504,7 +504,7 @@ fn invariant_10_costs_at_the_edge() {
                     (Verdict::Never, left, NEVER),
                     "{text}"
                 );
-                assert_eq!(never.retry(), None);
+                assert_eq!(never.retry_ns(), None);
                 assert_eq!(limiter.admit_at(now, cost), Verdict::Never, "{text}");
                 assert_eq!(limiter.peek_at(now, cost).verdict, Verdict::Never, "{text}");
                 assert_eq!(limiter.reserve_at(now, cost, NEVER), None, "{text}");

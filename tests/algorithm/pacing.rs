@@ -34,7 +34,7 @@ fn s08_pacing() {
 fn s08_pacing_waits_its_turn() {
     let pacer = Limiter::with(state("100/s algo pacer"), Manual::new(7 * MS));
     let departures = (0..20).map(|_| {
-        assert!(pacer.wait(1, SEC).is_allowed());
+        assert!(pacer.wait_ns(1, SEC).is_allowed());
         pacer.clock().now()
     });
     assert_eq!(
@@ -92,7 +92,7 @@ fn s08_pacing_with_late_sleepers() {
             };
             let pacer = Limiter::with(state(text), &clock);
             for n in 0..200 {
-                assert!(pacer.wait(1, MIN).is_allowed());
+                assert!(pacer.wait_ns(1, MIN).is_allowed());
                 let (after, late) = (clock.now() - SEC, clock.last.load(Relaxed));
                 // 7/s: the exact departure is a fraction of a nanosecond before n rounded
                 // intervals.
@@ -116,7 +116,7 @@ fn s08_pacing_on_the_real_clock() {
         let pacer = Limiter::with(state("100/s algo pacer"), Monotonic);
         let begun = Instant::now();
         for n in 0..DEPARTURES {
-            assert!(pacer.wait(1, MIN).is_allowed());
+            assert!(pacer.wait_ns(1, MIN).is_allowed());
             let after = begun.elapsed();
             assert!(after >= INTERVAL * n, "departure {n} after {after:?}");
         }

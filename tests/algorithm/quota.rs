@@ -49,7 +49,7 @@ fn a_lifetime_quota_never_comes_back() {
             "{now}"
         );
     }
-    assert_eq!(limiter.wait(1, NEVER).verdict, Verdict::Denied, "no wait helps");
+    assert_eq!(limiter.wait_ns(1, NEVER).verdict, Verdict::Denied, "no wait helps");
     limiter.reset();
     assert_eq!(limiter.take_up_to_at(LAST, 9), 3);
 }

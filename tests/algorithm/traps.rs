@@ -110,7 +110,7 @@ fn resilience4j_wakes_all_at_once() {
     let log = Limiter::with(state("10/s algo sliding-log"), Manual::new(990 * MS));
     let times: Vec<u64> = (0..30)
         .map(|_| {
-            assert!(log.wait(1, HOUR).is_allowed());
+            assert!(log.wait_ns(1, HOUR).is_allowed());
             log.clock().now()
         })
         .collect();
@@ -130,8 +130,8 @@ fn resilience4j_sleeps_to_deny() {
         "pacer",
     ] {
         let limiter = Limiter::with(state(&format!("1/s algo {algorithm}")), Manual::new(0));
-        assert!(limiter.wait(1, 0).is_allowed());
-        assert_eq!(limiter.wait(1, 999 * MS).verdict, Verdict::Denied, "{algorithm}");
+        assert!(limiter.wait_ns(1, 0).is_allowed());
+        assert_eq!(limiter.wait_ns(1, 999 * MS).verdict, Verdict::Denied, "{algorithm}");
         assert_eq!(limiter.clock().now(), 0, "{algorithm}");
     }
 }
@@ -248,7 +248,7 @@ fn uber_sleeps_when_the_clock_is_set_back() {
     assert_eq!(pacer.watch().backward_steps(), 1);
     // A caller with less patience does not sleep.
     let limiter = Limiter::with(pacer, Manual::new(55 * SEC));
-    assert_eq!(limiter.wait(1, SEC).verdict, Verdict::Denied);
+    assert_eq!(limiter.wait_ns(1, SEC).verdict, Verdict::Denied);
     assert_eq!(limiter.clock().now(), 55 * SEC);
 }
 
@@ -338,6 +338,6 @@ fn redis_cell_above_a_thousand_a_second() {
 fn our_own_wait_for_ever_at_limit_zero() {
     let closed = Limiter::with(State::new(&policy("0/s")).unwrap(), Manual::new(0));
     let begun = Instant::now();
-    assert_eq!(closed.wait(1, NEVER).verdict, Verdict::Denied);
+    assert_eq!(closed.wait_ns(1, NEVER).verdict, Verdict::Denied);
     assert!(begun.elapsed() < Duration::from_secs(5));
 }

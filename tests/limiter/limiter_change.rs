@@ -38,7 +38,7 @@ fn what_is_kept() {
         // A new permit comes each 600 ms, and not each 6 s.
         assert!(limiter.reserve(1, HOUR + 600 * MS).is_some_and(|at| at > HOUR), "{keep:?}");
         assert!(
-            limiter.wait(1, 1200 * MS).is_allowed() && limiter.now() >= HOUR + 600 * MS,
+            limiter.wait_ns(1, 1200 * MS).is_allowed() && limiter.now() >= HOUR + 600 * MS,
             "{keep:?}"
         );
     }

@@ -51,7 +51,7 @@ fn each_call_counts_once_by_its_answer() {
                 2 => limiter.check_at(now, cost).verdict,
                 3 => taken(limiter.take_up_to(2)),
                 4 => taken(limiter.take_up_to_at(now, 2)),
-                5 => limiter.wait(cost, 0).verdict,
+                5 => limiter.wait_ns(cost, 0).verdict,
                 6 => limiter.reserve_at(now, cost, now + SEC).err().unwrap_or(Verdict::Allowed),
                 _ => limiter.admit_at(now, cost),
             };
@@ -154,7 +154,7 @@ fn c11_reasons() {
         |limiter| limiter.check(1).is_allowed(),
         |limiter| limiter.take_up_to(1) != 0,
         |limiter| limiter.reserve(1, limiter.now() + SEC).is_some(),
-        |limiter| limiter.wait(1, SEC).is_allowed(),
+        |limiter| limiter.wait_ns(1, SEC).is_allowed(),
         |limiter| {
             take_many(&[Limit::Limiter(limiter, 1)]).expect("a limiter").decision.is_allowed()
         },
@@ -178,7 +178,7 @@ fn c11_reasons() {
         .is_allowed());
     assert_eq!(classes.snapshot().reasons, Reasons { reserve: 2, ..Reasons::default() });
     let full = limiter("1/min").with_waiters(0);
-    assert!(full.wait(1, 0).is_allowed());
-    assert_eq!(full.wait(1, 3600 * SEC).reason, Reason::QueueFull);
+    assert!(full.wait_ns(1, 0).is_allowed());
+    assert_eq!(full.wait_ns(1, 3600 * SEC).reason, Reason::QueueFull);
     assert_eq!(full.snapshot().reasons, Reasons { queue_full: 1, ..Reasons::default() });
 }

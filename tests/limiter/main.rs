@@ -8,8 +8,10 @@ mod client_pacing_simulation;
 #[path = "../common/mod.rs"]
 mod common;
 mod give_back;
+mod governor;
 mod hierarchy;
 mod hierarchy_fair;
+mod idioms;
 mod in_flight;
 mod in_flight_adaptive;
 mod in_flight_closed_loop;
@@ -30,3 +32,4 @@ mod striped;
 mod take_many;
 mod take_many_in_flight;
 mod take_many_refusals;
+mod until_ready;

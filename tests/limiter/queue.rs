@@ -400,7 +400,7 @@ fn s20_four_drivers_admit_the_same() {
             let wait = |&at: &u64| {
                 clock.now.store(at, Relaxed);
                 clock.slept.store(at, Relaxed);
-                limiter.wait(1, patience).is_allowed().then(|| clock.slept.load(Relaxed))
+                limiter.wait_ns(1, patience).is_allowed().then(|| clock.slept.load(Relaxed))
             };
             trace.iter().filter_map(wait).collect()
         };

@@ -196,7 +196,7 @@ fn e6_a_refused_request_charges_nothing_and_its_answer_is_true() {
                         context()
                     );
                     retry(&world, &picks, now, &taken);
-                    if let Some(wait) = taken.decision.retry() {
+                    if let Some(wait) = taken.decision.retry_ns() {
                         now += wait;
                     }
                 }
@@ -216,7 +216,7 @@ fn retry(world: &World, picks: &[Pick], now: u64, taken: &Taken) {
     let fits = |at: u64| {
         world.needs(picks).iter().all(|(place, needs)| world.peek(*place, at, *needs).is_allowed())
     };
-    match taken.decision.retry() {
+    match taken.decision.retry_ns() {
         Some(wait) => {
             assert!(!fits(now + wait - 1), "{}: passes earlier", context());
             assert!(fits(now + wait), "{}: does not pass", context());

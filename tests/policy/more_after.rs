@@ -155,7 +155,7 @@ fn e5_the_time_of_the_next_permit_is_right_under_every_policy() {
                     now += match rng.below(4) {
                         0 => 0,
                         1 => rng.below(period / 5),
-                        2 => decision.retry().unwrap_or(1),
+                        2 => decision.retry_ns().unwrap_or(1),
                         _ => rng.below(3 * period),
                     };
                 }
@@ -175,7 +175,7 @@ fn figures(
     decision: &Decision,
     context: &dyn Fn() -> String,
 ) {
-    if let (Some(wait), Verdict::Denied) = (decision.retry(), decision.verdict) {
+    if let (Some(wait), Verdict::Denied) = (decision.retry_ns(), decision.verdict) {
         // The wait of a class is for its reserve, too.
         assert!(
             place.uncounted(now + wait, cost).is_allowed(),

@@ -63,8 +63,8 @@ fn the_limit_itself() {
 fn too_many_asleep() {
     let limiter = Limiter::new(&policy("1/h")).expect("a limiter").with_waiters(0);
     assert!(limiter.check(1).is_allowed());
-    assert_eq!(limiter.wait(1, 7_200_000_000_000).reason, Reason::QueueFull);
-    assert_eq!(limiter.wait(1, 1).reason, Reason::Rate);
+    assert_eq!(limiter.wait_ns(1, 7_200_000_000_000).reason, Reason::QueueFull);
+    assert_eq!(limiter.wait_ns(1, 1).reason, Reason::Rate);
 }
 
 #[test]

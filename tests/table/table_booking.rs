@@ -143,7 +143,7 @@ fn waiters_book_once_and_wake_in_turn() {
     std::thread::scope(|scope| {
         for _ in 0..WAITERS {
             scope.spawn(|| {
-                assert!(table.wait(FIRST, b"key", 1, HOUR).is_allowed());
+                assert!(table.wait_ns(FIRST, b"key", 1, HOUR).is_allowed());
                 woken.lock().unwrap().push(table.now());
             });
         }
@@ -168,7 +168,7 @@ fn callers_of_windows_and_logs_try_again() {
         let table = table(text);
         std::thread::scope(|scope| {
             for _ in 0..60 {
-                scope.spawn(|| assert!(table.wait(FIRST, b"key", 1, HOUR).is_allowed()));
+                scope.spawn(|| assert!(table.wait_ns(FIRST, b"key", 1, HOUR).is_allowed()));
             }
         });
         let counts = table.counts(FIRST).unwrap();
@@ -179,13 +179,13 @@ fn callers_of_windows_and_logs_try_again() {
 #[test]
 fn a_wait_that_cannot_fit_is_refused_at_once() {
     let table = table("1/h burst 1");
-    assert!(table.wait(FIRST, b"key", 1, 0).is_allowed());
-    let refused = table.wait(FIRST, b"key", 1, HOUR / 2);
+    assert!(table.wait_ns(FIRST, b"key", 1, 0).is_allowed());
+    let refused = table.wait_ns(FIRST, b"key", 1, HOUR / 2);
     assert_eq!((refused.verdict, refused.reason), (Verdict::Denied, Reason::Rate));
     assert!(refused.retry_after > HOUR - MIN, "nothing was booked: {}", refused.retry_after);
-    assert_eq!(table.wait(FIRST, b"key", 2, NEVER).verdict, Verdict::Never);
-    assert_eq!(table.wait(PolicyId::new(3), b"key", 1, NEVER).reason, Reason::Fault);
-    assert_eq!(table.wait(FIRST, b"", 1, NEVER).reason, Reason::MissingKey);
+    assert_eq!(table.wait_ns(FIRST, b"key", 2, NEVER).verdict, Verdict::Never);
+    assert_eq!(table.wait_ns(PolicyId::new(3), b"key", 1, NEVER).reason, Reason::Fault);
+    assert_eq!(table.wait_ns(FIRST, b"", 1, NEVER).reason, Reason::MissingKey);
     assert_eq!(table.counts(FIRST).unwrap(), Counts { allowed: 1, denied: 2, never: 1 });
 }
 
@@ -202,14 +202,14 @@ fn sleepers_of_a_table_are_bounded() {
     let table: &'static Table = Box::leak(Box::new(table));
     assert!(table.check(FIRST, b"key", 1).is_allowed());
     for _ in 0..CAP {
-        std::thread::spawn(move || table.wait(FIRST, b"key", 1, DAY));
+        std::thread::spawn(move || table.wait_ns(FIRST, b"key", 1, DAY));
     }
     while table.waiting() < CAP {
         std::thread::sleep(Duration::from_millis(1));
     }
-    let admitted = table.wait(FIRST, b"another", 1, DAY);
+    let admitted = table.wait_ns(FIRST, b"another", 1, DAY);
     assert!(admitted.is_allowed(), "who need not sleep needs no place");
-    let refused = table.wait(FIRST, b"another", 1, DAY);
+    let refused = table.wait_ns(FIRST, b"another", 1, DAY);
     assert_eq!((refused.verdict, refused.reason), (Verdict::Denied, Reason::QueueFull));
     assert!(refused.retry_after <= HOUR);
     let retry = table.peek(FIRST, b"another", 1).retry_after;
@@ -225,14 +225,14 @@ fn sleepers_of_a_table_leave_their_places() {
         Table::private(&Options { waiters: CAP, ..options() }, &[policy("10/s burst 1")]).unwrap();
     std::thread::scope(|scope| {
         for _ in 0..CAP {
-            scope.spawn(|| assert!(table.wait(FIRST, b"key", 1, HOUR).is_allowed()));
+            scope.spawn(|| assert!(table.wait_ns(FIRST, b"key", 1, HOUR).is_allowed()));
         }
     });
     assert_eq!(table.waiting(), 0);
     let table = Table::private(&options(), &[policy("1/h burst 1")]).unwrap();
     let none = table.with_waiters(0);
-    assert!(none.wait(FIRST, b"third", 1, HOUR).is_allowed());
-    assert_eq!(none.wait(FIRST, b"third", 1, HOUR).reason, Reason::QueueFull);
+    assert!(none.wait_ns(FIRST, b"third", 1, HOUR).is_allowed());
+    assert_eq!(none.wait_ns(FIRST, b"third", 1, HOUR).reason, Reason::QueueFull);
 }
 
 /// Whether no window of one key's uncancelled admissions, each with its instant, has more than the

@@ -136,7 +136,7 @@ fn c11_a_callers_own_decision_counts_for_its_reason() {
 fn c11_a_full_queue_counts() {
     let options = Options { waiters: 0, ..Options::new(100) };
     let table = Table::private(&options, &[policy("1/h")]).unwrap();
-    assert!(table.wait(FIRST, b"ann", 1, 2 * 3600 * SEC).is_allowed());
-    assert_eq!(table.wait(FIRST, b"ann", 1, 2 * 3600 * SEC).reason, Reason::QueueFull);
+    assert!(table.wait_ns(FIRST, b"ann", 1, 2 * 3600 * SEC).is_allowed());
+    assert_eq!(table.wait_ns(FIRST, b"ann", 1, 2 * 3600 * SEC).reason, Reason::QueueFull);
     assert_eq!(table.stats().reasons, Reasons { queue_full: 1, ..Reasons::default() });
 }

@@ -67,7 +67,7 @@ fn every_call_records() {
     let on_the_clock = table(&["2/day"]);
     on_the_clock.record_refusals(true);
     assert_eq!(on_the_clock.take_up_to(FIRST, b"wait", 2), 2);
-    assert!(!on_the_clock.wait(FIRST, b"wait", 1, 0).is_allowed());
+    assert!(!on_the_clock.wait_ns(FIRST, b"wait", 1, 0).is_allowed());
     assert_eq!(top(&on_the_clock, on_the_clock.now()), [(0, "wait".to_owned(), 1)]);
     let table = table(&["2/day"]).with_hot_keys(64).unwrap();
     table.record_refusals(true);

@@ -88,7 +88,7 @@ pub unsafe extern "C" fn tollbar_limiter_wait(
         code(
             // SAFETY: by the caller's promise.
             unsafe { reference(limiter) }
-                .and_then(|l| answer(out, move || l.limiter.wait(cost, max_wait_ns))),
+                .and_then(|l| answer(out, move || l.limiter.wait_ns(cost, max_wait_ns))),
         )
     })
 }

@@ -18,12 +18,14 @@
 
 use super::lock::{Lock, LockGuard};
 use super::permits::{Permits, TakeAttempt};
+use super::wakers::{WakerPlace, Woken};
 use crate::algorithm::Charge;
 use crate::clock::Bell;
 use crate::sync::{AtomicPtr, AtomicU64, Ordering};
 use crate::units::NEVER;
 use core::iter;
 use core::ptr;
+use core::task::Waker;
 
 /// Callers in the order of their arrival, of one or several queues, each of which has a number.
 #[derive(Debug, Default)]
@@ -41,9 +43,12 @@ pub(crate) struct Waiter {
     cost: u64,
     /// The last time at which it can use its permits.
     deadline: u64,
+    /// Ends the sleep of a caller in a thread.
     bell: Bell,
+    /// Ends the sleep of a caller in a future.
+    waker: WakerPlace,
     next: AtomicPtr<Waiter>,
-    /// [`WAITS`], [`ADMITTED`] or [`REFUSED`].
+    /// [`WAITS`], [`ADMITTED`], [`REFUSED`] or [`LEFT`].
     state: LockedWord,
     /// The end of its sleep.
     wakes: LockedWord,
@@ -57,6 +62,8 @@ pub(crate) struct Waiter {
 const WAITS: u64 = 0;
 const ADMITTED: u64 = 1;
 const REFUSED: u64 = 2;
+/// The caller knows that it has its permits.
+const LEFT: u64 = 3;
 
 /// No booking. Nothing departs at that time.
 const NONE: u64 = NEVER;
@@ -92,6 +99,7 @@ impl Waiter {
             cost,
             deadline,
             bell: Bell::default(),
+            waker: WakerPlace::default(),
             next: AtomicPtr::new(ptr::null_mut()),
             state: LockedWord::default(),
             wakes: LockedWord::default(),
@@ -112,14 +120,6 @@ impl Waiter {
         }
     }
 
-    /// Ends the sleep, unless it ends at `by` anyway.
-    fn wake(&self, by: u64) {
-        if self.wakes.get() > by {
-            self.wakes.set(by);
-            self.bell.ring();
-        }
-    }
-
     fn is(&self, other: &Waiter) -> bool {
         ptr::eq(self, other)
     }
@@ -128,7 +128,7 @@ impl Waiter {
 impl WaiterList {
     fn lock(&self) -> Locked<'_> {
         let guard = self.lock.take(|| self.first.store(ptr::null_mut(), Ordering::Relaxed));
-        Locked { list: self, _guard: guard }
+        Locked { list: self, guard, woken: Woken::default() }
     }
 
     /// Whether a caller waits in that queue.
@@ -152,7 +152,9 @@ impl WaiterList {
 /// A list whose lock this thread holds.
 struct Locked<'a> {
     list: &'a WaiterList,
-    _guard: LockGuard<'a>,
+    guard: LockGuard<'a>,
+    /// Dropped after the guard: a waker runs without the lock.
+    woken: Woken,
 }
 
 impl Locked<'_> {
@@ -195,7 +197,17 @@ impl Locked<'_> {
     fn end(&self, waiter: &Waiter, state: u64, now: u64) {
         self.remove(waiter);
         waiter.state.set(state);
-        waiter.wake(now);
+        self.wake(waiter, now);
+    }
+
+    /// Ends the sleep of a caller, unless it ends at `by` anyway.
+    fn wake(&self, waiter: &Waiter, by: u64) {
+        if waiter.wakes.get() > by {
+            waiter.wakes.set(by);
+            if !self.woken.add(&waiter.waker, &self.guard) {
+                waiter.bell.ring();
+            }
+        }
     }
 
     /// Hands the booking of a caller that has left on to the next one of its queue. If that one has
@@ -206,7 +218,15 @@ impl Locked<'_> {
         from.departs.set(NONE);
         match self.first(from.queue) {
             _ if departs == NONE => {}
-            Some(next) if next.cost == from.cost => next.departs.set(departs),
+            Some(next) if next.cost == from.cost => {
+                // If the caller left after it was admitted, the next one may have booked. Its
+                // booking is the last one, and goes back whole.
+                let later = next.departs.get();
+                next.departs.set(departs);
+                if later != NONE {
+                    permits.give_back(Charge { at: later, cost: next.cost });
+                }
+            }
             _ => permits.give_back(Charge { at: departs, cost: from.cost }),
         }
     }
@@ -224,7 +244,7 @@ impl Locked<'_> {
                     Ok(TakeAttempt::Again(at)) => {
                         // Later than now, so that the caller sleeps.
                         first.asks.set(at.max(now.saturating_add(1)));
-                        first.wake(first.asks.get());
+                        self.wake(first, first.asks.get());
                         break;
                     }
                     Ok(TakeAttempt::Late) => {
@@ -233,7 +253,7 @@ impl Locked<'_> {
                     }
                     Err(error) => {
                         // The first caller has to see the error, too.
-                        first.wake(now);
+                        self.wake(first, now);
                         return Err(error);
                     }
                 }
@@ -246,7 +266,7 @@ impl Locked<'_> {
             } else if departs <= now {
                 self.end(first, ADMITTED, now);
             } else {
-                first.wake(departs);
+                self.wake(first, departs);
                 break;
             }
         }
@@ -289,8 +309,9 @@ impl<'a, P: Permits> Seat<'a, P> {
         Seat { list, waiter, permits }
     }
 
-    /// Joins the end of the queue, unless the caller's permits would come after its deadline.
-    pub(crate) fn join(&self, now: u64) -> Result<WaiterAction, P::Error> {
+    /// Joins the end of the queue, unless the caller's permits would come after its deadline. The
+    /// queue wakes a caller with a waker by that, and any other by its bell.
+    pub(crate) fn join(&self, now: u64, waker: Option<&Waker>) -> Result<WaiterAction, P::Error> {
         let Waiter { queue, cost, deadline, .. } = *self.waiter;
         let locked = self.list.lock();
         locked.serve(queue, now, self.permits)?;
@@ -301,11 +322,11 @@ impl<'a, P: Permits> Seat<'a, P> {
             }
         }
         locked.push(self.waiter);
-        self.action_locked(&locked, now)
+        self.action_locked(&locked, now, waker)
     }
 
     /// What the caller does at `now`, after its sleep.
-    pub(crate) fn action(&self, now: u64) -> Result<WaiterAction, P::Error> {
+    pub(crate) fn action(&self, now: u64, waker: Option<&Waker>) -> Result<WaiterAction, P::Error> {
         let locked = self.list.lock();
         let waiter = self.waiter;
         if waiter.state.get() == WAITS && !locked.has(waiter) {
@@ -314,17 +335,25 @@ impl<'a, P: Permits> Seat<'a, P> {
             waiter.departs.set(NONE);
             locked.push(waiter);
         }
-        self.action_locked(&locked, now)
+        self.action_locked(&locked, now, waker)
     }
 
-    fn action_locked(&self, locked: &Locked<'_>, now: u64) -> Result<WaiterAction, P::Error> {
+    fn action_locked(
+        &self,
+        locked: &Locked<'_>,
+        now: u64,
+        waker: Option<&Waker>,
+    ) -> Result<WaiterAction, P::Error> {
         let Waiter { queue, cost, deadline, .. } = *self.waiter;
         let waiter = self.waiter;
         if waiter.state.get() == WAITS {
             locked.serve(queue, now, self.permits)?;
         }
         match waiter.state.get() {
-            ADMITTED => return Ok(WaiterAction::Admitted),
+            ADMITTED => {
+                waiter.state.set(LEFT);
+                return Ok(WaiterAction::Admitted);
+            }
             REFUSED => return Ok(WaiterAction::Refused(deadline.saturating_add(1))),
             _ => {}
         }
@@ -332,6 +361,7 @@ impl<'a, P: Permits> Seat<'a, P> {
             return Ok(WaiterAction::Refused(deadline.saturating_add(1)));
         }
         waiter.bell.silence();
+        waiter.waker.keep(waker, &locked.guard);
         // The first caller's time is exact.
         let at = locked.expected(queue, Some(waiter), cost, now, deadline, self.permits)?;
         waiter.wakes.set(at.min(deadline));
@@ -339,13 +369,18 @@ impl<'a, P: Permits> Seat<'a, P> {
     }
 }
 
-/// Leaves the queue, at the end of the wait, by an error, or because the caller's clock panicked.
+/// Leaves the queue, at the end of the wait, by an error, because the caller's clock panicked, or
+/// because its future is dropped.
 impl<P: Permits> Drop for Seat<'_, P> {
     fn drop(&mut self) {
         let locked = self.list.lock();
         let waiter = self.waiter;
-        if locked.has(waiter) {
+        let waits = locked.has(waiter);
+        if waits {
             locked.remove(waiter);
+        }
+        // A future may be dropped after another caller has admitted it.
+        if waits || waiter.state.get() == ADMITTED {
             locked.hand_on(waiter, self.permits);
             // An error shows itself to the next caller, whom `serve` wakes.
             let _ = locked.serve(waiter.queue, self.permits.now(), self.permits);

@@ -8,6 +8,12 @@ mod models;
 mod permits;
 #[cfg(all(test, not(loom)))]
 pub(crate) mod tests;
+#[cfg(feature = "std")]
+mod until;
+mod wakers;
+
+#[cfg(feature = "std")]
+pub(crate) use until::until;
 
 pub(crate) use permits::{after_first, last_by_peeks, last_by_steps, Permits};
 
@@ -128,27 +134,24 @@ pub(crate) fn wait<P: Permits, C: Clock, const N: usize>(
     // The request could pass in time. The caller takes a place before it joins the queue, so that
     // nothing is booked for a caller that is refused.
     let Some(_place) = queues.waiters.enter() else {
-        let decision = permits.ask(now, cost, deadline)?;
-        return Ok(refused(decision, decision.retry_after).because(Reason::QueueFull));
+        return crowded(permits, now, cost, deadline);
     };
     let waiter = Waiter::new(queue, cost, deadline);
     let seat = Seat::new(queues.list(queue), &waiter, permits);
-    let mut action = seat.join(now)?;
+    let mut action = seat.join(now, None)?;
     if let WaiterAction::Refused(at) = action {
         return late(permits, now, cost, at);
     }
     loop {
         action = match action {
-            WaiterAction::Admitted => break,
+            WaiterAction::Admitted => return admitted(permits, clock.now()),
             WaiterAction::Refused(at) => return late(permits, clock.now(), cost, at),
             WaiterAction::Until(at) => {
                 clock.sleep_until_rung(at, waiter.bell());
-                seat.action(clock.now())?
+                seat.action(clock.now(), None)?
             }
         };
     }
-    let after = permits.check(clock.now(), 0)?;
-    Ok(Decision { verdict: Verdict::Allowed, reason: Reason::Admitted, retry_after: 0, ..after })
 }
 
 /// The decision on a caller that need not wait, or waits in vain. `None` for a caller whose permits
@@ -172,6 +175,23 @@ fn decide<P: Permits, const N: usize>(
         // A refusal may count toward a ban.
         false => permits.check(now, cost).map(Some),
     }
+}
+
+/// The decision on a caller that got its permits by `now`.
+fn admitted<P: Permits>(permits: &P, now: u64) -> Result<Decision, P::Error> {
+    let after = permits.check(now, 0)?;
+    Ok(Decision { verdict: Verdict::Allowed, reason: Reason::Admitted, retry_after: 0, ..after })
+}
+
+/// The refusal of a caller that found all places of sleepers taken.
+fn crowded<P: Permits>(
+    permits: &P,
+    now: u64,
+    cost: u64,
+    deadline: u64,
+) -> Result<Decision, P::Error> {
+    let decision = permits.ask(now, cost, deadline)?;
+    Ok(refused(decision, decision.retry_after).because(Reason::QueueFull))
 }
 
 /// The refusal of a caller whose permits would come at `at`, after its deadline.

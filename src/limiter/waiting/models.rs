@@ -64,7 +64,7 @@ impl Model {
         let waiter = Waiter::new(0, 1, NEVER - 1);
         let seat = Seat::new(self.queues.list(0), &waiter, &self.limiter);
         let place = self.queues.waiters.enter();
-        let action = seat.join(self.limiter.now()).unwrap();
+        let action = seat.join(self.limiter.now(), None).unwrap();
         drop(seat);
         drop(place);
         action

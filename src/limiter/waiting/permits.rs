@@ -151,5 +151,5 @@ pub(crate) fn last_by_peeks<E>(
 /// Whether a refused request could pass by `deadline`. False for an admitted request, and if no
 /// wait helps (a limit of 0).
 pub(crate) fn in_time(decision: &Decision, now: u64, deadline: u64) -> bool {
-    decision.retry().is_some_and(|wait| now.saturating_add(wait) <= deadline)
+    decision.retry_ns().is_some_and(|wait| now.saturating_add(wait) <= deadline)
 }

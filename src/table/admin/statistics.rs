@@ -10,6 +10,8 @@ use crate::table::memory::error::RequestError;
 use crate::table::policies::local::Scratch;
 use crate::table::policies::PolicyId;
 use crate::units::NEVER;
+use alloc::string::ToString;
+use core::fmt;
 
 /// Counters and sizes of a table. The counters count since the table was made, for all processes.
 /// If a process is killed, its last insertion or decision may not be counted.
@@ -81,6 +83,24 @@ pub struct Entries<'a> {
     table: &'a Table,
     now: u64,
     next: u64,
+}
+
+/// The policies as text, and the sizes.
+impl fmt::Debug for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        struct Texts<'a>(&'a Table);
+        impl fmt::Debug for Texts<'_> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                let policies = (0..self.0.policies()).map(|n| self.0.policy(PolicyId::new(n)));
+                f.debug_list().entries(policies.flatten().map(|policy| policy.to_string())).finish()
+            }
+        }
+        f.debug_struct("Table")
+            .field("policies", &Texts(self))
+            .field("capacity", &self.capacity())
+            .field("bytes", &self.bytes())
+            .finish_non_exhaustive()
+    }
 }
 
 impl Table {

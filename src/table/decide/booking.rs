@@ -12,6 +12,8 @@ use crate::table::policies::compiled::{salt, Version};
 use crate::table::policies::local::Scratch;
 use crate::table::policies::PolicyId;
 use crate::table::slots::states::Event;
+use crate::units::nanos;
+use core::time::Duration;
 
 impl Table {
     /// Books `cost` permits of `key` for the earliest instant at which they may be used, if that is
@@ -88,9 +90,14 @@ impl Table {
         Ok(booked)
     }
 
-    /// Takes `cost` permits of `key`, and sleeps for at most `patience` nanoseconds until they may
-    /// be used. See [`Table::wait_until`].
-    pub fn wait(&self, policy: PolicyId, key: &[u8], cost: u64, patience: u64) -> Decision {
+    /// Takes `cost` permits of `key`, and sleeps for at most `patience` until they may be used. See
+    /// [`Table::wait_until`].
+    pub fn wait(&self, policy: PolicyId, key: &[u8], cost: u64, patience: Duration) -> Decision {
+        self.wait_ns(policy, key, cost, nanos(patience))
+    }
+
+    /// [`Table::wait`] with the patience in nanoseconds.
+    pub fn wait_ns(&self, policy: PolicyId, key: &[u8], cost: u64, patience: u64) -> Decision {
         self.wait_until(policy, key, cost, self.now().saturating_add(patience))
     }
 
@@ -225,14 +232,14 @@ impl Table {
 }
 
 /// The permits for which a caller of [`Table::wait_until`] waits.
-struct KeyPermits<'a> {
-    table: &'a Table,
-    policy: PolicyId,
-    key: &'a [u8],
+pub(super) struct KeyPermits<'a> {
+    pub(super) table: &'a Table,
+    pub(super) policy: PolicyId,
+    pub(super) key: &'a [u8],
 }
 
 impl<'a> KeyPermits<'a> {
-    fn hash(&self) -> u64 {
+    pub(super) fn hash(&self) -> u64 {
         self.table.hash_out_of_line(self.key) ^ salt(self.policy.number())
     }
 

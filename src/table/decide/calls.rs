@@ -33,6 +33,23 @@ impl Table {
         self.decide(policy, key, None, cost)
     }
 
+    /// [`Table::check`] of one permit under the table's first policy, which is the usual one.
+    ///
+    /// ```
+    /// use tollbar::table::{Options, Table};
+    ///
+    /// let logins = Table::private(&Options::new(10_000), &["2/min".parse()?])?;
+    /// assert!(logins.check_key("ann").is_allowed());
+    /// assert!(logins.check_key("ann").is_allowed());
+    /// assert!(!logins.check_key("ann").is_allowed());
+    /// assert!(logins.check_key(b"bob").is_allowed());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    pub fn check_key(&self, key: impl AsRef<[u8]>) -> Decision {
+        self.check(PolicyId::FIRST, key.as_ref(), 1)
+    }
+
     /// [`Table::check`] at the caller's time. All callers of a table must use one scale: that of
     /// [`Table::now`], or another one.
     #[inline]

@@ -24,6 +24,8 @@ mod room;
 pub(super) mod several;
 #[cfg(test)]
 mod tests;
+#[cfg(feature = "std")]
+mod until;
 
 use super::memory::error::RequestError;
 use super::policies::compiled::{salt, Version};
@@ -45,7 +47,6 @@ use rapidhash::v3::RapidSecrets;
 
 /// Keyed limits in shared memory. Any number of threads and processes may make calls at once. No
 /// call waits for another or allocates, unless its documentation says so.
-#[derive(Debug)]
 pub struct Table {
     pub(super) policies: Policies,
     pub(super) slots: Slots,

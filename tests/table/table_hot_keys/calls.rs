@@ -128,7 +128,7 @@ fn a_wait_spends_credit() {
     let mut spent = 0;
     for _ in 0..300 {
         let before = left(&table, table.now());
-        let decision = keys.wait(FIRST, KEY, 1, SEC);
+        let decision = keys.wait_ns(FIRST, KEY, 1, SEC);
         assert_eq!(decision.verdict, Verdict::Allowed);
         // The call leaves most of the table's permits, far more than the refill since could
         // explain.

@@ -69,7 +69,7 @@ impl Decisions {
                 Verdict::Never => 'N',
             };
             // Writing to memory does not fail.
-            let _ = match decision.retry() {
+            let _ = match decision.retry_ns() {
                 Some(retry) => writeln!(text, "{letter} {} {retry}", decision.remaining),
                 None => writeln!(text, "{letter} {} -", decision.remaining),
             };

@@ -211,7 +211,7 @@ fn a2_a_panic_in_the_sleep_leaves_the_queue() {
     assert!(limiter.check(1).is_allowed());
     for _ in 0..20 {
         let ended =
-            std::panic::catch_unwind(core::panic::AssertUnwindSafe(|| limiter.wait(1, SEC)));
+            std::panic::catch_unwind(core::panic::AssertUnwindSafe(|| limiter.wait_ns(1, SEC)));
         assert!(ended.is_err());
     }
     assert_eq!(limiter.peek(1).retry_after, 100 * MS);
@@ -227,8 +227,8 @@ fn a2_a_child_forgets_its_parents_queue() {
     let queues: WaiterQueues<1> = WaiterQueues::new(1);
     let parents = [Waiter::new(0, 1, NEVER - 1), Waiter::new(0, 1, NEVER - 1)];
     let seats = parents.each_ref().map(|waiter| Seat::new(queues.list(0), waiter, &limiter));
-    assert_eq!(seats[0].join(START), Ok(WaiterAction::Until(START + 100 * MS)));
-    assert_eq!(seats[1].join(START), Ok(WaiterAction::Until(START + 200 * MS)));
+    assert_eq!(seats[0].join(START, None), Ok(WaiterAction::Until(START + 100 * MS)));
+    assert_eq!(seats[1].join(START, None), Ok(WaiterAction::Until(START + 200 * MS)));
     queues.list(0).hold_by_another_process();
     assert!(!queues.list(0).anybody(0));
     let decision = wait(&limiter, limiter.clock(), &queues, 0, 1, NEVER - 1).unwrap();
@@ -239,8 +239,8 @@ fn a2_a_child_forgets_its_parents_queue() {
     );
     // A caller that was in its sleep when its own signal handler forked joins again, without its
     // parent's booking.
-    assert_eq!(seats[1].action(clock.now()), Ok(WaiterAction::Until(START + 300 * MS)));
-    assert_eq!(seats[1].action(START + 300 * MS), Ok(WaiterAction::Admitted));
+    assert_eq!(seats[1].action(clock.now(), None), Ok(WaiterAction::Until(START + 300 * MS)));
+    assert_eq!(seats[1].action(START + 300 * MS, None), Ok(WaiterAction::Admitted));
     drop(seats);
     assert!(!queues.list(0).anybody(0));
 }

@@ -80,7 +80,7 @@ fn a2_a_killed_process_leaves_one_booking() {
         for _ in 0..20 {
             let waiter = std::boxed::Box::leak(std::boxed::Box::new(Waiter::new(0, 1, NEVER - 1)));
             let seat = Seat::new(queues.list(0), waiter, &limiter);
-            assert!(matches!(seat.join(START), Ok(WaiterAction::Until(_))));
+            assert!(matches!(seat.join(START, None), Ok(WaiterAction::Until(_))));
             core::mem::forget(seat);
         }
         let (ends, _) = World::new(&clock).run(&limiter, &[caller(START)], &mut |_| 0);

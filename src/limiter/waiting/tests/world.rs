@@ -114,7 +114,7 @@ impl<'a> World<'a> {
                     Ok(None) => {
                         let place = queues[process].waiters.enter();
                         let seat = Seat::new(queues[process].list(0), &waiters[n], permits);
-                        let action = seat.join(now).unwrap_or(WaiterAction::Refused(0));
+                        let action = seat.join(now, None).unwrap_or(WaiterAction::Refused(0));
                         seats[n] = Some((seat, place, 0));
                         action
                     }
@@ -125,7 +125,7 @@ impl<'a> World<'a> {
                     ends[n] = Some(End::GaveUp(now));
                     continue;
                 }
-                Some((seat, _, _)) => seat.action(now).unwrap_or(WaiterAction::Refused(0)),
+                Some((seat, _, _)) => seat.action(now, None).unwrap_or(WaiterAction::Refused(0)),
             };
             match action {
                 WaiterAction::Until(at) => {
