@@ -3,9 +3,12 @@
 //! layers around it were charged.
 
 use http::{Extensions, HeaderMap, HeaderName, HeaderValue};
+use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
-use tollbar::http::{Draft, Fields, Limit, Reset};
+use tollbar::algorithm::Charge;
+use tollbar::clock::Clock;
+use tollbar::http::{more_after, Draft, Fields, Limit, Reset};
 use tollbar::table::{PolicyId, Receipt, Refund, Table};
 use tollbar::take_many::LIMITS_MOST;
 use tollbar::{Decision, Policy};
@@ -30,12 +33,52 @@ pub(crate) struct Asked {
 }
 
 /// What a layer was charged.
-#[derive(Debug)]
 pub(crate) struct Charged {
     pub table: Arc<Table>,
     pub policy: PolicyId,
     pub key: Vec<u8>,
-    pub receipt: Receipt,
+    pub by: ChargedBy,
+    /// The layer's clock, if it is not the table's.
+    pub clock: Option<Arc<dyn Clock + Send + Sync>>,
+}
+
+/// How a layer gives a charge back.
+#[derive(Debug)]
+pub(crate) enum ChargedBy {
+    Receipt(Receipt),
+    /// Of a layer with several limits.
+    Charge(Charge),
+}
+
+impl Charged {
+    /// Gives the charge back, and returns what a peek says then.
+    fn give_back(self) -> Decision {
+        let Charged { table, policy, key, by, clock } = self;
+        let now = clock.map(|clock| clock.now());
+        // A receipt that the table no longer knows stays charged. The answer is a refusal in any
+        // case.
+        let _ = match (by, now) {
+            (ChargedBy::Receipt(receipt), None) => {
+                table.settle(&receipt, 0, Refund::Safe).map(|_| ())
+            }
+            (ChargedBy::Receipt(receipt), Some(now)) => {
+                table.settle_at(&receipt, now, 0, Refund::Safe).map(|_| ())
+            }
+            (ChargedBy::Charge(charge), None) => {
+                table.give_back(policy, &key, charge, charge.cost).map(|_| ())
+            }
+            (ChargedBy::Charge(charge), Some(now)) => {
+                table.give_back_at(policy, &key, now, charge, charge.cost).map(|_| ())
+            }
+        };
+        table.peek_uncounted(policy, &key, now, 1)
+    }
+}
+
+impl fmt::Debug for Charged {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Charged").field("policy", &self.policy).field("by", &self.by).finish()
+    }
 }
 
 impl Layers {
@@ -49,8 +92,24 @@ impl Layers {
         (layers, true)
     }
 
-    pub fn add(&self, asked: Asked) {
-        self.with(|all| all.push(asked));
+    /// Adds a limit, and returns its place.
+    pub fn add(&self, asked: Asked) -> usize {
+        self.with(|all| {
+            all.push(asked);
+            all.len() - 1
+        })
+    }
+
+    /// Reads by `peek` what the limit at `place` has left after a later charge. The request stays
+    /// admitted.
+    pub fn read_again(&self, place: usize, peek: impl Fn(u64) -> Decision) {
+        self.with(|all| {
+            if let Some(asked) = all.get_mut(place) {
+                let Decision { verdict, reason, retry_after, .. } = asked.decision;
+                asked.decision = Decision { verdict, reason, retry_after, ..peek(1) };
+                asked.more_after = more_after(&asked.policy, &asked.decision, 1, peek);
+            }
+        });
     }
 
     /// Gives back what the layers so far were charged. A policy that takes nothing back stays
@@ -58,13 +117,9 @@ impl Layers {
     pub fn give_back(&self) {
         self.with(|all| {
             for asked in all {
-                let Some(Charged { table, policy, key, receipt }) = asked.charged.take() else {
-                    continue;
-                };
-                // A receipt that the table no longer knows stays charged. The answer is a refusal
-                // in any case.
-                let _ = table.settle(&receipt, 0, Refund::Safe);
-                asked.decision = table.peek_uncounted(policy, &key, None, 1);
+                if let Some(charged) = asked.charged.take() {
+                    asked.decision = charged.give_back();
+                }
             }
         });
     }

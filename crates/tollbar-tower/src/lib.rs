@@ -23,14 +23,25 @@
 //! The module `pacing` (feature `pacing`, on by default, for tokio) has the layer for HTTP clients
 //! that call limited servers.
 
+mod decide;
+mod key;
 mod layers;
 mod limit;
+mod options;
 #[cfg(feature = "pacing")]
 pub mod pacing;
+mod refusal;
 
-pub use limit::{
-    address, client, header, Limit, LimitLayer, Problem, Refusal, Refuse, ResponseFuture,
-};
+#[cfg(feature = "axum")]
+pub use key::peer;
+pub use key::{address, client, header};
+pub use limit::{Limit, LimitLayer, ResponseFuture};
+pub use refusal::{Grpc, Problem, Refusal, Refuse};
+
+/// The programs of the page compile.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/from-governor.md")]
+struct FromGovernor;
 
 // The README's program compiles.
 #[cfg(doctest)]

@@ -1,26 +1,25 @@
 //! A layer that limits the requests of each key.
 
-use crate::layers::{Asked, Charged, Layers};
-use http::header::{HeaderValue, CONTENT_TYPE};
-use http::{Request, Response, StatusCode};
+use crate::decide::After;
+#[cfg(feature = "axum")]
+use crate::key::{client, peer};
+use crate::layers::Layers;
+use crate::options::{Further, Options};
+use crate::refusal::{Problem, Refusal, Refuse};
+use http::header::CONTENT_TYPE;
+use http::{Method, Request, Response};
 use pin_project_lite::pin_project;
 use std::future::Future;
-use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use tollbar::address::{self, Network, Peer};
-use tollbar::http::{more_after, problem, Draft, Fields};
-use tollbar::prefix::Prefix;
+#[cfg(feature = "axum")]
+use tollbar::address::Network;
+use tollbar::clock::Clock;
+use tollbar::http::{Draft, Fields};
 use tollbar::table::{PolicyId, Table};
-use tollbar::{Decision, Reason};
 use tower_layer::Layer;
 use tower_service::Service;
-
-/// The most bytes of one limit's header fields, beside four for each byte of its name.
-const FIELDS_MOST: usize = 600;
-/// The problem of a request without a key.
-const MISSING: &str = r#"{"title":"Forbidden","status":403,"detail":"the request has no key that it could be counted by"}"#;
 
 /// Limits the requests of each key, before they reach the service.
 ///
@@ -43,21 +42,22 @@ pub struct LimitLayer<K, R = Problem> {
 }
 
 #[derive(Clone, Debug)]
-struct Limits<K, R> {
-    table: Arc<Table>,
-    policy: PolicyId,
-    name: String,
-    fields: Fields,
-    key: K,
-    refusal: R,
+pub(crate) struct Limits<K, R> {
+    pub table: Arc<Table>,
+    pub policy: PolicyId,
+    pub name: String,
+    pub fields: Fields,
+    pub key: K,
+    pub refusal: R,
+    pub options: Options,
 }
 
 impl<K> LimitLayer<K> {
     /// Limits requests by `key`, under the table's first policy.
     ///
-    /// `key` returns the bytes of a request's key ([`header`], [`address`], [`client`]). If it
-    /// returns `None`, the table's option for missing keys decides: by default the request is
-    /// refused.
+    /// `key` returns the bytes of a request's key ([`header`](crate::header),
+    /// [`address`](crate::address), [`client`](crate::client())). If it returns `None`, the table's
+    /// option for missing keys decides: by default the request is refused.
     pub fn new<B, T>(table: impl Into<Arc<Table>>, key: K) -> LimitLayer<K>
     where
         K: Fn(&Request<B>) -> Option<T>,
@@ -71,8 +71,29 @@ impl<K> LimitLayer<K> {
             fields,
             key,
             refusal: Problem,
+            options: Options::default(),
         };
         LimitLayer { limits: Arc::new(limits) }
+    }
+}
+
+#[cfg(feature = "axum")]
+impl LimitLayer<()> {
+    /// Limits requests of a program with axum by the address of the client, under the table's first
+    /// policy. Behind `proxies`, the networks of the trusted proxies, the client is the one that
+    /// these name in X-Forwarded-For ([`client`](crate::client)). IPv6 clients are counted by their
+    /// /64.
+    ///
+    /// The program serves by `into_make_service_with_connect_info::<SocketAddr>()`. Without it no
+    /// request has an address, and each is answered as one without a key.
+    pub fn by_client(
+        table: impl Into<Arc<Table>>,
+        proxies: impl Into<Arc<[Network]>>,
+    ) -> LimitLayer<impl Fn(&axum::extract::Request) -> Option<Vec<u8>> + Clone> {
+        let proxies = proxies.into();
+        LimitLayer::new(table, move |request: &axum::extract::Request| {
+            client(request, peer(request), &proxies)
+        })
     }
 }
 
@@ -95,8 +116,79 @@ impl<K: Clone, R: Clone> LimitLayer<K, R> {
     /// Answers refused requests by `refusal`, a function of a [`Refusal`] that returns a response.
     /// The layer adds the header fields.
     pub fn with_refusal<N>(self, refusal: N) -> LimitLayer<K, N> {
-        let Limits { table, policy, name, fields, key, .. } = Arc::unwrap_or_clone(self.limits);
-        LimitLayer { limits: Arc::new(Limits { table, policy, name, fields, key, refusal }) }
+        let Limits { table, policy, name, fields, key, options, .. } =
+            Arc::unwrap_or_clone(self.limits);
+        LimitLayer {
+            limits: Arc::new(Limits { table, policy, name, fields, key, refusal, options }),
+        }
+    }
+
+    /// Counts requests with these methods only. Others pass, and get no fields from this layer.
+    pub fn with_methods(mut self, methods: impl Into<Arc<[Method]>>) -> LimitLayer<K, R> {
+        self.options().methods = Some(methods.into());
+        self
+    }
+
+    /// Lets requests pass without counting them where `exempt` returns true, such as health checks.
+    /// The request that it gets has no body.
+    pub fn with_exempt(
+        mut self,
+        exempt: impl Fn(&Request<()>) -> bool + Send + Sync + 'static,
+    ) -> LimitLayer<K, R> {
+        self.options().exempt = Some(Arc::new(exempt));
+        self
+    }
+
+    /// Charges each request the permits that `cost` returns; otherwise it is 1. A cost above the
+    /// burst is always refused.
+    pub fn with_cost(
+        mut self,
+        cost: impl Fn(&Request<()>) -> u64 + Send + Sync + 'static,
+    ) -> LimitLayer<K, R> {
+        self.options().cost = Some(Arc::new(cost));
+        self
+    }
+
+    /// Charges requests after their answers, the permits that `charge` returns for an answer: 1 for
+    /// a failed login and 0 for any other, or the bytes of a download. A request passes if the
+    /// permits of its cost are there, and is charged nothing then. An answer is charged whether or
+    /// not the permits are still there ([`Table::charge`]). A service that returns an error, and a
+    /// request that is dropped, are charged nothing.
+    pub fn with_charge(
+        mut self,
+        charge: impl Fn(&Response<()>) -> u64 + Send + Sync + 'static,
+    ) -> LimitLayer<K, R> {
+        self.options().charge = Some(Arc::new(charge));
+        self
+    }
+
+    /// Adds a limit to those of each request: `key` under another policy of the table, or under the
+    /// same one. A request is charged under all of them or under none
+    /// ([`take_many`](tollbar::take_many)). A layer has 16 limits at most, and refuses all requests
+    /// with status 500 if it has more.
+    pub fn with_limit<T: Into<Vec<u8>>>(
+        mut self,
+        policy: PolicyId,
+        name: impl Into<String>,
+        key: impl Fn(&Request<()>) -> Option<T> + Send + Sync + 'static,
+    ) -> LimitLayer<K, R> {
+        let key = Arc::new(move |request: &Request<()>| key(request).map(Into::into));
+        self.options().further.push(Further { policy, name: name.into(), key });
+        self
+    }
+
+    /// Reads the time from `clock`, which a test may move
+    /// ([`Manual`](tollbar::clock::Manual)), in place of the table's.
+    pub fn with_clock(
+        mut self,
+        clock: Arc<impl Clock + Send + Sync + 'static>,
+    ) -> LimitLayer<K, R> {
+        self.options().clock = Some(clock);
+        self
+    }
+
+    fn options(&mut self) -> &mut Options {
+        &mut Arc::make_mut(&mut self.limits).options
     }
 }
 
@@ -112,57 +204,6 @@ impl<S, K, R> Layer<S> for LimitLayer<K, R> {
 
     fn layer(&self, inner: S) -> Limit<S, K, R> {
         Limit { inner, limits: Arc::clone(&self.limits) }
-    }
-}
-
-/// A refused request, for [`LimitLayer::with_refusal`].
-#[derive(Clone, Debug)]
-pub struct Refusal {
-    /// Why the table refused, and how long to wait. Its reason is [`Reason::Fault`] if the table
-    /// could not decide.
-    pub decision: Decision,
-    /// The usual body: a problem in JSON (RFC 9457), of the type `application/problem+json`. That
-    /// of a request without a key says so.
-    pub problem: String,
-}
-
-impl Refusal {
-    /// The usual status: 429; 403 for a request without a key, for which waiting does not help; 500
-    /// if the table could not decide.
-    pub fn status(&self) -> StatusCode {
-        match self.decision.reason {
-            Reason::Fault => StatusCode::INTERNAL_SERVER_ERROR,
-            Reason::MissingKey => StatusCode::FORBIDDEN,
-            _ => StatusCode::TOO_MANY_REQUESTS,
-        }
-    }
-}
-
-/// Answers refused requests. Functions from [`Refusal`] to `Response<B>` do so.
-pub trait Refuse<B> {
-    /// The answer to a refused request. The layer adds the header fields.
-    fn refuse(&self, refusal: Refusal) -> Response<B>;
-}
-
-/// The usual answer: [`Refusal::status`], with [`Refusal::problem`] as body.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Problem;
-
-impl<B: From<String>> Refuse<B> for Problem {
-    fn refuse(&self, refusal: Refusal) -> Response<B> {
-        let status = refusal.status();
-        let mut response = Response::new(B::from(refusal.problem));
-        *response.status_mut() = status;
-        response
-            .headers_mut()
-            .insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-        response
-    }
-}
-
-impl<B, F: Fn(Refusal) -> Response<B>> Refuse<B> for F {
-    fn refuse(&self, refusal: Refusal) -> Response<B> {
-        self(refusal)
     }
 }
 
@@ -194,77 +235,38 @@ where
         self.inner.poll_ready(context)
     }
 
-    fn call(&mut self, mut request: Request<ReqBody>) -> ResponseFuture<S::Future, ResBody> {
+    fn call(&mut self, request: Request<ReqBody>) -> ResponseFuture<S::Future, ResBody> {
         let limits = &*self.limits;
-        let key = (limits.key)(&request);
-        let (layers, is_outermost) = Layers::of(request.extensions_mut());
-        let decision = limits.decide(&layers, key.as_ref().map_or(&[], |key| key.as_ref()));
-        let layers = is_outermost.then_some(layers);
-        if decision.is_allowed() {
-            return ResponseFuture::Admitted { inner: self.inner.call(request), layers };
+        let (mut request, asks) = limits.options.of(request);
+        if !asks.counts {
+            let inner = self.inner.call(request);
+            return ResponseFuture::Admitted { inner, layers: None, after: None };
         }
-        let refusal = Refusal { problem: limits.problem(&decision), decision };
+        let key = (limits.key)(&request);
+        let key = key.as_ref().map_or(&[][..], |key| key.as_ref());
+        let (layers, is_outermost) = Layers::of(request.extensions_mut());
+        let decided = limits.decide(&layers, key, &asks);
+        if decided.decision.is_allowed() {
+            let (inner, after) = (self.inner.call(request), decided.after);
+            return ResponseFuture::Admitted {
+                inner,
+                layers: is_outermost.then_some(layers),
+                after,
+            };
+        }
+        let refusal = Refusal {
+            problem: limits.problem(&decided),
+            decision: decided.decision,
+            is_grpc: request
+                .headers()
+                .get(CONTENT_TYPE)
+                .is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc")),
+        };
         let mut response = limits.refusal.refuse(refusal);
-        if let Some(layers) = layers {
+        if is_outermost {
             layers.write(response.headers_mut());
         }
         ResponseFuture::Refused { response: Some(response) }
-    }
-}
-
-impl<K, R> Limits<K, R> {
-    /// Decides about a request of one permit, and adds the limit to those of the request's other
-    /// layers.
-    fn decide(&self, layers: &Layers, key: &[u8]) -> Decision {
-        // A receipt, by which a layer further in can give the charge back. An error has charged
-        // nothing; a check makes a decision of it.
-        let taken = if key.is_empty() { None } else { self.table.take(self.policy, key, 1).ok() };
-        let (decision, receipt) =
-            taken.unwrap_or_else(|| (self.table.check(self.policy, key, 1), None));
-        if !decision.is_allowed() {
-            layers.give_back();
-        }
-        // A policy that the table does not have is the decision's fault.
-        let Some(policy) = self
-            .table
-            .policy_of(self.policy, key)
-            .ok()
-            .filter(|_| decision.reason != Reason::MissingKey)
-        else {
-            return decision;
-        };
-        let peek = |cost| self.table.peek_uncounted(self.policy, key, None, cost);
-        let more_after = match self.fields {
-            Fields { legacy: None, draft: None, .. } => tollbar::NEVER,
-            _ => more_after(&policy, &decision, 1, peek),
-        };
-        let charged = receipt.map(|receipt| Charged {
-            table: Arc::clone(&self.table),
-            policy: self.policy,
-            key: key.to_vec(),
-            receipt,
-        });
-        layers.add(Asked {
-            name: self.name.clone(),
-            fields: self.fields,
-            policy,
-            decision,
-            more_after,
-            charged,
-        });
-        decision
-    }
-
-    fn problem(&self, decision: &Decision) -> String {
-        if decision.reason == Reason::MissingKey {
-            return MISSING.to_owned();
-        }
-        let Ok(policy) = self.table.policy(self.policy) else { return String::new() };
-        let limit = tollbar::http::Limit::new(self.name.as_bytes(), &policy, decision);
-        let mut text = vec![0; FIELDS_MOST + 6 * self.name.len()];
-        let length = problem(&[limit], StatusCode::TOO_MANY_REQUESTS.as_u16(), &mut text);
-        text.truncate(length);
-        String::from_utf8(text).unwrap_or_default()
     }
 }
 
@@ -278,6 +280,7 @@ pin_project! {
             #[pin]
             inner: F,
             layers: Option<Layers>,
+            after: Option<After>,
         },
         #[doc(hidden)]
         Refused { response: Option<Response<B>> },
@@ -292,58 +295,21 @@ where
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<Response<B>, E>> {
         match self.project() {
-            Projection::Admitted { inner, layers } => inner.poll(context).map_ok(|mut response| {
-                if let Some(layers) = layers.take() {
-                    layers.write(response.headers_mut());
-                }
-                response
-            }),
+            Projection::Admitted { inner, layers, after } => {
+                inner.poll(context).map_ok(|response| {
+                    let mut response = match after.take() {
+                        Some(after) => after.charge(response),
+                        None => response,
+                    };
+                    if let Some(layers) = layers.take() {
+                        layers.write(response.headers_mut());
+                    }
+                    response
+                })
+            }
             Projection::Refused { response } => Poll::Ready(Ok(response
                 .take()
                 .expect("a future that has returned is not polled again"))),
         }
     }
-}
-
-/// A request's header field as a key. `None` if the request does not have the field, or has
-/// several: a client could vary the others.
-pub fn header<B>(request: &Request<B>, name: &str) -> Option<Vec<u8>> {
-    let mut values = request.headers().get_all(name).iter();
-    match (values.next(), values.next()) {
-        (Some(value), None) => Some(value.as_bytes().to_vec()),
-        _ => None,
-    }
-}
-
-/// The key of a client behind trusted proxies.
-///
-/// `peer` is the address at the other end of the connection: what axum's `ConnectInfo` holds, or
-/// `None` for a Unix socket. `proxies` are the networks of the trusted proxies. If the peer is in
-/// one of them, the function reads X-Forwarded-For from the right and takes the first address
-/// outside these networks. Otherwise the peer is the client. Returns `None` if neither gives an
-/// address.
-///
-/// ```
-/// use tollbar::address::Network;
-/// let proxies = [Network::parse(b"10.0.0.0/8").unwrap()];
-/// let request = http::Request::builder().header("x-forwarded-for", "1.1.1.1, 192.0.2.1").body(()).unwrap();
-/// let peer = "10.0.0.7".parse().unwrap();
-/// assert_eq!(tollbar_tower::client(&request, Some(peer), &proxies), tollbar_tower::address("192.0.2.1".parse().unwrap()));
-/// ```
-pub fn client<B>(
-    request: &Request<B>,
-    peer: Option<IpAddr>,
-    proxies: &[Network],
-) -> Option<Vec<u8>> {
-    let peer = peer.map_or(Peer::Unix, Peer::Address);
-    // A header map's values go in one direction only.
-    let forwarded: Vec<&[u8]> =
-        request.headers().get_all("x-forwarded-for").iter().map(HeaderValue::as_bytes).collect();
-    address(address::client(peer, proxies.iter().copied(), forwarded.into_iter().rev())?)
-}
-
-/// An address as a key: an IPv4 address, or the /64 of an IPv6 address, because a client has all
-/// addresses of its /64.
-pub fn address(address: IpAddr) -> Option<Vec<u8>> {
-    Prefix::of(address, 32, 64).map(|prefix| prefix.as_bytes().to_vec())
 }
