@@ -17,7 +17,8 @@ const MS: u64 = 1_000_000;
 const SEC: u64 = 1000 * MS;
 
 type Timers = Rc<RefCell<Vec<(u64, Waker)>>>;
-type Task<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
+/// A task, and whether it is awake.
+type Task<'a> = (Pin<Box<dyn Future<Output = ()> + 'a>>, Arc<Flag>);
 
 /// Whether a task has to be polled.
 struct Flag(AtomicBool);
@@ -32,7 +33,7 @@ impl Wake for Flag {
 struct Runtime<'a> {
     clock: &'a Manual,
     timers: Timers,
-    tasks: RefCell<Vec<Option<(Task<'a>, Arc<Flag>)>>>,
+    tasks: RefCell<Vec<Option<Task<'a>>>>,
     polls: Cell<u32>,
 }
 
