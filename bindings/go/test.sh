@@ -2,9 +2,9 @@
 # Tests of the Go package against the library that `make lib` has built. Ends with
 # `N passed, N failed`.
 #
-# golang.org/x/time/rate and staticcheck are fetched through Go's module proxy when they are not
-# there. Where there is no network, TOLLBAR_OFFLINE=1 leaves out what cannot be fetched, and says
-# so.
+# The libraries that packages here replace, and staticcheck, are fetched through Go's module proxy
+# when they are not there. Where there is no network, TOLLBAR_OFFLINE=1 leaves out what cannot be
+# fetched, and says so.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -139,7 +139,7 @@ others() {
 }
 holds 'vet for other systems' others
 # Linux runs programs for 386 on amd64, and for arm64 by an emulator if it is installed.
-steps='. ./cell ./internal/core ./internal/local ./rate'
+steps='. ./cell ./internal/core ./internal/local ./rate ./ratelimit ./juju/ratelimit'
 # shellcheck disable=SC2086
 [ "$(go env GOARCH)" != amd64 ] || counts 'tests on 386' env CGO_ENABLED=0 GOARCH=386 go test -short -v $steps
 # shellcheck disable=SC2086
@@ -154,6 +154,14 @@ if [ -n "${TOLLBAR_OFFLINE:-}" ] && ! (cd rate/differential && go mod download) 
 else
     counts 'comparison with golang.org/x/time/rate' differs
     holds 'the tests of golang.org/x/time/rate' upstream
+fi
+limits_differ() { (cd ratelimit/differential && go vet . && go test -v .); }
+limits_upstream() { ratelimit/upstream.sh; }
+if [ -n "${TOLLBAR_OFFLINE:-}" ] && ! (cd ratelimit/differential && go mod download) >/dev/null 2>&1; then
+    echo "comparison with uber's and juju's ratelimit: not run, since these cannot be fetched"
+else
+    counts "comparison with uber's and juju's ratelimit" limits_differ
+    holds "the tests of uber's and juju's ratelimit" limits_upstream
 fi
 
 # Each is a module of its own, tested with the library and without a C compiler.
