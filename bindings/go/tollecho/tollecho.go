@@ -11,6 +11,9 @@ package tollecho
 
 import (
 	"errors"
+	"fmt"
+	"slices"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -18,12 +21,19 @@ import (
 	"github.com/tollbar/tollbar/bindings/go/tollhttp"
 )
 
-// Config is the configuration of a limit. Either Policy or Table is required.
+// Config is the configuration of a limit. One of Policy, MaxRequests and Table is required.
 type Config struct {
 	// Name in the header fields that have names. Empty means "default".
 	Name string
+	// Description is for people.
+	Description string
 	// Policy, such as "100/min burst 20", of a table in this process's memory for this limit alone.
 	Policy string
+	// MaxRequests in each Interval, in place of Policy, and as many at once. Algorithm is a name such
+	// as "fixed-window"; empty means "token-bucket".
+	MaxRequests int64
+	Interval    time.Duration
+	Algorithm   string
 	// Capacity is the number of keys of that table that can have a debt at one time. 0 means
 	// 100,000.
 	Capacity uint64
@@ -34,9 +44,15 @@ type Config struct {
 	// Fields are the header fields. 0 means Retry-After and X-RateLimit-Limit, -Remaining and
 	// -Reset.
 	Fields tollbar.HTTPFields
-	// Key returns the request's key. Nil means [RealIP]. A request with an empty key is answered by
-	// Missing.
+	// Key returns the request's key. Nil means [RealIP], or HeaderKeyName. A request with an empty key
+	// is answered by Missing.
 	Key func(echo.Context) string
+	// HeaderKeyName, in place of Key, is the header field with the key. A request without it, or with
+	// several of it, has no key.
+	HeaderKeyName string
+	// ExceptionKeys are keys that pass without a charge. Without Key and HeaderKeyName they are
+	// addresses.
+	ExceptionKeys []string
 	// Cost returns the permits that a request takes. Nil means 1.
 	Cost func(echo.Context) uint64
 	// Charge returns a cost that is known only after the response, such as 1 for status 401; err is
@@ -66,14 +82,15 @@ func ForEcho(config Config) echo.MiddlewareFunc {
 // as one after the table's Close, gets the error of the check, for which echo answers with status
 // 500.
 func New(config Config) (echo.MiddlewareFunc, error) {
-	limit, err := tollhttp.NewKeyLimit(tollhttp.KeyOptions{
-		Name: config.Name, Policy: config.Policy, Capacity: config.Capacity, Table: config.Table, Number: config.Number, Fields: config.Fields,
-	})
+	policy, find, err := config.compile()
 	if err != nil {
 		return nil, err
 	}
-	if config.Key == nil {
-		config.Key = RealIP
+	limit, err := tollhttp.NewKeyLimit(tollhttp.KeyOptions{
+		Name: config.Name, Policy: policy, Capacity: config.Capacity, Table: config.Table, Number: config.Number, Fields: config.Fields,
+	})
+	if err != nil {
+		return nil, err
 	}
 	check := limit.Check
 	if config.Charge != nil {
@@ -84,11 +101,14 @@ func New(config Config) (echo.MiddlewareFunc, error) {
 			if config.Exempt != nil && config.Exempt(c) {
 				return next(c)
 			}
+			key, excepted := find(c)
+			if excepted {
+				return next(c)
+			}
 			cost := uint64(1)
 			if config.Cost != nil {
 				cost = config.Cost(c)
 			}
-			key := config.Key(c)
 			within, decision, err := check(c.Request().Context(), c.Response().Header(), key, cost)
 			c.SetRequest(c.Request().WithContext(within))
 			switch {
@@ -110,6 +130,33 @@ func New(config Config) (echo.MiddlewareFunc, error) {
 			return next(c)
 		}
 	}, nil
+}
+
+// compile returns the policy's text, and the function that finds a request's key and says whether it
+// is one of ExceptionKeys.
+func (config *Config) compile() (policy string, find func(echo.Context) (key string, excepted bool), err error) {
+	stated := tollhttp.Config{
+		Name: config.Name, Policy: config.Policy, MaxRequests: config.MaxRequests, Interval: config.Interval,
+		Algorithm: config.Algorithm, HeaderKeyName: config.HeaderKeyName, ExceptionKeys: config.ExceptionKeys,
+	}
+	policy = config.Policy
+	if config.MaxRequests != 0 || config.Interval != 0 || config.Algorithm != "" {
+		if policy, err = stated.PolicyText(); err != nil {
+			return "", nil, err
+		}
+	}
+	if key := config.Key; key != nil {
+		if config.HeaderKeyName != "" {
+			return "", nil, fmt.Errorf("tollecho: limit %q: Key beside HeaderKeyName; expected one of them", config.Name)
+		}
+		except := config.ExceptionKeys
+		return policy, func(c echo.Context) (string, bool) {
+			found := key(c)
+			return found, slices.Contains(except, found)
+		}, nil
+	}
+	keys, err := stated.Keys()
+	return policy, func(c echo.Context) (string, bool) { return keys(c.Request().Header, c.RealIP()) }, err
 }
 
 // serveAndCharge calls the handler, and then charges by its response. A handler that panics is

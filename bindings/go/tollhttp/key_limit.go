@@ -53,12 +53,7 @@ func NewKeyLimit(options KeyOptions) (*KeyLimit, error) {
 	}
 	table, err := options.Table, error(nil)
 	if table == nil {
-		if options.Capacity == 0 {
-			options.Capacity = 100_000
-		}
-		table, err = tollbar.NewTable(tollbar.TableOptions{Capacity: options.Capacity,
-			MissingKey: tollbar.MissingReport}, options.Policy)
-		if err != nil {
+		if table, err = newTable(options.Capacity, options.Policy); err != nil {
 			return nil, err
 		}
 	}
@@ -70,6 +65,14 @@ func NewKeyLimit(options KeyOptions) (*KeyLimit, error) {
 		return nil, err
 	}
 	return l, nil
+}
+
+// newTable makes a table of this process. 0 keys are 100,000.
+func newTable(capacity uint64, policy string) (*tollbar.Table, error) {
+	if capacity == 0 {
+		capacity = 100_000
+	}
+	return tollbar.NewTable(tollbar.TableOptions{Capacity: capacity, MissingKey: tollbar.MissingReport}, policy)
 }
 
 // Check takes cost permits of the key, and sets the header fields. For an empty key the error is
