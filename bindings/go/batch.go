@@ -99,7 +99,7 @@ func (t *Table) CheckManyAt(now uint64, b *Batch) error { return t.checkMany(tru
 func (t *Table) checkMany(at bool, now uint64, b *Batch) error {
 	b.verdicts = slices.Grow(b.verdicts[:0], len(b.items))[:len(b.items)]
 	err := error(ErrClosed)
-	if c := t.guard.Enter(); c != nil {
+	if c := t.enter(); c != nil {
 		err = asError(tableMany(t.handle, at, now, b))
 		c.Leave()
 		runtime.KeepAlive(t)

@@ -248,7 +248,7 @@ func emptyCall(l *Limiter) int32 {
 }
 
 func (l *Limiter) allow(n uint64) bool {
-	if now, ok := bubbleTime(); ok {
+	if now, ok := l.given(); ok {
 		return l.allowAt(now, n)
 	}
 	code := cLimiterAllow(l.handle, n)
@@ -263,7 +263,7 @@ func (l *Limiter) allowAt(now, n uint64) bool {
 }
 
 func (l *Limiter) check(n uint64) (Decision, error) {
-	if now, ok := bubbleTime(); ok {
+	if now, ok := l.given(); ok {
 		return l.checkAt(now, n)
 	}
 	d := newDecision()
@@ -281,7 +281,7 @@ func (l *Limiter) checkAt(now, n uint64) (Decision, error) {
 
 // takeNow takes permits that are there. It counts no decision if they are not.
 func (l *Limiter) takeNow(n uint64) bool {
-	if now, ok := bubbleTime(); ok {
+	if now, ok := l.given(); ok {
 		decision, err := l.peekAt(now, n)
 		return err == nil && decision.Verdict == Allowed && l.allowAt(now, n)
 	}
@@ -291,7 +291,7 @@ func (l *Limiter) takeNow(n uint64) bool {
 }
 
 func (l *Limiter) peek(n uint64) (Decision, error) {
-	if now, ok := bubbleTime(); ok {
+	if now, ok := l.given(); ok {
 		return l.peekAt(now, n)
 	}
 	d := newDecision()
@@ -313,14 +313,14 @@ func (l *Limiter) many(at bool, now uint64, costs []uint64, verdicts []Verdict) 
 	if len(verdicts) == 0 {
 		return 0
 	}
-	at, now = timeOf(at, now)
+	at, now = l.timeOf(at, now)
 	code := cLimiterMany(l.handle, at, now, costs, verdicts)
 	runtime.KeepAlive(l)
 	return Code(code)
 }
 
 func (l *Limiter) charge(n uint64) (uint64, Code) {
-	if now, ok := bubbleTime(); ok {
+	if now, ok := l.given(); ok {
 		return l.chargeAt(now, n)
 	}
 	var rest uint64
@@ -337,7 +337,7 @@ func (l *Limiter) chargeAt(now, n uint64) (uint64, Code) {
 }
 
 func (l *Limiter) takeUpTo(most uint64) (uint64, Code) {
-	if now, ok := bubbleTime(); ok {
+	if now, ok := l.given(); ok {
 		return l.takeUpToAt(now, most)
 	}
 	var taken uint64
@@ -369,7 +369,7 @@ func reservation(code int32, booked *tollbar_reservation) (Reservation, Code) {
 }
 
 func (l *Limiter) reserve(n uint64, patience time.Duration) (Reservation, Code) {
-	if now, ok := bubbleTime(); ok {
+	if now, ok := l.given(); ok {
 		return l.reserveAt(now, n, patience)
 	}
 	var booked tollbar_reservation
@@ -392,7 +392,7 @@ func (l *Limiter) setPolicy(policy string, keep Keep) (Policy, error) {
 }
 
 func (l *Limiter) cancel(r Reservation) (uint64, Code) {
-	if now, ok := bubbleTime(); ok {
+	if now, ok := l.given(); ok {
 		return l.cancelAt(now, r)
 	}
 	booked := tollbar_reservation{departs_ns: r.Departs, cost: r.Cost}
@@ -418,7 +418,7 @@ func (l *Limiter) reserveAt(now, n uint64, patience time.Duration) (Reservation,
 }
 
 func (l *Limiter) now() (uint64, Code) {
-	if now, ok := bubbleTime(); ok {
+	if now, ok := l.given(); ok {
 		return now, 0
 	}
 	var now uint64
@@ -437,6 +437,12 @@ func (l *Limiter) state() (LimiterState, Code) {
 	s := tollbar_limiter_state{struct_size: uint32(unsafe.Sizeof(tollbar_limiter_state{}))}
 	code := cLimiterState(l.handle, &s)
 	runtime.KeepAlive(l)
+	if now, ok := l.given(); ok && code == 0 {
+		if d, err := l.peekAt(now, 1); err == nil {
+			s.now_ns, s.remaining = now, d.Remaining
+			s.retry_after_ns, s.reset_after_ns = nanoseconds(d.RetryAfter), nanoseconds(d.ResetAfter)
+		}
+	}
 	return LimiterState{
 		Now: s.now_ns, Remaining: s.remaining, RetryAfter: duration(s.retry_after_ns),
 		ResetAfter: duration(s.reset_after_ns), BackwardSteps: s.backward_steps,

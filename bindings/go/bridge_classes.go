@@ -8,7 +8,7 @@ package tollbar
 import "runtime"
 
 func (l *Limiter) checkClass(at bool, now uint64, class string, n uint64) (Decision, error) {
-	at, now = timeOf(at, now)
+	at, now = l.timeOf(at, now)
 	name, out := nameOf(class), newDecision()
 	code := cLimiterCheckClass(l.handle, at, now, n, &name, &out)
 	runtime.KeepAlive(l)

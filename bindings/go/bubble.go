@@ -52,3 +52,20 @@ func timeOf(at bool, now uint64) (bool, uint64) {
 	}
 	return at, now
 }
+
+// given returns the time of the option Time, or of the goroutine's bubble. It returns false if C is
+// to read the limiter's clock.
+func (l *Limiter) given() (uint64, bool) {
+	if l.time != nil {
+		return l.TimeOf(l.time()), true
+	}
+	return bubbleTime()
+}
+
+// timeOf is the function of that name for a limiter that may have the option Time.
+func (l *Limiter) timeOf(at bool, now uint64) (bool, uint64) {
+	if own, ok := l.given(); ok && !at {
+		return true, own
+	}
+	return at, now
+}

@@ -60,7 +60,7 @@ func (p *pair) step(t *testing.T, random *rand.Rand, now uint64) {
 			t.Fatalf("%s: Check(%d, %d) = %+v, in C %+v", p.text, now, n, got, want)
 		}
 	case 0, 1, 2:
-		want := p.limiter.AllowAt(now, n)
+		want := tollbar.AllowNanos(p.limiter, now, n)
 		if got := p.cell.AllowN(p.policy, now, n); got != want {
 			t.Fatalf("%s: AllowN(%d, %d) = %v, in C %v", p.text, now, n, got, want)
 		}

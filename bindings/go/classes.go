@@ -9,7 +9,7 @@ import "strings"
 // reserve has [ReasonReserve]. class is the name, or the number in decimal, which is "1" for the
 // first class. The error is [ErrNoSuchClass], [ErrClosed] or nil.
 func (l *Limiter) CheckClass(class string, n uint64) (Decision, error) {
-	if l.closed.Load() {
+	if l.ended() {
 		return Decision{Verdict: Denied, Reason: ReasonFault}, ErrClosed
 	}
 	return l.checkClass(false, 0, class, n)
@@ -17,7 +17,7 @@ func (l *Limiter) CheckClass(class string, n uint64) (Decision, error) {
 
 // CheckClassAt is [Limiter.CheckClass] at the caller's time, in nanoseconds.
 func (l *Limiter) CheckClassAt(class string, now, n uint64) (Decision, error) {
-	if l.closed.Load() {
+	if l.ended() {
 		return Decision{Verdict: Denied, Reason: ReasonFault}, ErrClosed
 	}
 	return l.checkClass(true, now, class, n)

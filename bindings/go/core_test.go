@@ -91,7 +91,7 @@ func (b *both) step(t *testing.T, random *rand.Rand, now uint64) {
 		}
 		same("Check", c, decision(b.g.Check(now, n)))
 	case 0, 1, 2:
-		same("Take", b.c.AllowAt(now, n), b.g.Take(now, n) == core.Allowed)
+		same("Take", tollbar.AllowNanos(b.c, now, n), b.g.Take(now, n) == core.Allowed)
 	case 3:
 		c, _ := b.c.TakeUpToAt(now, n)
 		same("TakeUpTo", c, b.g.TakeUpTo(now, n))

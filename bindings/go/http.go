@@ -85,8 +85,11 @@ func (k Keys) MoreAfter(key string, n uint64, d Decision) (time.Duration, error)
 // MoreAfter returns how long after d the limiter will have more permits than d.Remaining. See
 // [Keys.MoreAfter].
 func (l *Limiter) MoreAfter(n uint64, d Decision) (time.Duration, error) {
-	if l.closed.Load() {
+	switch {
+	case l.ended():
 		return Forever, ErrClosed
+	case l.time != nil:
+		return Forever, ErrOptionMismatch
 	}
 	more := uint64(math.MaxUint64)
 	code := limiterMore(l.handle, n, &d, &more)

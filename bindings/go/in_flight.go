@@ -29,7 +29,8 @@ type InFlightOptions struct {
 //
 // If a process is killed, its permits of a key stay in flight until the key refuses a request of
 // another process. That request asks the system which processes with permits of the key have ended,
-// at most once a millisecond for each, frees their permits and tries again. No call waits.
+// at most once a millisecond for each, frees their permits and tries again. No call waits. The zero
+// value is a closed table.
 type InFlight struct {
 	handle  uintptr
 	path    string

@@ -71,9 +71,14 @@ const (
 	ClockWall
 )
 
-// Limiter has one state under any policy, and a clock.
+// Limiter has one state under any policy, and a clock. The zero value is a closed limiter.
 type Limiter struct {
 	handle handle
+	// The option Time.
+	time func() time.Time
+	// The zero of the times of [Limiter.TimeOf], once it is known.
+	zero   atomic.Pointer[time.Time]
+	wall   bool
 	closed atomic.Bool
 	policy atomic.Pointer[Policy]
 	// A change of policy holds this, so that policy is the one in C.
@@ -102,8 +107,26 @@ type LimiterState struct {
 }
 
 // NewLimiter makes a limiter for a policy such as "100/s burst 20" (see [ParsePolicy]), with
-// [ClockCounter]. The error is a [*PolicyError].
-func NewLimiter(policy string) (*Limiter, error) { return NewLimiterWith(policy, LimiterOptions{}) }
+// [ClockCounter] and the options given:
+//
+//	limiter, err := tollbar.NewLimiter("100/s burst 20", tollbar.WithTime(clock.Now))
+//
+// The error is a [*PolicyError].
+func NewLimiter(policy string, options ...LimiterOption) (*Limiter, error) {
+	var all LimiterOptions
+	for _, option := range options {
+		option(&all)
+	}
+	return NewLimiterWith(policy, all)
+}
+
+// NewLimiterOf is [NewLimiter] for a policy that a program has put together.
+func NewLimiterOf(policy Policy, options ...LimiterOption) (*Limiter, error) {
+	if err := policy.Check(); err != nil {
+		return nil, err
+	}
+	return NewLimiter(policy.String(), options...)
+}
 
 // LimiterOptions are the options of a limiter. The zero value has the defaults.
 type LimiterOptions struct {
@@ -118,15 +141,34 @@ type LimiterOptions struct {
 	// Waiters is the most goroutines that wait for the limiter at one time ([Limiter.WaitN]). 0
 	// means 1,024.
 	Waiters uint32
+	// Time, unless nil, is read in place of Clock. Waits still last as long as Go's timers say. With
+	// Time the error is [ErrOptionMismatch] for [TakeMany], where [TakeManyAt] works,
+	// [Limiter.MoreAfter], and [Limiter.SetPolicy] without [KeepReset].
+	Time func() time.Time
 }
 
-// NewLimiterWith is [NewLimiter] with options.
+// LimiterOption is an option of [NewLimiter].
+type LimiterOption func(*LimiterOptions)
+
+// WithClock is the option Clock.
+func WithClock(clock Clock) LimiterOption { return func(o *LimiterOptions) { o.Clock = clock } }
+
+// WithTime is the option Time: the limiter goes by a clock of the caller, such as a test's.
+func WithTime(now func() time.Time) LimiterOption { return func(o *LimiterOptions) { o.Time = now } }
+
+// WithCredit is the option Credit.
+func WithCredit() LimiterOption { return func(o *LimiterOptions) { o.Credit = true } }
+
+// WithWaiters is the option Waiters.
+func WithWaiters(most uint32) LimiterOption { return func(o *LimiterOptions) { o.Waiters = most } }
+
+// NewLimiterWith is [NewLimiter] with all options in one value.
 func NewLimiterWith(policy string, options LimiterOptions) (*Limiter, error) {
 	handle, read, err := newLimiter(policy, options)
 	if err != nil {
 		return nil, err
 	}
-	l := &Limiter{handle: handle}
+	l := &Limiter{handle: handle, time: options.Time, wall: options.Clock == ClockWall}
 	l.places.Most = waiters(options.Waiters)
 	l.policy.Store(&read)
 	l.freed()
@@ -140,16 +182,36 @@ func (l *Limiter) Close() error {
 	return nil
 }
 
-// Policy returns the limiter's policy.
-func (l *Limiter) Policy() Policy { return *l.policy.Load() }
+// ended reports whether the limiter is closed, or the zero value.
+func (l *Limiter) ended() bool { return l.closed.Load() || l.handle == *new(handle) }
+
+// Policy returns the limiter's policy, and of the zero value the zero Policy.
+func (l *Limiter) Policy() Policy {
+	if policy := l.policy.Load(); policy != nil {
+		return *policy
+	}
+	return Policy{}
+}
+
+// String describes the limiter for people and logs.
+func (l *Limiter) String() string {
+	if l.ended() {
+		return "tollbar.Limiter(closed)"
+	}
+	policy := l.Policy()
+	return "tollbar.Limiter(" + policy.String() + ")"
+}
 
 // SetPolicy changes the policy while other goroutines use the limiter. keep says what the limiter
 // keeps of its state. Calls that run at the same time neither wait nor fail, and bookings keep
 // their departures. A limiter can be changed to 4,096 different policies, and a limiter with Credit
 // to none. After an error, a [*PolicyError], the policy is unchanged.
 func (l *Limiter) SetPolicy(policy string, keep Keep) error {
-	if l.closed.Load() {
+	if l.ended() {
 		return ErrClosed
+	}
+	if l.time != nil && keep != KeepReset {
+		return refused(policy, ErrOptionMismatch)
 	}
 	l.changing.Lock()
 	defer l.changing.Unlock()
@@ -161,19 +223,21 @@ func (l *Limiter) SetPolicy(policy string, keep Keep) error {
 }
 
 // Allow takes a permit now, if there is one.
-func (l *Limiter) Allow() bool { return !l.closed.Load() && l.allow(1) }
+func (l *Limiter) Allow() bool { return !l.ended() && l.allow(1) }
 
 // AllowN takes n permits now, or none. An n of 0 charges nothing and is allowed until Close.
-func (l *Limiter) AllowN(n uint64) bool { return !l.closed.Load() && l.allow(n) }
+func (l *Limiter) AllowN(n uint64) bool { return !l.ended() && l.allow(n) }
 
-// AllowAt is [Limiter.AllowN] at the caller's time, in nanoseconds. Use either times of one clock
-// of your own for all calls, or times of the limiter's clock ([Limiter.Now]).
-func (l *Limiter) AllowAt(now, n uint64) bool { return !l.closed.Load() && l.allowAt(now, n) }
+// AllowAt is [Limiter.AllowN] at the caller's time. Use either times of one clock of your own for all
+// calls, or time.Now. An n below 0 is refused.
+func (l *Limiter) AllowAt(t time.Time, n int) bool {
+	return n >= 0 && !l.ended() && l.allowAt(l.TimeOf(t), uint64(n))
+}
 
 // Check takes n permits now and returns the full decision. An n of 0 charges nothing. The error is
 // [ErrClosed] or nil.
 func (l *Limiter) Check(n uint64) (Decision, error) {
-	if l.closed.Load() {
+	if l.ended() {
 		return Decision{Verdict: Denied, Reason: ReasonFault}, ErrClosed
 	}
 	return l.check(n)
@@ -181,7 +245,7 @@ func (l *Limiter) Check(n uint64) (Decision, error) {
 
 // CheckAt is [Limiter.Check] at the caller's time, in nanoseconds.
 func (l *Limiter) CheckAt(now, n uint64) (Decision, error) {
-	if l.closed.Load() {
+	if l.ended() {
 		return Decision{Verdict: Denied, Reason: ReasonFault}, ErrClosed
 	}
 	return l.checkAt(now, n)
@@ -189,7 +253,7 @@ func (l *Limiter) CheckAt(now, n uint64) (Decision, error) {
 
 // Peek returns what [Limiter.Check] would return. It changes nothing.
 func (l *Limiter) Peek(n uint64) (Decision, error) {
-	if l.closed.Load() {
+	if l.ended() {
 		return Decision{Verdict: Denied, Reason: ReasonFault}, ErrClosed
 	}
 	return l.peek(n)
@@ -197,7 +261,7 @@ func (l *Limiter) Peek(n uint64) (Decision, error) {
 
 // PeekAt is [Limiter.Peek] at the caller's time, in nanoseconds.
 func (l *Limiter) PeekAt(now, n uint64) (Decision, error) {
-	if l.closed.Load() {
+	if l.ended() {
 		return Decision{Verdict: Denied, Reason: ReasonFault}, ErrClosed
 	}
 	return l.peekAt(now, n)
@@ -220,7 +284,7 @@ func (l *Limiter) checkMany(at bool, now uint64, costs []uint64, verdicts []Verd
 		panic("tollbar: a batch of as many verdicts as costs is wanted")
 	}
 	err := error(ErrClosed)
-	if !l.closed.Load() {
+	if !l.ended() {
 		err = asError(l.many(at, now, costs, verdicts))
 	}
 	if err != nil {
@@ -231,7 +295,7 @@ func (l *Limiter) checkMany(at bool, now uint64, costs []uint64, verdicts []Verd
 
 // TakeUpTo takes all permits that are left, most at the most, and returns their number.
 func (l *Limiter) TakeUpTo(most uint64) (uint64, error) {
-	if l.closed.Load() {
+	if l.ended() {
 		return 0, ErrClosed
 	}
 	taken, code := l.takeUpTo(most)
@@ -243,7 +307,7 @@ func (l *Limiter) TakeUpTo(most uint64) (uint64, error) {
 
 // TakeUpToAt is [Limiter.TakeUpTo] at the caller's time, in nanoseconds.
 func (l *Limiter) TakeUpToAt(now, most uint64) (uint64, error) {
-	if l.closed.Load() {
+	if l.ended() {
 		return 0, ErrClosed
 	}
 	taken, code := l.takeUpToAt(now, most)
@@ -258,7 +322,7 @@ func (l *Limiter) TakeUpToAt(now, most uint64) (uint64, error) {
 // no room for: a token bucket holds a debt of one burst, and windows and logs hold none. Under a
 // policy with Ban a charge that leaves no permit counts as a refusal.
 func (l *Limiter) Charge(n uint64) (rest uint64, err error) {
-	if l.closed.Load() {
+	if l.ended() {
 		return 0, ErrClosed
 	}
 	rest, code := l.charge(n)
@@ -270,7 +334,7 @@ func (l *Limiter) Charge(n uint64) (rest uint64, err error) {
 
 // ChargeAt is [Limiter.Charge] at the caller's time, in nanoseconds.
 func (l *Limiter) ChargeAt(now, n uint64) (rest uint64, err error) {
-	if l.closed.Load() {
+	if l.ended() {
 		return 0, ErrClosed
 	}
 	rest, code := l.chargeAt(now, n)
@@ -290,7 +354,7 @@ func (l *Limiter) ChargeAt(now, n uint64) (rest uint64, err error) {
 //
 // [Limiter.Cancel] cancels a reservation.
 func (l *Limiter) Reserve(n uint64, patience time.Duration) (Reservation, error) {
-	if l.closed.Load() {
+	if l.ended() {
 		return Reservation{}, ErrClosed
 	}
 	booked, code := l.reserve(n, patience)
@@ -300,7 +364,7 @@ func (l *Limiter) Reserve(n uint64, patience time.Duration) (Reservation, error)
 // Now returns the time that calls without a time use: nanoseconds of UTC since 2025-03-13, or since
 // 1970 on [ClockWall].
 func (l *Limiter) Now() (uint64, error) {
-	if l.closed.Load() {
+	if l.ended() {
 		return 0, ErrClosed
 	}
 	now, code := l.now()
@@ -309,7 +373,7 @@ func (l *Limiter) Now() (uint64, error) {
 
 // ReserveAt is [Limiter.Reserve] at the caller's time, in nanoseconds.
 func (l *Limiter) ReserveAt(now, n uint64, patience time.Duration) (Reservation, error) {
-	if l.closed.Load() {
+	if l.ended() {
 		return Reservation{}, ErrClosed
 	}
 	booked, code := l.reserveAt(now, n, patience)
@@ -318,7 +382,7 @@ func (l *Limiter) ReserveAt(now, n uint64, patience time.Duration) (Reservation,
 
 // Reset makes the state fresh. Admissions in the same instant may survive it.
 func (l *Limiter) Reset() error {
-	if l.closed.Load() {
+	if l.ended() {
 		return ErrClosed
 	}
 	return asError(l.reset())
@@ -326,7 +390,7 @@ func (l *Limiter) Reset() error {
 
 // State returns the present state, and takes no permits.
 func (l *Limiter) State() (LimiterState, error) {
-	if l.closed.Load() {
+	if l.ended() {
 		return LimiterState{}, ErrClosed
 	}
 	state, code := l.state()

@@ -60,7 +60,8 @@ func TestAnswersInFull(t *testing.T) {
 	if d, _ = limiter.CheckAt(second, 3); d.Verdict != tollbar.Never || d.RetryAfter != tollbar.Forever {
 		t.Errorf("%+v", d)
 	}
-	if !limiter.AllowAt(second, 0) || limiter.AllowAt(second+99999999, 1) || !limiter.AllowAt(second+100000000, 1) {
+	if !tollbar.AllowNanos(limiter, second, 0) || tollbar.AllowNanos(limiter, second+99999999, 1) ||
+		!tollbar.AllowNanos(limiter, second+100000000, 1) {
 		t.Error("not to the nanosecond")
 	}
 	if taken, err := limiter.TakeUpToAt(2*second, 5); taken != 2 || err != nil {
@@ -91,7 +92,7 @@ func TestCredit(t *testing.T) {
 			t.Fatal(err)
 		}
 		taken := uint64(0)
-		for limiter.AllowAt(3600e9, 1) {
+		for tollbar.AllowNanos(limiter, 3600e9, 1) {
 			taken++
 		}
 		if state, _ := limiter.State(); taken < one.least || taken > one.most || state.Allowed != taken {
@@ -325,7 +326,7 @@ func TestAfterClose(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if limiter.Allow() || limiter.AllowN(1) || limiter.AllowAt(1, 1) {
+	if limiter.Allow() || limiter.AllowN(1) || tollbar.AllowNanos(limiter, 1, 1) {
 		t.Error("allowed")
 	}
 	verdicts := []tollbar.Verdict{tollbar.Allowed}

@@ -59,7 +59,7 @@ func AppendMetrics(to []byte, format MetricsFormat, sources ...Source) ([]byte, 
 		items[i].name = uint64(len(source.name))
 		switch {
 		case source.table != nil:
-			count := source.table.guard.Enter()
+			count := source.table.enter()
 			if count == nil {
 				err = ErrClosed
 				break
@@ -68,7 +68,7 @@ func AppendMetrics(to []byte, format MetricsFormat, sources ...Source) ([]byte, 
 			items[i].table = source.table.handle
 		case source.limiter == nil:
 			err = ErrLimits
-		case source.limiter.closed.Load():
+		case source.limiter.ended():
 			err = ErrClosed
 		default:
 			items[i].limiter = source.limiter.handle

@@ -180,25 +180,31 @@ func newLimiter(policy string, options LimiterOptions) (handle, Policy, error) {
 	return &clocked{core.NewLimiter(algorithm), options.Clock, read}, policyOf(&read), nil
 }
 
-// The zero of the times of limiters: 2025-03-13 00:00:00 UTC.
-var zero = time.Date(2025, 3, 13, 0, 0, 0, 0, time.UTC)
-
 // began is the process's beginning, by the wall clock and by the monotonic one.
 var began = time.Now()
 
-// sinceZero is the distance from zero to began.
-var sinceZero = max(began.Sub(zero), 0)
+// sinceZero is the distance from limiterZero to began.
+var sinceZero = max(began.Sub(limiterZero), 0)
 
 // now is the time of limiters and tables with this clock.
 func (c Clock) now() uint64 {
 	if c == ClockWall {
 		return uint64(max(time.Now().UnixNano(), 0))
 	}
-	if since := time.Since(began); since >= 0 {
-		return uint64(sinceZero + since)
+	if bubble, ok := bubbleTime(); ok {
+		return bubble
 	}
-	// A bubble of testing/synctest has a clock of its own, which is before the process's beginning.
-	return uint64(max(time.Since(bubbleBegin), 0))
+	return uint64(sinceZero + time.Since(began))
+}
+
+// bubbleTime returns the nanoseconds since the clock of the calling goroutine's bubble of
+// testing/synctest began, which is before the process's beginning. It returns false if the goroutine
+// is in no bubble.
+func bubbleTime() (uint64, bool) {
+	if time.Since(began) >= 0 {
+		return 0, false
+	}
+	return uint64(max(time.Since(bubbleBegin), 0)), true
 }
 
 // bubbleBegin is the time at which the clock of each bubble of testing/synctest begins.
@@ -212,23 +218,31 @@ func answered(a core.Answer) Decision {
 	}
 }
 
-func (l *Limiter) allow(n uint64) bool { return l.allowAt(l.handle.clock.now(), n) }
+// clockNow reads the clock of the option Time, or the limiter's own.
+func (l *Limiter) clockNow() uint64 {
+	if l.time != nil {
+		return l.TimeOf(l.time())
+	}
+	return l.handle.clock.now()
+}
+
+func (l *Limiter) allow(n uint64) bool { return l.allowAt(l.clockNow(), n) }
 
 func (l *Limiter) allowAt(now, n uint64) bool { return l.handle.Take(now, n) == core.Allowed }
 
 // takeNow takes permits that are there. It counts no decision if they are not.
 func (l *Limiter) takeNow(n uint64) bool {
-	now := l.handle.clock.now()
+	now := l.clockNow()
 	return l.handle.Peek(now, n).Verdict == core.Allowed && l.handle.Take(now, n) == core.Allowed
 }
 
-func (l *Limiter) check(n uint64) (Decision, error) { return l.checkAt(l.handle.clock.now(), n) }
+func (l *Limiter) check(n uint64) (Decision, error) { return l.checkAt(l.clockNow(), n) }
 
 func (l *Limiter) checkAt(now, n uint64) (Decision, error) {
 	return answered(l.handle.Check(now, n)), nil
 }
 
-func (l *Limiter) peek(n uint64) (Decision, error) { return l.peekAt(l.handle.clock.now(), n) }
+func (l *Limiter) peek(n uint64) (Decision, error) { return l.peekAt(l.clockNow(), n) }
 
 func (l *Limiter) peekAt(now, n uint64) (Decision, error) {
 	return answered(l.handle.Peek(now, n)), nil
@@ -236,7 +250,7 @@ func (l *Limiter) peekAt(now, n uint64) (Decision, error) {
 
 func (l *Limiter) many(at bool, now uint64, costs []uint64, verdicts []Verdict) Code {
 	if !at {
-		now = l.handle.clock.now()
+		now = l.clockNow()
 	}
 	for i := range verdicts {
 		n := uint64(1)
@@ -248,18 +262,18 @@ func (l *Limiter) many(at bool, now uint64, costs []uint64, verdicts []Verdict) 
 	return 0
 }
 
-func (l *Limiter) charge(n uint64) (uint64, Code) { return l.chargeAt(l.handle.clock.now(), n) }
+func (l *Limiter) charge(n uint64) (uint64, Code) { return l.chargeAt(l.clockNow(), n) }
 
 func (l *Limiter) chargeAt(now, n uint64) (uint64, Code) { return l.handle.Charge(now, n), 0 }
 
 func (l *Limiter) takeUpTo(most uint64) (uint64, Code) {
-	return l.takeUpToAt(l.handle.clock.now(), most)
+	return l.takeUpToAt(l.clockNow(), most)
 }
 
 func (l *Limiter) takeUpToAt(now, most uint64) (uint64, Code) { return l.handle.TakeUpTo(now, most), 0 }
 
 func (l *Limiter) reserve(n uint64, patience time.Duration) (Reservation, Code) {
-	return l.reserveAt(l.handle.clock.now(), n, patience)
+	return l.reserveAt(l.clockNow(), n, patience)
 }
 
 func (l *Limiter) reserveAt(now, n uint64, patience time.Duration) (Reservation, Code) {
@@ -280,7 +294,7 @@ func latest(now uint64, patience time.Duration) uint64 {
 }
 
 func (l *Limiter) cancel(r Reservation) (uint64, Code) {
-	return l.handle.GiveBack(core.Charge{At: r.Departs, Cost: r.Cost}, l.handle.clock.now), 0
+	return l.handle.GiveBack(core.Charge{At: r.Departs, Cost: r.Cost}, l.clockNow), 0
 }
 
 func (l *Limiter) cancelAt(now uint64, r Reservation) (uint64, Code) {
@@ -291,7 +305,7 @@ func (l *Limiter) setPolicy(string, Keep) (Policy, error) {
 	return Policy{}, fmt.Errorf("tollbar: a change of a limiter's policy: %w", ErrNeedsLibrary)
 }
 
-func (l *Limiter) now() (uint64, Code) { return l.handle.clock.now(), 0 }
+func (l *Limiter) now() (uint64, Code) { return l.clockNow(), 0 }
 
 func (l *Limiter) reset() Code {
 	l.handle.Reset()
@@ -299,7 +313,7 @@ func (l *Limiter) reset() Code {
 }
 
 func (l *Limiter) state() (LimiterState, Code) {
-	now := l.handle.clock.now()
+	now := l.clockNow()
 	d := l.handle.Peek(now, 1)
 	counts := l.handle.Counts()
 	return LimiterState{

@@ -152,7 +152,7 @@ func TestGoroutinesShareALimiterExactly(t *testing.T) {
 			go func() {
 				defer all.Done()
 				for range 500 {
-					if limiter.AllowAt(now, 1) {
+					if tollbar.AllowNanos(limiter, now, 1) {
 						admitted.Add(1)
 					}
 				}

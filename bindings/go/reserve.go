@@ -22,7 +22,7 @@ type Reservation struct {
 // departure goes to the next caller that reserves as many permits, or comes back when the later
 // callers have cancelled.
 func (l *Limiter) Cancel(booked Reservation) (uint64, error) {
-	if l.closed.Load() {
+	if l.ended() {
 		return 0, ErrClosed
 	}
 	back, code := l.cancel(booked)
@@ -32,7 +32,7 @@ func (l *Limiter) Cancel(booked Reservation) (uint64, error) {
 // CancelAt is [Limiter.Cancel] at the caller's time, in nanoseconds, which must not be earlier than
 // that of any call that has returned.
 func (l *Limiter) CancelAt(now uint64, booked Reservation) (uint64, error) {
-	if l.closed.Load() {
+	if l.ended() {
 		return 0, ErrClosed
 	}
 	back, code := l.cancelAt(now, booked)

@@ -76,6 +76,9 @@ func (k Keys) WaitN(ctx context.Context, key string, n uint64) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	if k.table == nil {
+		return ErrClosed
+	}
 	if k.table.queues.places.Nobody() {
 		if taken, err := k.takeNow(key, n); taken || err != nil {
 			return err

@@ -80,7 +80,8 @@ type TableOptions struct {
 //
 // A key is bytes, in a string: an address, a user, a token. A request names a policy by its number:
 // its index, from 0, when the table was made. The policy is part of a key's identity. [Table.Allow]
-// and [Table.AllowN] use policy 0, and [Table.Under] has the calls under any policy.
+// and [Table.AllowN] use policy 0, and [Table.Under] has the calls under any policy. The zero value is
+// a closed table.
 type Table struct {
 	handle  tableHandle
 	path    string
@@ -134,6 +135,14 @@ func (t *Table) Close() error {
 	return nil
 }
 
+// enter counts a call, or returns nil if the table is closed, the zero value or nil.
+func (t *Table) enter() *guard.Count {
+	if t == nil {
+		return nil
+	}
+	return t.guard.Enter()
+}
+
 // Allow takes a permit of the key under policy 0. False: refused.
 func (t *Table) Allow(key string) bool { return t.Under(0).Allow(key) }
 
@@ -162,6 +171,26 @@ func (t *Table) Policy(number uint32) (policy Policy, err error) {
 	return policy, err
 }
 
+// String describes the table for people and logs.
+func (t *Table) String() string {
+	text := "tollbar.Table("
+	if t.path != "" {
+		text += t.path + ": "
+	}
+	for number := uint32(0); ; number++ {
+		policy, err := t.Policy(number)
+		switch {
+		case err == ErrNoSuchPolicy && number > 0:
+			return text + ")"
+		case err != nil:
+			return "tollbar.Table(closed)"
+		case number > 0:
+			text += ", "
+		}
+		text += policy.String()
+	}
+}
+
 // Under returns the table's keys under the policy of that number.
 func (t *Table) Under(policy uint32) Keys { return Keys{table: t, policy: policy} }
 
@@ -177,7 +206,7 @@ func (k Keys) Allow(key string) bool { return k.AllowN(key, 1) }
 
 // AllowN takes n permits of the key, or none. False: refused, or an error.
 func (k Keys) AllowN(key string, n uint64) bool {
-	c := k.table.guard.Enter()
+	c := k.table.enter()
 	if c == nil {
 		return false
 	}
@@ -269,7 +298,7 @@ func (k Keys) call(f func(table tableHandle) Code) error {
 func (k Keys) ask(f func(table tableHandle) Code) (bool, error) { return k.table.ask(f) }
 
 func (t *Table) ask(f func(table tableHandle) Code) (bool, error) {
-	c := t.guard.Enter()
+	c := t.enter()
 	if c == nil {
 		return false, ErrClosed
 	}

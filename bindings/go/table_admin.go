@@ -304,7 +304,7 @@ func (t *Table) CopyFrom(other *Table) (copied, lost uint64, err error) {
 
 // with runs f unless the table is closed.
 func (t *Table) with(f func(table uintptr) error) error {
-	c := t.guard.Enter()
+	c := t.enter()
 	if c == nil {
 		return ErrClosed
 	}

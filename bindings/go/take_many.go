@@ -98,15 +98,17 @@ func takeMany(at bool, now uint64, each []Decision, limits []Limit) (Taken, erro
 		named := true
 		switch {
 		case limit.table != nil:
-			entered[i] = limit.table.guard.Enter()
+			entered[i] = limit.table.enter()
 		case limit.limiter == nil:
 			entered[i], named = limit.other.enter()
 		}
 		switch {
 		case !named:
 			wrong, err = i, ErrLimits
-		case limit.limiter == nil && entered[i] == nil || limit.limiter != nil && limit.limiter.closed.Load():
+		case limit.limiter == nil && entered[i] == nil || limit.limiter != nil && limit.limiter.ended():
 			wrong, err = i, ErrClosed
+		case limit.limiter != nil && limit.limiter.time != nil && !at:
+			wrong, err = i, ErrOptionMismatch
 		}
 		if err != nil {
 			break

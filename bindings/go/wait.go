@@ -38,7 +38,7 @@ func (l *Limiter) WaitN(ctx context.Context, n uint64) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if l.closed.Load() {
+	if l.ended() {
 		return ErrClosed
 	}
 	if l.places.Nobody() && l.takeNow(n) {

@@ -141,7 +141,7 @@ func TestA2ContextsThatEndAsPermitsCome(t *testing.T) {
 					limit, period = 1, period/time.Duration(limit)
 				}
 				left := int64(0)
-				for v.AllowAt(v.at(), 1) {
+				for AllowNanos(v.Limiter, v.at(), 1) {
 					left++
 				}
 				// What has come in windows before the last one and was not wanted is gone.
@@ -167,7 +167,7 @@ func TestA2WhoIsRefusedCouldNotHaveBeenServed(t *testing.T) {
 			v := &virtual{Limiter: limiter}
 			now := uint64(time.Hour) + uint64(rand.Intn(1e6))*1_000_003
 			for range rand.Intn(12) {
-				v.AllowAt(now, uint64(1+rand.Intn(most)))
+				AllowNanos(v.Limiter, now, uint64(1+rand.Intn(most)))
 				now += uint64(rand.Intn(100e6))
 			}
 			ask := func(at, cost uint64) (waiting.Turn[Reservation], error) {

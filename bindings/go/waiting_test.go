@@ -90,7 +90,7 @@ func empty(t *testing.T, policy string) *virtual {
 		t.Fatal(err)
 	}
 	v := &virtual{Limiter: limiter, began: time.Now()}
-	for v.AllowAt(v.at(), 1) {
+	for AllowNanos(v.Limiter, v.at(), 1) {
 	}
 	return v
 }
@@ -319,7 +319,7 @@ func TestA2APollerStarvesNobody(t *testing.T) {
 		synctest.Wait()
 		poller.Go(func() {
 			for ; ctx.Err() == nil; time.Sleep(time.Millisecond) {
-				if v.AllowAt(v.at(), 1) {
+				if AllowNanos(v.Limiter, v.at(), 1) {
 					polled++
 				}
 			}

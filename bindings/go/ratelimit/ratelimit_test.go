@@ -43,7 +43,8 @@ func TestSlack(t *testing.T) {
 	for _, c := range []struct {
 		option ratelimit.Option
 		slack  int
-	}{{ratelimit.WithoutSlack, 0}, {ratelimit.WithSlack(3), 3}, {ratelimit.WithSlack(-1), 0}, {ratelimit.Per(time.Second), 10}} {
+	}{{ratelimit.WithoutSlack, 0}, {ratelimit.WithSlack(3), 3}, {ratelimit.WithSlack(-1), 0},
+		{ratelimit.Per(time.Second), 10}} {
 		clock := &manual{now: begin}
 		l := ratelimit.New(100, c.option, ratelimit.WithClock(clock))
 		if got := turns(l, 2); got[0] != 0 || got[1] != 10*time.Millisecond {

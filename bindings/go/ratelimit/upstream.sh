@@ -15,13 +15,18 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 trap 'exit 1' HUP INT TERM
 cd "$here/differential" || exit 1
-uber=$(go list -m -f '{{.Dir}}' go.uber.org/ratelimit) && juju=$(go list -m -f '{{.Dir}}' github.com/juju/ratelimit) || exit 1
-mkdir "$work/uber" "$work/juju" && cp "$here/ratelimit.go" "$work/uber" && cp "$here/../juju/ratelimit/ratelimit.go" "$here/../juju/ratelimit/io.go" "$work/juju" || exit 1
+uber=$(go list -m -f '{{.Dir}}' go.uber.org/ratelimit) || exit 1
+juju=$(go list -m -f '{{.Dir}}' github.com/juju/ratelimit) || exit 1
+mkdir "$work/uber" "$work/juju" && cp "$here/ratelimit.go" "$work/uber" || exit 1
+cp "$here/../juju/ratelimit/ratelimit.go" "$here/../juju/ratelimit/io.go" "$work/juju" || exit 1
 cp go.sum "$work" && sed "s|=> ../..|=> ${here%/*}|" go.mod >"$work/go.mod" || exit 1
-sed 's/newMutexBased(/New(/; s/newAtomicBased(/New(/; s/newAtomicInt64Based(/New(/; s/ < 1\*time.Millisecond/ < time.Second/' \
+sed 's/newMutexBased(/New(/; s/newAtomicBased(/New(/; s/newAtomicInt64Based(/New(/
+    s/ < 1\*time.Millisecond/ < time.Second/' \
     "$uber/ratelimit_test.go" >"$work/uber/ratelimit_test.go" || exit 1
-sed 's/tb\.startTime/tb.began/g; s/tb\.take(/tb.takeAt(/; s/tb\.takeAvailable(/tb.takeAvailableAt(/; s/tb\.available(/tb.availableAt(/
-    s/infinityDuration/forever/; s/rateMargin/0.01/; s/) NewBucketWithRate(/) TestNewBucketWithRate(/' "$juju/ratelimit_test.go" >"$work/juju/ratelimit_test.go" || exit 1
+sed 's/tb\.startTime/tb.began/g; s/tb\.take(/tb.takeAt(/; s/tb\.takeAvailable(/tb.takeAvailableAt(/
+    s/tb\.available(/tb.availableAt(/; s/infinityDuration/forever/; s/rateMargin/0.01/
+    s/) NewBucketWithRate(/) TestNewBucketWithRate(/' \
+    "$juju/ratelimit_test.go" >"$work/juju/ratelimit_test.go" || exit 1
 cd "$work" || exit 1
 
 # passes NAME LEAST FAILURE COMMAND...: at least LEAST tests pass, and FAILURE and no other fails.
@@ -31,7 +36,8 @@ passes() {
     "$@" >log 2>&1
     passed=$(grep -Ec '^--- PASS|^PASS: ' log)
     failed=$(sed -En 's/^(--- FAIL|FAIL): ([^ ]*: )?([A-Za-z_.]*).*/\3/p' log)
-    if [ "$failed" != "$differs" ] || [ "$passed" -lt "$least" ] || ! grep -Eq '^(ok|FAIL)[[:space:]].*/differential/' log; then
+    if [ "$failed" != "$differs" ] || [ "$passed" -lt "$least" ] ||
+        ! grep -Eq '^(ok|FAIL)[[:space:]].*/differential/' log; then
         cat log
         echo "$name: expected: failures: ${differs:-none}, and $least tests that pass"
         exit 1

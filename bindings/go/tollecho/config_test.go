@@ -16,7 +16,8 @@ import (
 func TestLoadConfigForEcho(t *testing.T) {
 	get := tollhttp.Settings(map[string]any{"server": map[string]any{
 		"rate-limits": []any{
-			map[string]any{"name": "by-api-key", "interval": "24h", "max-requests": 2, "header-key-name": "X-API-KEY", "exception-keys": []any{"tests"}},
+			map[string]any{"name": "by-api-key", "interval": "24h", "max-requests": 2,
+				"header-key-name": "X-API-KEY", "exception-keys": []any{"tests"}},
 			map[string]any{"policy": "4/day"},
 		},
 		"wrong": []any{map[string]any{"policy": "4/day"}, map[string]any{"policy": "4/dy"}},
@@ -33,7 +34,8 @@ func TestLoadConfigForEcho(t *testing.T) {
 		path, key string
 		status    int
 	}{
-		{"/prefix/echo", "a", 200}, {"/prefix/echo", "a", 200}, {"/prefix/echo", "a", 429}, {"/prefix/echo", "tests", 200},
+		{"/prefix/echo", "a", 200}, {"/prefix/echo", "a", 200}, {"/prefix/echo", "a", 429}, {"/prefix/echo",
+			"tests", 200},
 		{"/prefix/echo", "tests", 200}, {"/prefix/echo", "tests", 429}, {"/prefix/echo", "", 403}, {"/free", "a", 200},
 	} {
 		r := httptest.NewRequest("GET", c.path, nil)
@@ -45,11 +47,13 @@ func TestLoadConfigForEcho(t *testing.T) {
 			t.Errorf("request %d: %d, not %d", i, w.Code, c.status)
 		}
 	}
-	if err := tollecho.LoadConfigForEcho(get, "server.wrong", server); err == nil || !strings.Contains(err.Error(), "server.wrong[1]: ") {
+	if err := tollecho.LoadConfigForEcho(get, "server.wrong", server); err == nil ||
+		!strings.Contains(err.Error(), "server.wrong[1]: ") {
 		t.Error(err)
 	}
 	for _, config := range []tollecho.Config{
-		{MaxRequests: 2}, {MaxRequests: 2, Interval: time.Second, Policy: "1/s"}, {Policy: "1/s", ExceptionKeys: []string{"x"}},
+		{MaxRequests: 2}, {MaxRequests: 2, Interval: time.Second, Policy: "1/s"}, {Policy: "1/s",
+			ExceptionKeys: []string{"x"}},
 		{Policy: "1/s", HeaderKeyName: "X", Key: tollecho.RealIP},
 	} {
 		if _, err := tollecho.New(config); err == nil {

@@ -17,7 +17,9 @@ import (
 // A file of rules before the routes.
 func TestRulesFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "limits.toml")
-	if err := os.WriteFile(path, []byte("version = 1\n[route.login]\npath = \"/login\"\nlimit = \"2/day\"\nbody = \"later\"\n"), 0o600); err != nil {
+	if err := os.WriteFile(path,
+		[]byte("version = 1\n[route.login]\npath = \"/login\"\nlimit = \"2/day\"\nbody = \"later\"\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	limits, err := rules.Open(path, rules.Options{})

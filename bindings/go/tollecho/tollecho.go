@@ -87,7 +87,8 @@ func New(config Config) (echo.MiddlewareFunc, error) {
 		return nil, err
 	}
 	limit, err := tollhttp.NewKeyLimit(tollhttp.KeyOptions{
-		Name: config.Name, Policy: policy, Capacity: config.Capacity, Table: config.Table, Number: config.Number, Fields: config.Fields,
+		Name: config.Name, Policy: policy, Capacity: config.Capacity, Table: config.Table, Number: config.Number,
+		Fields: config.Fields,
 	})
 	if err != nil {
 		return nil, err
@@ -147,7 +148,8 @@ func (config *Config) compile() (policy string, find func(echo.Context) (key str
 	}
 	if key := config.Key; key != nil {
 		if config.HeaderKeyName != "" {
-			return "", nil, fmt.Errorf("tollecho: limit %q: Key beside HeaderKeyName; expected one of them", config.Name)
+			return "", nil, fmt.Errorf("tollecho: limit %q: Key beside HeaderKeyName; expected one of them",
+				config.Name)
 		}
 		except := config.ExceptionKeys
 		return policy, func(c echo.Context) (string, bool) {

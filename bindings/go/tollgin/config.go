@@ -17,7 +17,8 @@ func LoadConfig(get func(keyPath string) any, keyPath string) ([]Config, error) 
 	configs := make([]Config, 0, len(read))
 	for _, one := range read {
 		configs = append(configs, Config{
-			Name: one.Name, Description: one.Description, Policy: one.Policy, MaxRequests: one.MaxRequests, Interval: one.Interval,
+			Name: one.Name, Description: one.Description, Policy: one.Policy, MaxRequests: one.MaxRequests,
+			Interval:  one.Interval,
 			Algorithm: one.Algorithm, HeaderKeyName: one.HeaderKeyName, ExceptionKeys: one.ExceptionKeys,
 		})
 	}

@@ -36,7 +36,8 @@ func same(t *testing.T, what string, got []int, want ...int) {
 func TestConfigInNumbers(t *testing.T) {
 	engine := gin.New()
 	engine.Use(tollgin.ForGin(tollgin.Config{
-		Name: "by-api-key", Description: "of the API", Algorithm: "token-bucket", Interval: 24 * time.Hour, MaxRequests: 2,
+		Name: "by-api-key", Description: "of the API", Algorithm: "token-bucket", Interval: 24 * time.Hour,
+		MaxRequests:   2,
 		HeaderKeyName: "X-API-TOKEN", ExceptionKeys: []string{"tests"},
 	}))
 	engine.GET("/", hello)
@@ -44,7 +45,8 @@ func TestConfigInNumbers(t *testing.T) {
 	same(t, "an exception", statuses(engine, 3, "/", "X-Api-Token", "tests"), 200, 200, 200)
 	same(t, "no key", statuses(engine, 1, "/"), 403)
 	for _, config := range []tollgin.Config{
-		{MaxRequests: 2}, {Interval: 1}, {MaxRequests: 2, Interval: 1, Policy: "1/s"}, {Policy: "1/s", ExceptionKeys: []string{"x"}},
+		{MaxRequests: 2}, {Interval: 1}, {MaxRequests: 2, Interval: 1, Policy: "1/s"}, {Policy: "1/s",
+			ExceptionKeys: []string{"x"}},
 		{MaxRequests: 2, Interval: 1, Algorithm: "x"}, {Policy: "1/s", HeaderKeyName: "X", Key: tollgin.ClientIP}, {},
 	} {
 		if _, err := tollgin.New(config); err == nil {
@@ -56,7 +58,8 @@ func TestConfigInNumbers(t *testing.T) {
 func TestLoadConfigForGin(t *testing.T) {
 	get := tollhttp.Settings(map[string]any{"server": map[string]any{
 		"rate-limits": []any{
-			map[string]any{"name": "by-api-key", "interval": "24h", "max-requests": 2, "header-key-name": "X-API-KEY", "exception-keys": []any{"tests"}},
+			map[string]any{"name": "by-api-key", "interval": "24h", "max-requests": 2,
+				"header-key-name": "X-API-KEY", "exception-keys": []any{"tests"}},
 			map[string]any{"policy": "4/day"},
 		},
 		"wrong": []any{map[string]any{"policy": "4/day"}, map[string]any{"policy": "4/dy"}},

@@ -87,7 +87,8 @@ func New(config Config) (gin.HandlerFunc, error) {
 		return nil, err
 	}
 	limit, err := tollhttp.NewKeyLimit(tollhttp.KeyOptions{
-		Name: config.Name, Policy: policy, Capacity: config.Capacity, Table: config.Table, Number: config.Number, Fields: config.Fields,
+		Name: config.Name, Policy: policy, Capacity: config.Capacity, Table: config.Table, Number: config.Number,
+		Fields: config.Fields,
 	})
 	if err != nil {
 		return nil, err

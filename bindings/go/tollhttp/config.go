@@ -40,7 +40,8 @@ func (c Config) PolicyText() (string, error) {
 	text := c.Policy
 	switch {
 	case c.Policy != "" && (c.MaxRequests != 0 || c.Interval != 0 || c.Algorithm != ""):
-		return "", fmt.Errorf("tollhttp: limit %q: a policy beside a number of requests, an interval or an algorithm: %w", c.Name, ErrConfig)
+		return "", fmt.Errorf("tollhttp: limit %q: a policy beside a number of requests, an interval "+
+			"or an algorithm: %w", c.Name, ErrConfig)
 	case c.Policy == "" && (c.MaxRequests <= 0 || c.Interval <= 0):
 		return "", fmt.Errorf("tollhttp: limit %q: %d requests in %v: %w", c.Name, c.MaxRequests, c.Interval, ErrConfig)
 	case c.Policy == "":

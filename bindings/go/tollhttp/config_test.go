@@ -26,14 +26,16 @@ func settings(t *testing.T, text string) func(string) any {
 
 func TestLoadConfig(t *testing.T) {
 	get := settings(t, `{"server": {"rate-limits": [
-		{"name": "by-api-key", "description": "d", "interval": "1ms", "max-requests": 30, "header-key-name": "X-API-KEY", "exception-keys": ["k"]},
+		{"name": "by-api-key", "description": "d", "interval": "1ms", "max-requests": 30,
+			"header-key-name": "X-API-KEY", "exception-keys": ["k"]},
 		{"Policy": "100/min burst 20"},
 		{"maxRequests": "5", "INTERVAL": "1m30s", "algorithm": "fixed-window"},
 		{"enabled": false, "policy": "not even a policy"}
 	], "one": {"policy": "1/s"}}}`)
 	configs, err := tollhttp.LoadConfig(get, "server.rate-limits")
 	want := []tollhttp.Config{
-		{Name: "by-api-key", Description: "d", Interval: time.Millisecond, MaxRequests: 30, HeaderKeyName: "X-API-KEY", ExceptionKeys: []string{"k"}},
+		{Name: "by-api-key", Description: "d", Interval: time.Millisecond, MaxRequests: 30,
+			HeaderKeyName: "X-API-KEY", ExceptionKeys: []string{"k"}},
 		{Policy: "100/min burst 20"},
 		{MaxRequests: 5, Interval: 90 * time.Second, Algorithm: "fixed-window"},
 	}
@@ -45,9 +47,11 @@ func TestLoadConfig(t *testing.T) {
 	}
 	// The types that decoders of YAML and TOML make.
 	typed := tollhttp.Settings(map[string]any{"a": map[any]any{"b": []map[string]any{{
-		"max_requests": uint64(3), "interval": time.Hour, "exception_keys": []string{"192.0.2.1"}, "enabled": "true"}}}})
+		"max_requests": uint64(3), "interval": time.Hour, "exception_keys": []string{"192.0.2.1"},
+		"enabled": "true"}}}})
 	configs, err = tollhttp.LoadConfig(typed, "a.b")
-	if err != nil || len(configs) != 1 || configs[0].MaxRequests != 3 || configs[0].Interval != time.Hour || configs[0].ExceptionKeys[0] != "192.0.2.1" {
+	if err != nil || len(configs) != 1 || configs[0].MaxRequests != 3 || configs[0].Interval != time.Hour ||
+		configs[0].ExceptionKeys[0] != "192.0.2.1" {
 		t.Errorf("%+v, %v", configs, err)
 	}
 }
@@ -87,7 +91,8 @@ func TestLoadConfigMistakes(t *testing.T) {
 // A request is charged to all limits of the section, or to none.
 func TestFromConfig(t *testing.T) {
 	configs, err := tollhttp.LoadConfig(settings(t, `{"limits": [
-		{"name": "key", "max-requests": 2, "interval": "24h", "header-key-name": "X-Api-Key", "exception-keys": ["tests"]},
+		{"name": "key", "max-requests": 2, "interval": "24h", "header-key-name": "X-Api-Key",
+			"exception-keys": ["tests"]},
 		{"name": "address", "policy": "5/day", "exception-keys": ["198.51.100.7"]}
 	]}`), "limits")
 	if err != nil {
@@ -97,7 +102,10 @@ func TestFromConfig(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	handler := middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
+	handler := middleware(http.HandlerFunc(func(w http.ResponseWriter,
+		_ *http.Request) {
+		w.WriteHeader(http.StatusNoContent)
+	}))
 	ask := func(address string, keys ...string) int {
 		r := httptest.NewRequest("GET", "/", nil)
 		r.RemoteAddr = address + ":1"
@@ -131,7 +139,8 @@ func TestFromConfig(t *testing.T) {
 	if _, err := tollhttp.FromConfig(nil, tollhttp.Options{}); err != tollhttp.ErrNoLimit {
 		t.Error(err)
 	}
-	if _, err := tollhttp.FromConfig([]tollhttp.Config{{Name: "a"}}, tollhttp.Options{}); !errors.Is(err, tollhttp.ErrConfig) {
+	if _, err := tollhttp.FromConfig([]tollhttp.Config{{Name: "a"}}, tollhttp.Options{}); !errors.Is(err,
+		tollhttp.ErrConfig) {
 		t.Error(err)
 	}
 }

@@ -109,7 +109,9 @@ func configOf(place string, from any) (c Config, enabled bool, err error) {
 		case "enabled":
 			enabled, err = boolOf(at, value)
 		default:
-			err = mistake(place, name, "name, description, policy, algorithm, interval, max-requests, header-key-name, exception-keys or enabled")
+			err = mistake(place, name,
+				"name, description, policy, algorithm, interval, max-requests, header-key-name, "+
+					"exception-keys or enabled")
 		}
 		if err != nil {
 			return c, false, err

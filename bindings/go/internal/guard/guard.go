@@ -30,8 +30,11 @@ type Count struct {
 	_ [56]byte
 }
 
-// Enter returns the counter to leave by, or nil if the guard is closed.
+// Enter returns the counter to leave by, or nil if the guard is closed or nil.
 func (g *Guard) Enter() *Count {
+	if g == nil {
+		return nil
+	}
 	// The stack's address differs between goroutines, and is the same in every call of one.
 	var here byte
 	c := &g.counts[uintptr(unsafe.Pointer(&here))>>11%stripes]
@@ -49,7 +52,7 @@ func (c *Count) Leave() { c.n.Add(-1) }
 // Close returns when no call is running and none can begin. False: another call has closed the
 // guard.
 func (g *Guard) Close() bool {
-	if g.closed.Swap(true) {
+	if g == nil || g.closed.Swap(true) {
 		return false
 	}
 	for i := range g.counts {

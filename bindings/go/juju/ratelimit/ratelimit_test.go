@@ -33,7 +33,8 @@ func TestTake(t *testing.T) {
 	if b.Wait(1); clock.now.Sub(began) != 3*time.Second {
 		t.Errorf("Wait slept until %v", clock.now.Sub(began))
 	}
-	if clock.Sleep(time.Second); b.TakeAvailable(9) != 2 || b.Take(0) != 0 || b.Take(-1) != 0 || b.TakeAvailable(-1) != 0 {
+	if clock.Sleep(time.Second); b.TakeAvailable(9) != 2 || b.Take(0) != 0 || b.Take(-1) != 0 ||
+		b.TakeAvailable(-1) != 0 {
 		t.Errorf("%v", b)
 	}
 }
@@ -100,7 +101,8 @@ func TestRates(t *testing.T) {
 
 func TestZeroValue(t *testing.T) {
 	var b Bucket
-	if b.TakeAvailable(1) != 0 || b.Take(1) != math.MaxInt64 || b.WaitMaxDuration(1, time.Hour) || b.Rate() != 0 || b.Capacity() != 0 || b.Available() != 0 {
+	if b.TakeAvailable(1) != 0 || b.Take(1) != math.MaxInt64 || b.WaitMaxDuration(1, time.Hour) ||
+		b.Rate() != 0 || b.Capacity() != 0 || b.Available() != 0 {
 		t.Errorf("%v gives tokens", &b)
 	}
 }

@@ -37,7 +37,8 @@ func TestUber(t *testing.T) {
 	rates := []struct {
 		rate int
 		per  time.Duration
-	}{{1, time.Second}, {4, time.Second}, {100, time.Second}, {8, time.Minute}, {1_000_000, time.Second}, {3, 3 * time.Hour}}
+	}{{1, time.Second}, {4, time.Second}, {100, time.Second}, {8, time.Minute}, {1_000_000, time.Second}, {3,
+		3 * time.Hour}}
 	calls := 0
 	for seed := range uint64(2000) {
 		random := rand.New(rand.NewPCG(seed, 1))
@@ -47,9 +48,11 @@ func TestUber(t *testing.T) {
 		ourOptions := []ourUber.Option{ourUber.WithClock(ourClock), ourUber.Per(of.per)}
 		switch slack := random.IntN(20); {
 		case slack == 0:
-			theirOptions, ourOptions = append(theirOptions, theirUber.WithoutSlack), append(ourOptions, ourUber.WithoutSlack)
+			theirOptions, ourOptions = append(theirOptions, theirUber.WithoutSlack), append(ourOptions,
+				ourUber.WithoutSlack)
 		case slack > 4:
-			theirOptions, ourOptions = append(theirOptions, theirUber.WithSlack(slack)), append(ourOptions, ourUber.WithSlack(slack))
+			theirOptions, ourOptions = append(theirOptions, theirUber.WithSlack(slack)), append(ourOptions,
+				ourUber.WithSlack(slack))
 		}
 		theirs, ours := theirUber.New(of.rate, theirOptions...), ourUber.New(of.rate, ourOptions...)
 		one := int64(of.per) / int64(of.rate)
@@ -119,7 +122,8 @@ func TestJuju(t *testing.T) {
 func TestJujuRate(t *testing.T) {
 	for _, rate := range []float64{1e-5, 0.3, 1, 3, 7, 1e3, 999_999, 7e8, 1 << 30, 3e12, 4e18} {
 		clock := &manual{begin}
-		theirs, ours := theirJuju.NewBucketWithRateAndClock(rate, 10, clock).Rate(), ourJuju.NewBucketWithRateAndClock(rate, 10, clock).Rate()
+		theirs, ours := theirJuju.NewBucketWithRateAndClock(rate, 10, clock).Rate(),
+			ourJuju.NewBucketWithRateAndClock(rate, 10, clock).Rate()
 		if off := math.Abs(ours-rate) / rate; off > 1e-6 || math.Abs(theirs-ours)/rate > 0.01 {
 			t.Errorf("rate %v: %v, theirs %v", rate, ours, theirs)
 		}
@@ -139,7 +143,9 @@ func TestJujuReaderAndWriter(t *testing.T) {
 	if _, err = io.Copy(ourJuju.Writer(&ourCopy, ours), ourJuju.Reader(strings.NewReader(text), ours)); err != nil {
 		t.Fatal(err)
 	}
-	if theirCopy.String() != text || ourCopy.String() != text || theirClock.now != ourClock.now || ourClock.now == begin {
-		t.Errorf("%q after %v, theirs %q after %v", ourCopy.String(), ourClock.now.Sub(begin), theirCopy.String(), theirClock.now.Sub(begin))
+	if theirCopy.String() != text || ourCopy.String() != text || theirClock.now != ourClock.now ||
+		ourClock.now == begin {
+		t.Errorf("%q after %v, theirs %q after %v", ourCopy.String(), ourClock.now.Sub(begin),
+			theirCopy.String(), theirClock.now.Sub(begin))
 	}
 }

@@ -53,7 +53,8 @@ func TestDifferencesFromUber(t *testing.T) {
 	}
 	// A negative slack, after an idle hour.
 	clock, ourClock := &manual{begin}, &manual{begin}
-	their, our := theirUber.New(1, theirUber.WithSlack(-1), theirUber.WithClock(clock)), ourUber.New(1, ourUber.WithSlack(-1), ourUber.WithClock(ourClock))
+	their, our := theirUber.New(1, theirUber.WithSlack(-1), theirUber.WithClock(clock)), ourUber.New(1,
+		ourUber.WithSlack(-1), ourUber.WithClock(ourClock))
 	their.Take()
 	our.Take()
 	clock.Sleep(time.Hour)
