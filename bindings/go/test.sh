@@ -177,11 +177,18 @@ framework() {
 }
 zero() { tollzero/upstream.sh; }
 fetches() { for module_of in $frameworks; do (cd "$module_of" && go mod download) || return 1; done; }
+# The modules of their own and the example programs, as a reader's tools see them.
+readers() {
+    for module_of in $frameworks rate/differential ratelimit/differential ../../examples/go ../../examples/service; do
+        (cd "$module_of" && go vet ./... && "$static" ./...) || return 1
+    done
+}
 if [ -n "${TOLLBAR_OFFLINE:-}" ] && ! fetches >/dev/null 2>&1; then
     echo "middleware of gin, echo, chi and gRPC, and limits of go-zero: not run, since these cannot be fetched"
 else
     counts 'middleware of gin, echo, chi and gRPC, and limits of go-zero' framework
     holds "the tests of go-zero's core/limit" zero
+    [ ! -x "$static" ] || holds 'vet and staticcheck of the examples and the other modules' readers
 fi
 
 example() {
