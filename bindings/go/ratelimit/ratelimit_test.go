@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	tollbar "github.com/tollbar/tollbar/bindings/go"
 	"github.com/tollbar/tollbar/bindings/go/ratelimit"
 )
 
@@ -56,6 +57,25 @@ func TestSlack(t *testing.T) {
 			if want := idle + time.Duration(max(i-c.slack, 0))*10*time.Millisecond; at != want {
 				t.Errorf("slack %d: call %d after the idle time at %v, not at %v", c.slack, i, at, want)
 			}
+		}
+	}
+}
+
+// docs/go.md: a limiter with a burst of the slack and one, and one permit at first, gives the same
+// turns.
+func TestPolicyOfALimiter(t *testing.T) {
+	clock := &manual{now: begin}
+	l := ratelimit.New(100, ratelimit.WithClock(clock))
+	limiter, err := tollbar.NewLimiter("100/s burst 11 init 1", tollbar.WithTime(clock.Now))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, idle := range []time.Duration{0, 0, 0, time.Hour, 0, 45 * time.Millisecond, 0, 0, 0, 0, time.Second, 0, 0, 0} {
+		clock.Sleep(idle)
+		now := clock.Now()
+		booked, err := limiter.Reserve(1, tollbar.Forever)
+		if at := l.Take(); err != nil || now.Add(booked.Wait) != at {
+			t.Errorf("a turn at %v, and a reservation for %v (%v)", at.Sub(begin), now.Add(booked.Wait).Sub(begin), err)
 		}
 	}
 }
