@@ -9,11 +9,15 @@
 mod bell;
 #[cfg(feature = "std")]
 mod jitter;
-#[cfg(all(unix, target_arch = "x86_64", not(loom)))]
+#[cfg(all(unix, target_arch = "x86_64"))]
+#[cfg_attr(loom, allow(dead_code))]
 mod line;
 #[cfg(unix)]
 #[cfg_attr(loom, allow(dead_code))]
 pub(crate) mod machine;
+#[cfg(all(unix, target_arch = "x86_64"))]
+#[cfg_attr(loom, allow(dead_code))]
+mod record;
 #[cfg(unix)]
 mod system;
 #[cfg(all(unix, target_arch = "x86_64", not(loom)))]

@@ -98,5 +98,5 @@ fn ticks(span: u64, mul: u64) -> Option<u64> {
     Some(u64::try_from(due).unwrap_or(u64::MAX))
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;

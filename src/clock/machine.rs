@@ -5,6 +5,8 @@
 //! The process asks the system once, and a forked child asks again: it may be in another time
 //! namespace. The child finds out without a system call, because the kernel zeroes the page with
 //! the answer in it. (Linux before 4.14 does not. It has no time namespaces.)
+//!
+//! No model notices a weaker ordering in this file, because loom has no page that the kernel wipes.
 
 use crate::namespace::{self, Ahead};
 use core::mem::size_of;
