@@ -274,6 +274,42 @@ fn an_offer_beside_a_take_and_a_cancellation() {
     });
 }
 
+/// Fills one of the two cells at a time.
+fn takes_turns(ring: &ItemRing) {
+    let rule = rule("9/9ns burst 9");
+    for n in [1, 2] {
+        assert!(queued(ring.offer(&rule, 1, MANY, n)).is_some());
+        assert!(item(ring.take(&rule, 1)).is_some());
+    }
+}
+
+/// One thread offers and takes in turn, on a processor that shows its changes late. An offer of
+/// another thread finds room, and the queue looks no longer than it ever was. Loom does not try
+/// every order with a thread that only reads, so that thread is not the first.
+#[test]
+fn a_tail_beside_a_late_head() {
+    let other: [fn(&ItemRing); 2] = [
+        |ring| {
+            let offered = ring.offer(&rule("9/9ns burst 9"), 1, MANY, 3);
+            assert!(queued(offered).is_some(), "there is room");
+        },
+        |ring| assert!(ring.len() <= 1),
+    ];
+    for (number, act) in other.into_iter().enumerate() {
+        explore("a tail beside a late head", move || {
+            let ring = Arc::new(ItemRing::weak(2).unwrap());
+            let acting = {
+                let ring = ring.clone();
+                thread::spawn(move || act(&ring))
+            };
+            takes_turns(&ring);
+            acting.join().unwrap();
+            // The offer of the other thread, unless this one has taken that item for its own.
+            assert_eq!(rest(&ring, &rule("9/9ns burst 9")).len(), 1 - number);
+        });
+    }
+}
+
 /// No notification is lost: a thread that sleeps until a word changes wakes. (A lost one is a
 /// deadlock, which loom reports.)
 #[test]

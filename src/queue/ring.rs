@@ -316,12 +316,29 @@ fn slot(_number: usize) -> Slot {
 }
 
 #[cfg(loom)]
+impl ItemRing {
+    /// A ring whose cells and head are read by loads, which may return a value that another thread
+    /// has replaced.
+    pub(super) fn weak(length: u64) -> Option<ItemRing> {
+        let ring = ItemRing::new(length)?;
+        let cells = (0..ring.cells.len()).map(|number| slot_read(number, true)).collect();
+        let head = CachePadded::new(slot_read(ring.cells.len(), true));
+        Some(ItemRing { cells, head, ..ring })
+    }
+}
+
+#[cfg(loom)]
 fn cells(length: usize) -> Option<Box<[Slot]>> {
     Some((0..length).map(slot).collect())
 }
 
 #[cfg(loom)]
 fn slot(number: usize) -> Slot {
+    slot_read(number, false)
+}
+
+#[cfg(loom)]
+fn slot_read(number: usize, weak: bool) -> Slot {
     use crate::table::memory::slot::Journal;
-    Slot::new(number, SlotPair { key: 0, state: 0 }, &alloc::sync::Arc::new(Journal::new(false)))
+    Slot::new(number, SlotPair { key: 0, state: 0 }, &alloc::sync::Arc::new(Journal::new(weak)))
 }
