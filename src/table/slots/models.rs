@@ -32,6 +32,9 @@ use overrides::Map;
 use rules::{adopted, converted, expires, full_at, named, related, By, FAST, FINE, PERMIT, SLOW};
 use std::println;
 
+/// A change to this version plus the number of another uses that number again.
+const GENERATION: u64 = 256;
+
 /// A key: its tag, its policy, and the numbers of its buckets.
 #[derive(Clone, Copy, Debug)]
 struct Key(u64, By, [usize; 2]);
@@ -111,6 +114,8 @@ struct World {
     clock: AtomicU64,
     turn: AtomicU64,
     overrides: Option<Map>,
+    /// What other calls do while the first conversion sleeps. std's mutex is no step of loom's.
+    asleep: std::sync::Mutex<Vec<Act>>,
 }
 
 impl States for World {
@@ -133,6 +138,10 @@ impl States for World {
     }
 
     fn convert(&self, key: u64, _slot: &Slot, pair: SlotPair, now: u64) -> u64 {
+        let asleep = core::mem::take(&mut *self.asleep.lock().expect("no panic"));
+        asleep.into_iter().for_each(|act| {
+            self.act(act, &mut None);
+        });
         converted(key, pair, now)
     }
 
@@ -178,13 +187,14 @@ impl World {
             clock,
             turn,
             overrides,
+            asleep: std::sync::Mutex::new(scene.asleep.clone()),
         }
     }
 
     /// The number of the current version.
     fn current(&self, by: By) -> u64 {
         match by {
-            By::Changing => self.current.load(Ordering::Acquire),
+            By::Changing => self.current.load(Ordering::Acquire) % GENERATION,
             By::Fixed => 4,
             By::Window => 5,
             By::Lent => self.current.load(Ordering::Acquire).max(7),
@@ -383,11 +393,14 @@ struct Scene {
     /// The keys that have a policy of their own at the beginning, and its version. `None`: no key
     /// ever has one.
     overrides: Option<Vec<(Key, u64)>>,
+    /// What other calls do while the first call that converts a key sleeps.
+    asleep: Vec<Act>,
 }
 
 fn scene(on_full: OnFull, slots: &[SlotPair], threads: &[&[Act]]) -> Scene {
     let threads = threads.iter().map(|acts| acts.to_vec()).collect();
-    Scene { on_full, slots: slots.to_vec(), threads, charges: Vec::new(), overrides: None }
+    let (slots, charges, asleep) = (slots.to_vec(), Vec::new(), Vec::new());
+    Scene { on_full, slots, threads, charges, overrides: None, asleep }
 }
 
 /// Opens a receipt for a charge under a version.

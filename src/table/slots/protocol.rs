@@ -343,7 +343,8 @@ fn migrate<'a>(
     let Candidate { slot, pair, expires } = former;
     // This call may have slept while the table freed the version's number and reused it. Then the
     // slot may hold the same two words with another meaning, and the swap would succeed. So each
-    // swap checks first that the request's version is still current.
+    // swap checks first that the request's version is still current. That leaves a sleep between
+    // the check and the swap.
     let swap = |new| states.is_current(key) && slot.swap(pair, new).is_ok();
     let vacate = |new| {
         let is_done = swap(new);

@@ -40,3 +40,25 @@ fn a_slow_move_ends_under_no_free_version() {
         is_once,
     );
 }
+
+/// A call sleeps while it converts a key. Meanwhile the number of the call's version becomes free,
+/// and the policy comes back to the number that the key had. The slot then holds the words that the
+/// call has read, under a version that the call does not know. The call leaves them to a later one.
+#[test]
+fn a_slow_conversion_ends_under_no_free_version() {
+    let full = SlotPair { state: 300, ..EXPIRED };
+    // In place, in place without room, and to another slot.
+    for (version, neighbour) in [(2, EMPTY), (6, full), (6, EMPTY)] {
+        let asleep =
+            Vec::from([SetVersion(12), Free(K, 100), SetVersion(GENERATION + 1), Free(K, 100)]);
+        let once: &[&[Act]] = &[&[SetVersion(version), Ask(K, 100, 1)]];
+        // A key that comes back to a former number does so here as at the end of an override.
+        let overrides = Some(Vec::new());
+        let scene = Scene { asleep, overrides, ..scene(Deny, &[HELD, neighbour], once) };
+        model("frees, number used again", 1, scene, move |played| {
+            let is_freed = |change: &Change| change.new.key >> TAG_BITS == version;
+            assert!(!played.changes.iter().any(is_freed), "{:?}", played.changes);
+            assert_eq!((played.state(K), played.admitted(K)), (Some(120), 0));
+        });
+    }
+}
