@@ -307,6 +307,8 @@ impl Adaptive {
         });
         // Release: the thread that takes the sum sees the change above for every release in it. A
         // window with COUNT_MOST releases has enough for a mean, so further ones are not added.
+        // No model notices a weaker ordering, here and in `end_window`: in loom a
+        // read-modify-write of `most_in_flight` reads the newest value under every ordering.
         let added = change(&self.sum, Ordering::AcqRel, |sum| {
             (sum >> COUNT_AT < COUNT_MOST).then(|| sum + (1 << COUNT_AT) + latency)
         });
@@ -321,6 +323,8 @@ impl Adaptive {
 
     /// Makes a sample of the window's mean. Only one thread succeeds in swapping the sum for 0, so
     /// only one makes the sample.
+    ///
+    /// Acquire: as in [`Adaptive::feed`]. No model notices a weaker ordering.
     #[cold]
     #[inline(never)]
     fn end_window(&self, sum: u64, next: u64) {

@@ -5,6 +5,9 @@
 //!   128  records   1,024 owners, a word each
 //! 8,320  slots     a word each
 //! ```
+//!
+//! No model notices a weaker ordering in this file, because loom's tables are in no memory that
+//! processes share.
 
 use super::protocol::LINE;
 use super::word::{OwnerRecord, OWNERS_MOST};

@@ -47,6 +47,9 @@
 //!   permits at each of its [`ATTEMPTS`] attempts. Threads that meet so take their undecided
 //!   permits back, and try again after pauses of different lengths.
 //!
+//! Loom treats a sequentially consistent access as AcqRel, so its models have a fence where a thread
+//! begins to add up. With that fence they notice a weaker ordering only of releases.
+//!
 //! A thread that adds up can count one permit twice: in a slot before its release, and, acquired
 //! again, in a later slot. It may then refuse a request although the limit is no longer reached. It
 //! never counts too few.
@@ -141,7 +144,8 @@ impl<'a, S: System> TableView<'a, S> {
                 };
                 // SeqCst, as the loads of `add_up`: E1 needs one order of all swaps that add a
                 // permit and all loads that add up. With a weaker order two threads could both add
-                // up before either sees the other's permit.
+                // up before either sees the other's permit. No model notices that: the models'
+                // fence in `add_up` orders both.
                 if slot.compare_exchange(from.0, to.0, Ordering::SeqCst, Ordering::Relaxed).is_err()
                 {
                     continue;
@@ -209,6 +213,8 @@ impl<'a, S: System> TableView<'a, S> {
         }
     }
 
+    /// Acquire: the thread's permits come after its process's record is live. No model notices a
+    /// weaker ordering, because the models' fence in [`TableView::add_up`] follows.
     #[inline]
     fn joined(&self) -> Option<InFlightOwner> {
         match self.local.own.load(Ordering::Acquire) {
@@ -273,7 +279,8 @@ impl<'a, S: System> TableView<'a, S> {
     }
 
     /// Marks this process's owner dead. From then on no thread counts the permits that the process
-    /// has not released.
+    /// has not released. No model notices weaker orderings: a thread that sees the dead record late
+    /// counts permits too many for so long, which is safe.
     pub(super) fn part(&self) {
         if let Some(record) = self.joined().and_then(|own| self.records.get(own.place)) {
             let live = OwnerRecord(record.load(Ordering::SeqCst));
@@ -284,7 +291,8 @@ impl<'a, S: System> TableView<'a, S> {
         self.local.own.store(0, Ordering::Release);
     }
 
-    /// Frees the slots of owners that have ended.
+    /// Frees the slots of owners that have ended. No model notices weaker orderings: a thread that
+    /// sees a slot or a record late counts permits too many for so long, which is safe.
     #[cold]
     #[inline(never)]
     fn clean(&self) {
@@ -315,7 +323,8 @@ impl<'a, S: System> TableView<'a, S> {
         }
         for (record, taken) in self.records.iter().zip(taken) {
             if taken {
-                // SeqCst, and so Release: the next owner of the record sees its slots free.
+                // SeqCst, and so Release: the next owner of the record sees its slots free. No
+                // model notices a weaker ordering, as above.
                 record.store(OwnerRecord::FREE.0, Ordering::SeqCst);
             }
         }
@@ -338,7 +347,7 @@ impl<'a, S: System> TableView<'a, S> {
     #[inline]
     fn add_up(&self, hash: u64, own: Option<InFlightOwner>) -> WindowSum<'a> {
         // Loom treats SeqCst accesses as AcqRel. In loom only fences have one order for all
-        // threads.
+        // threads. No model notices a weaker ordering of the loads below, because of this one.
         #[cfg(loom)]
         loom::sync::atomic::fence(Ordering::SeqCst);
         let mut seen = WindowSum { counted: 0, undecided: 0, own: None, free: None };
@@ -366,7 +375,8 @@ impl<'a, S: System> TableView<'a, S> {
 
     /// Whether an owner's record says that it is live. The caller must have read the owner's slot
     /// before: an owner's record becomes live before it takes its first slot, so a record that is
-    /// read after the slot is never older than the slot.
+    /// read after the slot is never older than the slot. No model notices a weaker ordering of this
+    /// load, because its slot was read by an ordered one.
     #[inline]
     fn is_live(&self, owner: usize) -> bool {
         self.records
@@ -375,7 +385,8 @@ impl<'a, S: System> TableView<'a, S> {
     }
 
     /// Asks the system which of the key's owners have ended, and marks their records dead. Returns
-    /// whether it marked any.
+    /// whether it marked any. No model notices weaker orderings: the system tells whether an owner
+    /// has ended, and a swap fails on a record that has changed.
     #[cold]
     #[inline(never)]
     fn lose_dead(&self, hash: u64, own: Option<InFlightOwner>) -> bool {
@@ -384,7 +395,8 @@ impl<'a, S: System> TableView<'a, S> {
         }
         let mut any = false;
         let own = own.map(|own| own.place);
-        // The clock may read 0, and 0 means that this process has not asked yet.
+        // The clock may read 0, and 0 means that this process has not asked yet. (No model notices
+        // the orderings below, as above.)
         let now = self.system.now() + 1;
         for slot in self.window_of(hash).1 {
             let word = PermitSlot(slot.load(Ordering::SeqCst));
@@ -436,12 +448,16 @@ fn change(slot: &AtomicU64, next: impl Fn(PermitSlot) -> Option<PermitSlot>) -> 
     }
 }
 
+/// SeqCst, as E1 needs it: a record is live before its owner's first permit. No model notices a
+/// weaker ordering, because the owner's first swap of a slot is ordered, too.
 fn swap(record: &AtomicU64, from: OwnerRecord, to: OwnerRecord) -> bool {
     record.compare_exchange(from.0, to.0, Ordering::SeqCst, Ordering::SeqCst).is_ok()
 }
 
 impl ProcessPart {
-    /// Stores this process's owner. False if another thread has stored one before.
+    /// Stores this process's owner. False if another thread has stored one before. AcqRel: the
+    /// owner's record is live before another thread of the process takes a permit. No model notices
+    /// a weaker ordering: loom tries only some orders of a thread that reads `own`.
     pub(super) fn become_owner(&self, own: InFlightOwner) -> bool {
         let word = u64::from(own.generation) << 32 | (own.place as u64) << 1 | 1;
         self.own.compare_exchange(0, word, Ordering::AcqRel, Ordering::Relaxed).is_ok()

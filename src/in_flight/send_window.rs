@@ -104,7 +104,8 @@ impl SendWindow {
         self.change(|window| Some(Window { limit, ..window }.clamped()));
     }
 
-    /// The window's state. Other threads may change it at once.
+    /// The window's state. Other threads may change it at once. Acquire: the caller sees what the
+    /// holders wrote whose permits have come back.
     #[inline]
     pub fn read(&self) -> Window {
         Window::of(self.0.load(Ordering::Acquire))
