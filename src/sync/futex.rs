@@ -83,7 +83,7 @@ fn wake(word: &AtomicU32, flags: i32) {
 }
 
 /// On systems without futexes a sleep lasts at most a millisecond, after which the caller checks
-/// its condition again.
+/// its condition again. No model notices a weaker ordering, because loom has a futex of its own.
 #[cfg(not(any(target_os = "linux", target_os = "android", loom)))]
 impl Futex {
     pub fn sleep(&self, value: u32, nanos: u64) {

@@ -2,6 +2,8 @@
 //!
 //! A table's slot is a key word and a state word. A limiter's state is a state word and the number
 //! of its returns.
+//!
+//! No model notices a weaker ordering in this file, because loom has pairs of its own (`model`).
 
 #[cfg(loom)]
 mod model;

@@ -39,7 +39,6 @@ mod slots;
 mod admin;
 #[cfg(not(loom))]
 mod decide;
-#[cfg(not(loom))]
 mod policies;
 
 #[cfg(not(loom))]

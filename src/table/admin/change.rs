@@ -18,7 +18,8 @@ impl Table {
             return Ok(*known);
         }
         match self.policies.memory.header().current.get(policy.number() as usize) {
-            Some(current) if current.load(Ordering::Acquire) != 0 => {
+            // Relaxed: `current_policy` loads the stamp again.
+            Some(current) if current.load(Ordering::Relaxed) != 0 => {
                 records::current_policy(self.policies.memory.records(), current)
                     .ok_or(RequestError::Corrupt)
             }
@@ -164,7 +165,8 @@ impl Table {
                 let former =
                     records::former(self.policies.memory.header(), self.policies.memory.records());
                 // The changes of the policies come before the sweep's loads of the slots:
-                // `slots::protocol::reserve`.
+                // `slots::protocol::reserve`. No model notices the fence, because each has a sweep of
+                // its own that begins with one.
                 fence(Ordering::SeqCst);
                 let mut from = Some(0);
                 while let Some(next) = from {

@@ -1,4 +1,6 @@
 //! Copying the keys of one table into another, which usually has another size.
+//!
+//! No model notices a weaker ordering in this file, because loom copies no tables.
 
 use crate::algorithm::{Algorithm, Rule, Step};
 use crate::sync::Ordering;

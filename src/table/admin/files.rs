@@ -1,4 +1,6 @@
 //! Tables in files and in sealed memory, which processes open by a name or by a descriptor.
+//!
+//! No model notices a weaker ordering in this file, because loom's tables are in no files.
 
 use super::open::{begin, fixed, seed, Options};
 use crate::policy::Policy;

@@ -1,4 +1,6 @@
 //! Making and opening tables.
+//!
+//! No model notices a weaker ordering in this file, because loom's tables are in no files.
 
 use crate::clock::{machine, Clock, Source, Utc, Wall};
 use crate::limiter::waiting::{WaiterQueues, WAITERS};

@@ -56,7 +56,8 @@ impl Memory {
     /// The stamp of a policy's current version, or 0 if the table has no such policy.
     #[inline(always)]
     pub(crate) fn current_stamp(&self, policy: u32) -> u64 {
-        // Acquire: a writer publishes a version's record before it stores the stamp here.
+        // Acquire: a writer publishes a version's record before it stores the stamp here. No model
+        // notices a weaker ordering, because loom's tables have a function of their own.
         self.header().current.get(policy as usize).map_or(0, |stamp| stamp.load(Ordering::Acquire))
     }
 

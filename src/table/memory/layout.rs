@@ -17,6 +17,8 @@
 //!
 //! The memory holds offsets and no addresses, so each process may map it anywhere. All numbers are
 //! in the machine's byte order, which is part of [`LAYOUT`].
+//!
+//! No model notices a weaker ordering in this file, because loom's tables have no magic number.
 
 use super::counters::lines::OwnerLine;
 use super::error::TableError;

@@ -12,15 +12,20 @@ pub(crate) mod special;
 pub(super) mod counters;
 #[cfg(not(loom))]
 pub(crate) mod layout;
+#[cfg(loom)]
+#[path = "layout/model.rs"]
+pub(crate) mod layout;
 #[cfg(not(loom))]
 pub(crate) mod region;
 #[cfg(not(loom))]
 pub(crate) mod sizes;
 
-#[cfg(not(loom))]
 pub(super) use block::Memory;
 #[cfg(not(loom))]
 pub(super) use sizes::{BucketParts, Sizes};
 
 #[cfg(not(loom))]
+mod block;
+#[cfg(loom)]
+#[path = "block/model.rs"]
 mod block;

@@ -18,6 +18,9 @@
 //! A probe for a key compares all slots of its buckets at once by vector instructions, without a
 //! branch, because the processor cannot predict which bucket holds a key. On other machines than
 //! x86-64, under loom, and in the tests that compare both, `scalar` compares slot by slot.
+//!
+//! No model notices a weaker ordering in this file, because loom has slots of its own (`model`). It
+//! reads and swaps them with these orderings.
 
 #[cfg(loom)]
 mod model;

@@ -17,9 +17,9 @@
 //!
 //! [`KEPT_MOST`]: super::kept::KEPT_MOST
 
-use super::encoding::Terms;
 use super::multi_word::MultiWord;
 use super::record::{policy_of, version_of};
+use super::terms::Terms;
 use crate::algorithm::closed::Closed;
 use crate::algorithm::gcra::{Plain, TAT_MOST};
 use crate::algorithm::{Algorithm, Rule, Step};
@@ -55,6 +55,9 @@ pub(crate) struct Version {
     pub(crate) multi_word: Option<MultiWord>,
     /// Whether the table's slots have room for other policies ([`super::folded`]).
     pub(crate) has_room: bool,
+    /// By this loom knows which threads may read the other fields.
+    #[cfg(loom)]
+    written: loom::cell::UnsafeCell<()>,
 }
 
 impl Version {
@@ -114,7 +117,16 @@ impl Version {
             words_are_times: rule.words_are_times(),
             multi_word,
             has_room,
+            #[cfg(loom)]
+            written: loom::cell::UnsafeCell::new(()),
         })
+    }
+
+    /// Fails in loom's models if the calling thread may not see the version written.
+    #[inline(always)]
+    pub(crate) fn is_read(&self) {
+        #[cfg(loom)]
+        self.written.with(|_| ());
     }
 }
 

@@ -3,14 +3,13 @@
 
 use super::compiled::Version;
 use super::local::Scratch;
-use super::record::version_of;
 use super::{Keep, Policies};
 use crate::algorithm::gcra::TAT_MOST;
 use crate::algorithm::Algorithm;
 use crate::sync::Ordering;
 use crate::table::memory::counters::shards::ShardCounter;
 use crate::table::memory::returns::ReturnTurn;
-use crate::table::memory::slot::{Slot, SlotPair, TAG, TAG_BITS};
+use crate::table::memory::slot::{Slot, SlotPair, TAG};
 use crate::table::slots::candidates::{hash_of_tag, Candidates};
 use crate::table::slots::states::{Event, Relation, States};
 use crate::units::NEVER;
@@ -28,35 +27,6 @@ impl Policies {
             // In damaged memory a record may hold the stamp of another version.
             Some(version) if version.key == pair.key & !TAG => version.expires_at(pair.state),
             _ => self.expires_at_slow(pair),
-        }
-    }
-
-    /// [`States::relation`], for a request under the policy `number`.
-    pub(crate) fn relation(&self, found: u64, key: u64, number: u32) -> Relation {
-        // A request may have slept until its version's record was freed, or was taken by another
-        // policy. It must not insert its key beside the existing one, so `Same` makes it try again.
-        // If the version is current and cannot be read, its record is damaged, and trying again
-        // would not end.
-        let (mut scratch, mut other) = (Scratch::new(), Scratch::new());
-        let Some(asked) = self.named(key, &mut scratch) else {
-            let version = (key >> TAG_BITS) as usize;
-            let known = self
-                .memory
-                .header()
-                .current
-                .iter()
-                .any(|stamp| version_of(stamp.load(Ordering::Acquire)) == version);
-            return if known { Relation::Other } else { Relation::Same };
-        };
-        let stamp = asked.stamp.load(Ordering::Relaxed);
-        if asked.number != number || self.stamp_for(number, hash_of_tag(key & TAG)) != stamp {
-            return Relation::Same;
-        }
-        match self.named(found, &mut other) {
-            Some(found) if found.number != number => Relation::Other,
-            Some(found) if found.stamp.load(Ordering::Relaxed) != stamp => Relation::Former,
-            Some(_) => Relation::Same,
-            None => Relation::Other,
         }
     }
 

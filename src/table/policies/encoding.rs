@@ -1,5 +1,6 @@
 //! The encoding of a policy and its [`Keep`] as the words of a version's record.
 
+use super::terms::Terms;
 use super::Keep;
 use crate::policy::{
     Anchor, Classes, Kind, Knots, Mode, Policy, Rate, Unit, Zone, CLASSES_MOST, CLASS_NAME_MOST,
@@ -15,35 +16,6 @@ const KNOTS: u64 = 3;
 /// The value of that word that means a calendar. The zone is in the words of `borrow`, `slack`,
 /// `warm_up`, `ban` and `ban_after`, and the first day in that of `segments`.
 const CALENDAR: u64 = 4;
-
-/// How the debts of keys come to a version of a policy, and from an override's version back to the
-/// policy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Terms {
-    pub(crate) keep: Keep,
-    /// Whether the version is of single keys, and not of all keys of its policy.
-    pub(crate) is_override: bool,
-}
-
-impl Terms {
-    pub(crate) const fn of_policy(keep: Keep) -> Terms {
-        Terms { keep, is_override: false }
-    }
-
-    pub(crate) const fn of_override(keep: Keep) -> Terms {
-        Terms { keep, is_override: true }
-    }
-
-    /// What keys under `old` keep when they come under these. The end of an override keeps what its
-    /// beginning kept.
-    pub(crate) const fn keep_from(self, old: Terms) -> Keep {
-        if old.is_override && !self.is_override {
-            old.keep
-        } else {
-            self.keep
-        }
-    }
-}
 
 /// Words before those of the classes.
 const FIRST_WORDS: usize = 14;

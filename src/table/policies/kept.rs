@@ -2,17 +2,20 @@
 //! ([`super::compiled`]).
 
 use super::compiled::Version;
-use super::encoding::{encode, Terms};
+use super::encoding::encode;
 use super::record::{policy_of, version_of};
+use super::terms::Terms;
 use crate::policy::Policy;
-use crate::sync::{boxed, zeroed_value, Ordering};
+#[cfg(not(loom))]
+use crate::sync::zeroed_value;
+use crate::sync::{boxed, AtomicPtr, Ordering};
 use crate::table::memory::error::{RequestError, TableError};
 use crate::table::memory::layout::{Record, VERSIONS};
 use crate::table::memory::mix::{fold, mix};
 use crate::table::memory::slot::TAG_BITS;
 use alloc::boxed::Box;
 use core::ptr;
-use core::sync::atomic::{AtomicPtr, AtomicUsize};
+use core::sync::atomic::AtomicUsize;
 
 /// The versions that this process keeps for all its threads.
 #[derive(Debug)]
@@ -44,16 +47,28 @@ unsafe impl Sync for Versions {}
 /// of the 255 numbers.
 pub(crate) const KEPT_MOST: usize = 4096;
 /// The number of lists in [`Versions::made`].
-const LISTS: usize = 1024;
+const LISTS: usize = if cfg!(loom) { 1 } else { 1024 };
 
 impl Versions {
     /// No version yet. The value is 10 KiB, too much for the stack of a C caller's thread, so it is
     /// made where it stays. `None` without memory.
+    #[cfg(not(loom))]
     pub(crate) fn new(has_room: bool) -> Option<Box<Versions>> {
         // SAFETY: all fields are atomics of words, and zero bytes are a null pointer and 0.
         let versions: Box<Versions> = unsafe { zeroed_value() }?;
         versions.has_room.store(usize::from(has_room), Ordering::Relaxed);
         Some(versions)
+    }
+
+    /// No version yet. Loom's atomics cannot be made from zero bytes.
+    #[cfg(loom)]
+    pub(crate) fn new(has_room: bool) -> Option<Box<Versions>> {
+        Some(Box::new(Versions {
+            compiled: core::array::from_fn(|_| AtomicPtr::new(ptr::null_mut())),
+            made: core::array::from_fn(|_| AtomicPtr::new(ptr::null_mut())),
+            places: AtomicUsize::new(0),
+            has_room: AtomicUsize::new(usize::from(has_room)),
+        }))
     }
 
     /// Compiles the version with `stamp` of `policy` for this table.
@@ -69,7 +84,10 @@ impl Versions {
         // Acquire: `keep` writes the version before its pointer.
         let version = self.compiled.get(version_of(stamp))?.load(Ordering::Acquire);
         // SAFETY: null, or a version that only the drop of `self` frees.
-        unsafe { version.as_ref() }.filter(|version| version.stamp.load(Ordering::Relaxed) == stamp)
+        unsafe { version.as_ref() }.filter(|version| {
+            version.is_read();
+            version.stamp.load(Ordering::Relaxed) == stamp
+        })
     }
 
     /// Whether this process keeps no further version.
@@ -105,7 +123,9 @@ impl Versions {
         };
         if let Some(version) = made_before(made, stamp, policy, terms) {
             // Relaxed: the pointer is stored next with Release, so a thread that reads it reads
-            // this stamp or a later one. A thread that wants another stamp comes here again.
+            // this stamp or a later one. A thread that wants another stamp comes here again. No model
+            // notices a weaker Release, which takes three threads: two that make the version and
+            // store it again, and one that reads it.
             version.stamp.store(stamp, Ordering::Relaxed);
             place.store(ptr::from_ref(version).cast_mut(), Ordering::Release);
             // SAFETY: only the drop of `self` frees nodes, so the version lives as long as `self`.
@@ -129,6 +149,8 @@ impl Versions {
                 return Err(error);
             }
         };
+        // Acquire: who reads the new node goes on to the former head. No model notices a weaker
+        // ordering, because a swap continues the release sequence of the head that it replaces.
         let mut head = made.load(Ordering::Acquire);
         loop {
             // SAFETY: only this call has `new` before it is in the list.
@@ -159,6 +181,7 @@ fn made_before<'a>(
         // SAFETY: null, or a node of the list, which only the drop of its `Versions` frees.
         let node = unsafe { at.as_ref() }?;
         let version = &node.version;
+        version.is_read();
         let same_number = version.key == (version_of(stamp) as u64) << TAG_BITS;
         if same_number
             && version.number == policy_of(stamp)

@@ -2,26 +2,38 @@
 //! the conversion of states.
 
 pub(crate) mod compiled;
+#[cfg(not(loom))]
 pub(crate) mod conversion;
+#[cfg(not(loom))]
+mod encoding;
+#[cfg(loom)]
+#[path = "encoding/model.rs"]
 mod encoding;
 mod exempt;
+#[cfg(not(loom))]
 pub(crate) mod folded;
 mod kept;
 pub(crate) mod local;
+#[cfg(all(test, loom))]
+mod models;
 pub(crate) mod multi_word;
 mod overrides;
 pub(crate) mod record;
 pub(crate) mod records;
 pub(crate) mod references;
+mod relation;
+pub(crate) mod terms;
 
 pub use crate::policy::Keep;
 use crate::policy::Policy;
 use crate::sync::Ordering;
+#[cfg(not(loom))]
 use crate::table::memory::counters::shards::ShardCounter;
 use crate::table::memory::error::{RequestError, TableError};
 use crate::table::memory::slot::{TAG, TAG_BITS};
 use crate::table::memory::special::Special;
 use crate::table::memory::Memory;
+#[cfg(not(loom))]
 use crate::table::slots::states::Event;
 pub(crate) use crate::table::slots::ROUNDS;
 use alloc::boxed::Box;
@@ -69,6 +81,8 @@ impl Policies {
             locals: Locals::new()?,
         };
         for current in &policies.memory.header().current {
+            // Acquire: as in `current_stamp`. No model notices a weaker ordering, because no
+            // request has begun.
             let stamp = current.load(Ordering::Acquire);
             // A damaged record makes the calls that use it fail, but not this one.
             if let Err(TableError::NoMemory) =
@@ -272,6 +286,7 @@ impl Policies {
     }
 
     /// Counts what a request did to the table.
+    #[cfg(not(loom))]
     #[cold]
     pub(crate) fn count_event(&self, event: Event, retries: u32) {
         let counter = match event {
@@ -293,5 +308,5 @@ impl Policies {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;

@@ -1,8 +1,8 @@
 //! Keys with a policy of their own: finds the version that a key is under, and gives a key its own
 //! version. [`OverridePlaces`] maps keys to versions.
 
-use super::encoding::Terms;
 use super::record::{policy_of, version_of};
+use super::terms::Terms;
 use super::{references, Keep, Policies};
 use crate::policy::Policy;
 use crate::table::memory::error::TableError;

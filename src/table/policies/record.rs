@@ -1,8 +1,9 @@
 //! The record of one version in a table's memory, and its stamp ([`super::records`]).
 
-use super::encoding::{decode, encode, Terms};
+use super::encoding::{decode, encode};
+use super::terms::Terms;
 use crate::policy::Policy;
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{fence, AtomicU64, Ordering};
 use crate::table::memory::error::TableError;
 use crate::table::memory::layout::{Header, Record, RECORD_WORDS, VERSIONS};
 use crate::table::memory::mix::fold;
@@ -32,11 +33,14 @@ impl Record {
         }
         let mut words = [0; RECORD_WORDS];
         for (word, from) in words.iter_mut().zip(&self.words) {
-            // Acquire: the stamp is read again below, after the words.
+            // Acquire: the stamp is read again below, after the words, and the caller reads the
+            // policy's current stamp after them.
             *word = from.load(Ordering::Acquire);
         }
         let check = self.check.load(Ordering::Acquire);
-        if check != fold(&words) || self.stamp.load(Ordering::Relaxed) != stamp {
+        // Acquire: if the record has another stamp by now, the caller sees that the version is not
+        // current any more, and so does not take the record for damaged.
+        if check != fold(&words) || self.stamp.load(Ordering::Acquire) != stamp {
             return None;
         }
         decode(&words)
@@ -51,6 +55,9 @@ impl Record {
     /// Writes a claimed record and publishes it.
     pub(super) fn publish(&self, policy: &Policy, terms: Terms, stamp: u64) {
         let words = encode(policy, terms);
+        // Release fence: a reader under a former stamp that sees one of these words also sees that
+        // the former version is not current any more.
+        fence(Ordering::Release);
         for (to, word) in self.words.iter().zip(words) {
             to.store(word, Ordering::Relaxed);
         }

@@ -12,17 +12,21 @@
 //! record, one of 255.
 
 use super::compiled::Version;
-use super::encoding::{decode, Terms};
+#[cfg(not(loom))]
+use super::encoding::decode;
 use super::record::{claim, policy_of, stamp, version_of, CLAIMED};
+use super::terms::Terms;
 use super::{references, Keep, ROUNDS};
 use crate::policy::Policy;
 use crate::sync::{AtomicU64, Ordering};
 use crate::table::memory::error::{RequestError, TableError};
-use crate::table::memory::layout::{
-    word_of, Header, Record, POLICIES_MOST, RECORD_WORDS, VERSIONS, VERSIONS_AT,
-};
+#[cfg(not(loom))]
+use crate::table::memory::layout::{word_of, POLICIES_MOST, RECORD_WORDS, VERSIONS_AT};
+use crate::table::memory::layout::{Header, Record, VERSIONS};
+#[cfg(not(loom))]
 use crate::table::memory::mix::fold;
 use crate::table::memory::slot::TAG_BITS;
+#[cfg(not(loom))]
 use core::mem::{offset_of, size_of};
 
 /// Adds `policy` to the table; returns its number.
@@ -186,6 +190,7 @@ pub(crate) fn former(header: &Header, records: &[Record; VERSIONS]) -> [u64; VER
 /// Whether a table that begins with these bytes certainly has other policies than `policies`. Other
 /// processes may change the file during the read. If the bytes do not fit together, it returns
 /// false, and the caller compares again after it has mapped the file.
+#[cfg(not(loom))]
 pub(crate) fn differ(head: &[u8], policies: &[Policy]) -> bool {
     (0..POLICIES_MOST).any(|number| {
         // The caller refuses a shorter file for its length.
@@ -201,6 +206,7 @@ pub(crate) fn differ(head: &[u8], policies: &[Policy]) -> bool {
 }
 
 /// The policy of the version with `stamp` in a table's first bytes.
+#[cfg(not(loom))]
 fn policy_in(head: &[u8], stamp: u64) -> Option<Policy> {
     let at = (VERSIONS_AT + version_of(stamp) * size_of::<Record>()) / 8;
     let mut words = [0; RECORD_WORDS];

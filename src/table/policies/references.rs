@@ -13,8 +13,8 @@
 //! the process is killed in between, the version keeps one reference too many, and its record is
 //! not freed before [`Table::repair`](crate::table::Table::repair).
 
-use super::encoding::Terms;
 use super::record::{claim, policy_of, stamp, version_of, CLAIMED};
+use super::terms::Terms;
 use super::{Keep, ROUNDS};
 use crate::policy::Policy;
 use crate::sync::{AtomicU64, Ordering};

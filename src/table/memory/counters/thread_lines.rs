@@ -134,7 +134,8 @@ impl ThreadLines {
             line.map_or(null_mut(), |line| core::ptr::from_ref(line).cast_mut()),
             Ordering::Relaxed,
         );
-        // Release: a signal handler of this thread that finds the id finds the line, too.
+        // Release: a signal handler of this thread that finds the id finds the line, too. No model
+        // notices a weaker ordering, because loom has no signals.
         entry.id.store(if line.is_some() { id } else { id | WITHOUT }, Ordering::Release);
         // SAFETY: the line is one of `lines`, in the table's memory, which outlives `self`.
         line.map(|line| unsafe { &*core::ptr::from_ref(line) })

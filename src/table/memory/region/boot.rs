@@ -9,6 +9,8 @@
 //!   refuse to name it.
 //!
 //! A name that cannot be read is unknown. It agrees with nothing, and differs from nothing.
+//!
+//! No model notices a weaker ordering in this file, because loom's tables are in no files.
 
 use super::system::Fd;
 #[cfg(target_os = "linux")]

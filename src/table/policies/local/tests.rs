@@ -1,6 +1,6 @@
 use super::*;
 use crate::policy::Policy;
-use crate::table::policies::encoding::Terms;
+use crate::table::policies::terms::Terms;
 use crate::table::Keep;
 
 fn version(stamp: u64) -> Version {
