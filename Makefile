@@ -68,7 +68,8 @@ valkey:
 arm64:
 	tools/arm64.sh
 
-# The long forms of tests, and mutations of the sources: `make soak ONLY="storm flood"`, `make soak ONLY=mutants MUTANTS=src/units.rs`.
+# The long forms of tests, and mutations of the sources: `make soak ONLY="storm flood"`, `make soak ONLY=mutants MUTANTS=src/units.rs`,
+# `make soak ONLY=orderings ORDERINGS=src/queue`.
 soak:
 	tools/soak.sh
 

@@ -8,6 +8,8 @@
 #   memory    all C tests under valgrind, and with the shipped archives under the address sanitizer; `make test` has some of the first
 #   nginx     the tests of limit_req on nginx's own module, too, and each wrong configuration under valgrind; `make test` tries every eighth
 #   loom      the models with as many preemptions as they name; `make test` tries at most two, and fewer in the longest
+#   orderings each atomic ordering of the core weakened, until a model fails (tools/orderings.py); it goes on where it stopped, and
+#             ORDERINGS=src/queue chooses files; tools/orderings.txt has the results
 #   solver    the arithmetic of the usual steps, for all inputs, by z3
 #   leases    a million schedules of leases in virtual time, as many with steps of the store's clock, and as many with machines that disagree
 #   pingora   the example of a pingora proxy
@@ -19,7 +21,7 @@ set -u
 cd "$(dirname "$0")/.."
 self=$PWD/tools/soak.sh
 logs=build/soak-logs
-steps="storm flood searches memory nginx redis clock loom solver leases pingora rules benches mutants"
+steps="storm flood searches memory nginx redis clock loom orderings solver leases pingora rules benches mutants"
 . tools/steps.sh
 begin_steps "$@"
 is_lane || tools/setup.sh soak || exit 1
@@ -33,6 +35,7 @@ step_nginx() { make --silent nginx rules build/tollbar && TOLLBAR_SOAK=1 nginx/t
 step_redis() { TOLLBAR_SOAK=1 cargo test --release --package tollbar-redis --test redis_lease -- --nocapture --test-threads 1; }
 step_clock() { TOLLBAR_SOAK=1 cargo test --release --package tollbar-redis --test redis_clock -- --nocapture --test-threads 1; }
 step_loom() { TOLLBAR_SOAK=1 ONLY=loom tools/test.sh; }
+step_orderings() { tools/orderings.py; }
 step_solver() { tests/solver/run.sh build; }
 step_leases() { TOLLBAR_SCHEDULES=1000000 cargo test --release --package tollbar-redis --test lease_simulation --test lease_terms -- --nocapture; }
 step_pingora() { cargo test --locked --manifest-path examples/rust/Cargo.toml --target-dir build/examples-rust --package tollbar-example-pingora; }
