@@ -1,6 +1,7 @@
 """Leases, without a store and with a real redis-server. Times are for a machine that is busy with
 other things."""
 
+import asyncio
 import ctypes
 import gc
 import os
@@ -17,12 +18,13 @@ from datetime import timedelta
 
 import pytest
 import tollbar
-from edges import again_if_late
+from edges import Late, again_if_late
 from test_web import asgi_app, call_asgi, call_wsgi, wsgi_app
 from tollbar import Lease, LeaseError, PolicyError, asgi, wsgi
 
 NOWHERE = "unix:/no-such-directory/redis.sock"
 SLOW = "60/min burst 600"
+ADMITTED, DENIED, DOWN = "admitted", "denied by the store", "store down"
 
 
 def until(holds, seconds=30):
@@ -104,20 +106,20 @@ def taken(lease, key, tries):
 @again_if_late(3)
 def test_without_a_store_it_lives_on_its_share():
     with lease() as limit:
-        # An eighth of its share of the burst.
-        assert taken(limit, "ann", 40) == 18
-        assert taken(limit, b"bob", 40) == 18 and taken(limit, 7, 40) == 18 and taken(limit, b"", 40) == 18
+        # Its overdraft.
+        assert taken(limit, "ann", 40) == 8
+        assert taken(limit, b"bob", 40) == 8 and taken(limit, 7, 40) == 8 and taken(limit, b"", 40) == 8
         assert not limit.allow() and not limit.allow(None), "those without a key are the one limit for all"
         decision = limit.check("ann")
         assert not decision and 0 < decision.retry_after <= 4.1 and not decision.never
-        assert limit.check("ann", cost=601).never and limit.check("new", 18).allowed
-        assert limit.peek("other", cost=18) and limit.peek("other").remaining == 18
+        assert limit.check("ann", cost=601).never and limit.check("new", 8).allowed
+        assert limit.peek("other", cost=8) and limit.peek("other").remaining == 8
         at = limit.now() + 4_100_000_000
         assert limit.allow("ann", at=at) and not limit.allow("ann", at=at) and not limit.check("ann", at=at)
         stats = limit.stats()
         # Its thread may not have tried yet.
         assert {stats.circuit, limit.circuit} <= {"unknown", "open"}
-        assert stats.fallback_permits == 18 * 5 + 1 and stats.granted == 0 and stats.denied > 80
+        assert stats.fallback_permits == 8 * 5 + 1 and stats.granted == 0 and stats.denied > 80
         assert limit.policy == tollbar.Policy(SLOW) and ("unknown" in repr(limit) or "open" in repr(limit))
 
 
@@ -127,8 +129,8 @@ def test_fallbacks_and_overdrafts():
         ({"fallback": "allow"}, 50),
         ({"overdraft": 5}, 5),
         ({"overdraft": 0}, 0),
-        ({"nodes": 1}, 50),
-        ({"exact": False, "life": timedelta(milliseconds=5), "capacity": 10}, 18),
+        ({"nodes": 1}, 8),
+        ({"exact": False, "life": timedelta(milliseconds=5), "capacity": 10}, 8),
     ):
         with lease(**options) as limit:
             assert taken(limit, "k", 50) == admitted, options
@@ -141,7 +143,7 @@ def test_what_cannot_be_is_said():
         ({"nodes": 0}, "TOLLBAR_E_LEASE_NODES"),
         ({"nodes": 2**40}, "TOLLBAR_E_LEASE_NODES"),
         ({"life": 0.0001}, "TOLLBAR_E_LEASE_LIFE"),
-        ({"policy": "10/s burst 1"}, "TOLLBAR_E_LEASE_BURST"),
+        ({"policy": "10/s burst 4", "overdraft": 1}, "TOLLBAR_E_LEASE_BURST"),
         ({"policy": "10/s algo pacer"}, "TOLLBAR_E_LEASE_ALGORITHM"),
         ({"policy": "7/day burst 1000000"}, "TOLLBAR_E_LEASE_TOO_LARGE"),
         ({"url": "http://127.0.0.1"}, "TOLLBAR_E_URL"),
@@ -156,7 +158,8 @@ def test_what_cannot_be_is_said():
         lease(policy="many")
     with pytest.raises(tollbar.TableError):
         lease(capacity=0)
-    for wrong in ({"fallback": "pray"}, {"life": -1}, {"flush": -1}, {"overdraft": -1}):
+    bad = {"fallback": "pray"}, {"life": -1}, {"flush": -1}, {"overdraft": -1}, {"on_loss": "pray"}, {"on_loss": True}
+    for wrong in bad:
         with pytest.raises(ValueError):
             lease(**wrong)
     with pytest.raises(TypeError):
@@ -171,7 +174,7 @@ def test_a_closed_one():
     limit = lease(flush=0)
     assert limit.close() is True and limit.closed and limit.close() is True
     assert repr(limit) == "<tollbar.Lease, closed>"
-    for call in (limit.check, limit.allow, limit.peek, limit.now, limit.stats, limit.tick, limit.fileno):
+    for call in (limit.check, limit.allow, limit.peek, limit.wait, limit.now, limit.stats, limit.tick, limit.fileno):
         with pytest.raises(ValueError):
             call()
 
@@ -208,8 +211,177 @@ def test_two_machines_share_one_limit(redis):
         until(lambda: a.circuit == b.circuit == "closed")
 
 
+def pair(redis, policy, **options):
+    """Two machines whose store answers."""
+    both = [lease(redis.url, policy, 2, **options) for _ in range(2)]
+    until(lambda: all(one.circuit == "closed" for one in both))
+    return both
+
+
+# A permit comes back in twelve seconds. A check is PENDING while the circuit is open.
+@again_if_late(10)
+def test_an_idle_key_passes_at_once(redis):
+    """Each of two machines of 5/min has an overdraft of one."""
+    a, b = pair(redis, "5/min")
+    with a, b:
+        for key in range(20):
+            first, second = a.check(key), b.check(key)
+            if "open" in (a.circuit, b.circuit):
+                raise Late
+            assert first.reason == second.reason == ADMITTED
+
+
+@again_if_late(10)
+def test_requests_that_wait_are_decided_as_by_the_store(redis):
+    a, b = pair(redis, "5/min", overdraft=0)
+    with a, b:
+        assert a.check("new").reason in ("pending", DOWN)
+        for key in range(20):
+            reasons = [(a, b)[i % 2].wait(key, 30).reason for i in range(6)]
+            if DOWN in reasons:
+                raise Late
+            assert reasons == [ADMITTED] * 5 + [DENIED]
+        assert a.wait("other", timedelta(seconds=30), cost=5)
+        assert not b.wait("other") and b.wait("other", cost=6).never
+
+
+@again_if_late(10)
+def test_tasks_that_wait(redis):
+    async def run():
+        a, b = pair(redis, "5/min", overdraft=0)
+        with a, b:
+            answers = await asyncio.gather(*((a, b)[i % 2].wait_async(key, 30) for i in range(2) for key in range(20)))
+            assert all(answers)
+            for key in range(20):
+                reasons = [(await (a, b)[i % 2].wait_async(key, 30)).reason for i in range(4)]
+                if DOWN in reasons:
+                    raise Late
+                assert reasons == [ADMITTED] * 3 + [DENIED]
+
+    asyncio.run(run())
+
+
+def ready(limit):
+    """Ticks until the store answers."""
+    until(lambda: limit.tick() >= 0 and limit.circuit == "closed")
+
+
+def test_a_thread_or_a_task_that_waits_lets_others_tick(redis):
+    with lease(redis.url, "5/min", 2, overdraft=0, start=False) as limit:
+        done = threading.Event()
+
+        def tick():
+            while not done.wait(min(limit.tick(), 0.001)):
+                pass
+
+        async def tick_meanwhile():
+            while True:
+                await asyncio.sleep(min(limit.tick(), 0.001))
+
+        async def run(key):
+            ticks = asyncio.create_task(tick_meanwhile())
+            decision = await limit.wait_async(key, 30)
+            ticks.cancel()
+            return decision.reason
+
+        # A busy machine may not tick for 250 ms, and then decides by itself. The next try is another
+        # key, because the store has answered about the first one meanwhile.
+        def passes(i):
+            ready(limit)
+            return asyncio.run(run(f"task {i}")) == ADMITTED
+
+        assert any(passes(i) for i in range(10))
+        ready(limit)
+        ticks = threading.Thread(target=tick)
+        ticks.start()
+        try:
+            assert any(limit.wait(f"thread {i}", 30).reason == ADMITTED for i in range(10))
+        finally:
+            done.set()
+            ticks.join()
+
+
+@again_if_late(0.2)
+def test_a_wait_without_an_answer(redis):
+    """Nobody ticks. The circuit opens after 250 ms."""
+
+    def interrupt(number, frame):
+        raise KeyboardInterrupt
+
+    with lease(redis.url, "5/min", 2, overdraft=0, start=False, capacity=1) as limit:
+        ready(limit)
+        began = time.monotonic()
+        assert limit.wait("k", 0).reason == "pending"
+        before = signal.signal(signal.SIGALRM, interrupt)
+        # A wait that returns has outlived the circuit, or is deaf.
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 0.01)
+            limit.wait("k", 30)
+            raise Late
+        except KeyboardInterrupt:
+            pass
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+        try:
+            asyncio.run(asyncio.wait_for(limit.wait_async("k", 30), 0.01))
+            raise Late
+        except asyncio.TimeoutError:
+            pass
+        # Each has its place while it is asked about.
+        reasons = [limit.wait(key, 0).reason for key in range(1000)]
+        if time.monotonic() - began > 0.2:
+            raise Late
+        assert set(reasons) == {"pending", "table full"}
+        assert limit.stats().full == reasons.count("table full") > 0
+
+
+def test_a_listener_cannot_wait(redis, monkeypatch):
+    failures = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda failure: failures.append(failure.exc_type))
+    made = threading.Event()
+
+    def wait(circuit):
+        made.wait(30)
+        if circuit == "closed":
+            limit.wait("k", 30)
+
+    limit = lease(redis.url, "5/min", 2, overdraft=0, on_change=wait)
+    made.set()
+    with limit:
+        until(lambda: failures)
+    assert failures[0] is RuntimeError
+
+
+def of_an_idle_key(limit, name, cost):
+    """Why the store decides so. Each try is another key, because the store may be away for a while."""
+    reasons = [DOWN]
+
+    def decides():
+        reasons.append(limit.wait(f"{name}{len(reasons)}", 30, cost).reason)
+        return reasons[-1] in (ADMITTED, DENIED)
+
+    until(decides)
+    return reasons[-1]
+
+
+@pytest.mark.parametrize(
+    ("options", "passes"), [({}, True), ({"on_loss": "full"}, True), ({"on_loss": "refill"}, False)]
+)
+def test_a_store_that_comes_back_empty(redis, options, passes):
+    """An idle key has its whole burst then, or nothing that has not refilled."""
+    with lease(redis.url, "1000/day", 2, overdraft=0, **options) as limit:
+        # A new limit that refills has nothing in its first second.
+        names = iter(range(10**9))
+        until(lambda: of_an_idle_key(limit, f"{next(names)} before", 1000) == ADMITTED)
+        redis.kill()
+        until(lambda: limit.circuit == "open")
+        redis.start()
+        assert of_an_idle_key(limit, "idle", 1000) == (ADMITTED if passes else DENIED)
+
+
 def test_closing_tells_the_store(redis):
-    limit = lease(redis.url)
+    limit = lease(redis.url, overdraft=15)
     until(lambda: limit.circuit == "closed")
     # The store forgets a key when its permits are back, after as many seconds.
     assert limit.allow("ann", 15) and limit.close(30) and redis.charged("test", "ann")
@@ -220,7 +392,7 @@ def test_closing_tells_the_store(redis):
 
 
 def test_one_that_is_forgotten(redis):
-    limit = lease(redis.url, flush=30)
+    limit = lease(redis.url, flush=30, overdraft=15)
     until(lambda: limit.circuit == "closed")
     thread, gone = limit._driver.thread, weakref.ref(limit)
     assert limit.allow("ann", 15)
@@ -232,7 +404,7 @@ def test_one_that_is_forgotten(redis):
 def test_one_that_is_open_at_the_end(redis):
     code = f"""
 import time, tollbar
-limit = tollbar.Lease({SLOW!r}, name="test", nodes=2, url={redis.url!r}, flush=30)
+limit = tollbar.Lease({SLOW!r}, name="test", nodes=2, url={redis.url!r}, flush=30, overdraft=15)
 while limit.circuit != "closed": time.sleep(0.01)
 assert limit.allow("ann", 15)
 """

@@ -59,6 +59,7 @@ with tollbar.Table("1/s", 10) as table:
 with tollbar.Lease("60/s burst 99", name="a", nodes=2, url="redis://127.0.0.1:1", on_change=print) as lease:
     more: int = lease.check("key", 2).remaining + lease.stats().granted
     state: str = lease.circuit
+    waited: bool = lease.wait("key", 0.1, cost=2).allowed
     app = RateLimit(lambda environ, start: [], lease)
 
 number: int | None = tollbar.SendWindow(4).acquire()

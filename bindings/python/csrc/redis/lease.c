@@ -13,17 +13,17 @@ static inline redis_lease *of(PyObject *self) {
     return (redis_lease *)self;
 }
 
-/* Lease(name, text, nodes, capacity, life_ns, overdraft or None, fallback, inexact) */
+/* Lease(name, text, nodes, capacity, life_ns, overdraft or None, fallback, inexact, refill) */
 static PyObject *lease_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
     (void)keywords;
     PyObject *text, *nodes, *capacity, *life, *overdraft;
     const char *name;
     Py_ssize_t name_length;
-    int inexact;
+    int inexact, refill;
     uint64_t machines;
     tollbar_lease_options options = TOLLBAR_LEASE_OPTIONS_INIT(0);
-    if (!PyArg_ParseTuple(args, "s#OOOOOIp", &name, &name_length, &text, &nodes, &capacity, &life, &overdraft,
-                          &options.fallback, &inexact))
+    if (!PyArg_ParseTuple(args, "s#OOOOOIpp", &name, &name_length, &text, &nodes, &capacity, &life, &overdraft,
+                          &options.fallback, &inexact, &refill))
         return NULL;
     redis_state *module = redis_state_of(type);
     core_state *state = module == NULL ? NULL : module->core;
@@ -38,6 +38,8 @@ static PyObject *lease_new(PyTypeObject *type, PyObject *args, PyObject *keyword
     }
     if (inexact)
         options.flags |= TOLLBAR_LEASE_INEXACT;
+    if (refill)
+        options.flags |= TOLLBAR_LEASE_REFILL;
     /* The library returns an error for a number that is too large. */
     options.nodes = machines > UINT32_MAX ? UINT32_MAX : (uint32_t)machines;
 
@@ -151,6 +153,29 @@ static PyObject *lease_allow(PyObject *self, PyObject *const *args, Py_ssize_t n
     return code < 0 ? core->raise(of(self)->state, code, NULL) : PyBool_FromLong(code == TOLLBAR_ALLOWED);
 }
 
+/* _poll(key, cost, until, progress): the decision, or the next progress of a request that waits for
+ * the store, as an int. A new request has the progress 0. */
+static PyObject *lease_poll(PyObject *self, PyObject *args) {
+    PyObject *key, *cost, *until;
+    tollbar_lease_request request = TOLLBAR_LEASE_REQUEST_INIT(0, 0);
+    core_key bytes = { NULL, 0, 0, NULL };
+    if (!PyArg_ParseTuple(args, "OOOI", &key, &cost, &until, &request.progress)
+        || core->uint64(cost, "cost", &request.cost) != 0 || core->uint64(until, "until", &request.until_ns) != 0
+        || core->key_get(key, &bytes) != 0)
+        return NULL;
+    /* The handle is read last, because code that was called before may have closed the lease. */
+    const tollbar_lease *lease = redis_lease_handle(self);
+    core_decision *out = lease == NULL ? NULL : core->decision_new(of(self)->decision);
+    int32_t code = 0;
+    if (out != NULL)
+        code = tollbar_lease_poll(lease, bytes.data, bytes.length, &request, &out->answer);
+    core_key_release(&bytes);
+    if (out == NULL || (code >= 0 && code != TOLLBAR_LEASE_WAITS))
+        return (PyObject *)out;
+    Py_DECREF(out);
+    return code < 0 ? core->raise(of(self)->state, code, NULL) : PyLong_FromUnsignedLong(request.progress);
+}
+
 static PyObject *lease_now(PyObject *self, PyObject *unused) {
     (void)unused;
     const tollbar_lease *lease = redis_lease_handle(self);
@@ -166,11 +191,11 @@ static PyObject *lease_stats(PyObject *self, PyObject *unused) {
     int32_t code = tollbar_lease_get_stats(lease, &stats);
     if (code != 0)
         return core->raise(of(self)->state, code, NULL);
-    return Py_BuildValue("IKKKKKKKKK", stats.circuit, (unsigned long long)stats.granted, (unsigned long long)stats.asked,
+    return Py_BuildValue("IKKKKKKKKKK", stats.circuit, (unsigned long long)stats.granted, (unsigned long long)stats.asked,
                          (unsigned long long)stats.overdrawn, (unsigned long long)stats.fallback_permits,
                          (unsigned long long)stats.uncounted, (unsigned long long)stats.denied,
                          (unsigned long long)stats.queue_full, (unsigned long long)stats.opened,
-                         (unsigned long long)stats.owed);
+                         (unsigned long long)stats.owed, (unsigned long long)stats.full);
 }
 
 static PyObject *lease_release(PyObject *self, PyObject *unused) {
@@ -189,6 +214,8 @@ static PyMethodDef lease_methods[] = {
     CORE_FAST("check", lease_check, "($self, /, key=b'', cost=1, *, at=None)", "Takes cost permits of the key, or none."),
     CORE_FAST("allow", lease_allow, "($self, /, key=b'', cost=1, *, at=None)", "The fastest form of check: a bool."),
     CORE_FAST("peek", lease_peek, "($self, /, key=b'', cost=1)", "What check would say; takes nothing."),
+    CORE_METHOD("_poll", lease_poll, METH_VARARGS, "($self, key, cost, until, progress, /)",
+                "A decision, or the progress of a request that waits."),
     CORE_METHOD("now", lease_now, METH_NOARGS, "($self, /)", "The time that calls without `at` read, in nanoseconds."),
     CORE_METHOD("_stats", lease_stats, METH_NOARGS, "($self, /)", "The circuit and the counters."),
     CORE_METHOD("_release", lease_release, METH_NOARGS, "($self, /)", "Lets the node go."),

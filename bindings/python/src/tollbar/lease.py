@@ -5,18 +5,24 @@ from __future__ import annotations
 import atexit
 import os
 import threading
+import time
 import weakref
 from collections.abc import Callable
 from types import TracebackType
 from typing import NamedTuple
 
-from . import _redis, _time
+from . import _core, _redis, _time
 from .limiter import choice
 from .policy import Policy, _text
 
 FALLBACKS = {"share": 0, "deny": 1, "allow": 2}
+LOSSES = {"full": 0, "refill": 1}
 CIRCUITS = ("unknown", "closed", "open")
 _MOST_MS = 2**32 - 1
+# Seconds between two looks for the store's answer. A thread begins with a part of a round trip.
+# Event loops round a sleep up to a millisecond.
+_FIRST_PAUSE = 50e-6
+_PAUSE = 1e-3
 
 
 class LeaseStats(NamedTuple):
@@ -32,6 +38,7 @@ class LeaseStats(NamedTuple):
     queue_full: int
     opened: int
     owed: int
+    full: int
 
 
 class _Driver:
@@ -64,13 +71,16 @@ class Lease(_redis.Lease):
     """Lease("100/s burst 50", name="logins", nodes=4, url="redis://127.0.0.1"): one limit over four
     machines.
 
-    A machine takes some permits from the store at a time and spends them by itself: no call waits
-    for the store. A machine is this process and those forked from it. Each has a thread for the
-    store, of which one asks at a time. Keys are those of a Table; without a key there is one limit
-    for all requests.
+    A machine takes some permits from the store at a time and spends them by itself: `check` and
+    `allow` never wait for the store. `wait` does where only the store can tell. A machine is this
+    process and those forked from it. Each has a thread for the store, of which one asks at a time.
+    Keys are those of a Table; without a key there is one limit for all requests.
 
     `fallback` says what happens while the store does not answer: "share" (each machine admits its
-    share of the rate), "deny" or "allow". `on_change` is called with "closed" when the store is
+    share of the rate), "deny" or "allow". `overdraft` is the permits of a key that this machine may
+    admit before the store has charged them, at most 127; with 0 only the store's permits count.
+    `on_loss` says what a key has after the store has lost its data: a full bucket ("full"), or an
+    empty one that refills ("refill"). `on_change` is called with "closed" when the store is
     there and "open" when it is lost, in that thread. With `start=False` there is no thread, and
     `tick` is to be called. A lease is a context manager; what is not closed is closed when the
     process ends, with `flush` as its deadline.
@@ -96,6 +106,7 @@ class Lease(_redis.Lease):
         overdraft: int | None = None,
         fallback: str = "share",
         exact: bool = True,
+        on_loss: str = "full",
         on_change: Callable[[str], object] | None = None,
         start: bool = True,
         flush: _time.Time = 1,
@@ -103,7 +114,18 @@ class Lease(_redis.Lease):
         text = _text(policy)
         life_ns = _time.nanoseconds(life, "life")
         flush_ms = _milliseconds(flush, "flush")
-        self = super().__new__(cls, name, text, nodes, capacity, life_ns, overdraft, choice("fallback", fallback, FALLBACKS), not exact)
+        self = super().__new__(
+            cls,
+            name,
+            text,
+            nodes,
+            capacity,
+            life_ns,
+            overdraft,
+            choice("fallback", fallback, FALLBACKS),
+            not exact,
+            bool(choice("on_loss", on_loss, LOSSES)),
+        )
         self._policy, self._url, self._flush = text, url, flush_ms
         self._listener = None if on_change is None else lambda circuit: on_change(CIRCUITS[circuit])
         self._driver = _Driver(self, url, self._listener, start)
@@ -114,6 +136,45 @@ class Lease(_redis.Lease):
     @property
     def policy(self) -> Policy:
         return Policy(self._policy)
+
+    def wait(self, key: _core.Key = b"", timeout: _time.Time | None = None, cost: int = 1) -> _core.Decision:
+        """check that waits up to timeout for the store's answer, which takes about a round trip.
+        Other threads run meanwhile, and signals' handlers, which may end the wait.
+
+        While the store answers, the call denies only what the store denies. It denies with the
+        reason "pending" if no answer came in time; the store may still charge such a request. While
+        the store does not answer, it decides at once as check does. It never waits for permits to
+        come back. With start=False the thread that calls tick uses wait_async.
+        """
+        until = self._until(timeout)
+        answer = self._poll(key, cost, until, 0)
+        pause = _FIRST_PAUSE
+        while isinstance(answer, int):
+            if self._driver.thread is threading.current_thread():
+                raise RuntimeError("the on_change of a lease cannot wait for its store")
+            time.sleep(pause)
+            pause = min(2 * pause, _PAUSE)
+            answer = self._poll(key, cost, until, answer)
+        return answer
+
+    async def wait_async(
+        self, key: _core.Key = b"", timeout: _time.Time | None = None, cost: int = 1
+    ) -> _core.Decision:
+        """wait, in an event loop. If a task is cancelled, the store may still charge its request."""
+        until = self._until(timeout)
+        answer = self._poll(key, cost, until, 0)
+        if isinstance(answer, int):
+            # Imported here, because asyncio takes longer to import than the whole package, and a
+            # task has imported it.
+            import asyncio
+
+            while isinstance(answer, int):
+                await asyncio.sleep(_PAUSE)
+                answer = self._poll(key, cost, until, answer)
+        return answer
+
+    def _until(self, timeout: _time.Time | None) -> int:
+        return min(self.now() + _time.patience(timeout), _time.FOREVER)
 
     @property
     def circuit(self) -> str:
