@@ -70,9 +70,6 @@ const PROBE: u32 = u32::MAX;
 const HEARTBEAT: u64 = 400_000_000;
 /// Nanoseconds between two questions to a store that does not answer.
 const PROBES: u64 = 50_000_000;
-/// A key with so many debts within a lease's life gets leases. So does one about which so many
-/// questions asked for requests that waited.
-const FREQUENT: u64 = 4;
 /// The driver skips a message that a writer has claimed and not published for this many
 /// nanoseconds: the writer counts as dead.
 const DEAD: u64 = 1_000_000_000;
@@ -456,66 +453,6 @@ impl Driver {
     }
 }
 
-impl Entry {
-    fn ask(&self, node: &Node, most: u64) -> Ask {
-        let terms = &node.terms;
-        let least = match self.want {
-            0 => 0,
-            // A smaller grant than a quarter of a chunk would need another question too soon. No
-            // machine asks for more than a quarter of its share of the cap, or it would wait while
-            // others take less.
-            cost => {
-                let quantum = most.checked_div(4 * terms.nodes).unwrap_or(0).max(1);
-                cost.max((self.chunk / 4).min(quantum)).min(terms.most)
-            }
-        };
-        Ask {
-            want: if self.want == 0 { 0 } else { self.chunk.max(self.want) },
-            least,
-            waiting: self.waiting.saturating_mul(self.cost),
-            cost: self.cost,
-            hint: self.hint,
-            debt: self.debt,
-            life: terms.life / 1000,
-            ..Ask::default()
-        }
-    }
-
-    /// Adds the requests that callers have counted in the key's line since the last question.
-    fn note_requests(&mut self, node: &Node, now: u64) {
-        let (pending, waiting) = node.take_requests(self.hash, self.cost != 0);
-        self.waiting = self.waiting.saturating_add(waiting);
-        if self.want != 0 {
-            // Each refused request will come again.
-            self.want = self.want.max(pending).min(node.terms.most);
-        } else if self.frequents(waiting.min(1), now, node.terms.life) {
-            self.want = 1;
-        }
-    }
-
-    /// Counts what a lease would have spared. Returns whether the key now has [`FREQUENT`] of it
-    /// within a lease's life.
-    fn frequents(&mut self, more: u64, now: u64, life: u64) -> bool {
-        if now.saturating_sub(self.counted_since) > life {
-            (self.counted, self.counted_since) = (0, now);
-        }
-        self.counted = self.counted.saturating_add(more);
-        more != 0 && self.counted >= FREQUENT
-    }
-
-    /// Adapts the chunk to the permits that the key spends in half a lease's life. The chunk
-    /// doubles if the last lease lasted less than half a life, and halves if it lasted longer than
-    /// a life. It is at most half of what the store may grant.
-    fn adapt(&mut self, now: u64, most: u64) {
-        let lasted = now.saturating_sub(self.granted_at);
-        if lasted < self.life / 2 {
-            self.chunk = self.chunk.saturating_mul(2).min(most / 2).max(1);
-        } else if lasted > self.life {
-            self.chunk = (self.chunk / 2).max(1);
-        }
-        self.granted_at = 0;
-    }
-}
-
+mod entry;
 #[cfg(test)]
 mod tests;
