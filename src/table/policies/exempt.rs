@@ -85,6 +85,7 @@ impl Policies {
 }
 
 /// The two different groups of a hash.
+#[cfg_attr(loom, allow(clippy::modulo_one))] // a model has two groups
 fn groups(hash: u64) -> [usize; 2] {
     let first = hash as usize % GROUPS;
     let other = 1 + (hash >> 32) as usize % (GROUPS - 1);

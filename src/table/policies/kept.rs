@@ -110,6 +110,7 @@ impl Versions {
     /// Finds the version among the kept ones, or compiles and keeps it. [`TableError::Versions`] if
     /// the process keeps no more, [`TableError::NoMemory`], or [`TableError::Corrupt`] for a policy
     /// that does not compile.
+    #[cfg_attr(loom, allow(clippy::modulo_one))] // a model has one list
     pub(super) fn keep(
         &self,
         policy: &Policy,
