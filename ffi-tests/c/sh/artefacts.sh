@@ -7,7 +7,7 @@
 size_limit_of() {
     case $1 in
     tollbar) echo 401408 ;;
-    tollbar-redis) echo 225280 ;;
+    tollbar-redis) echo 229376 ;;
     esac
 }
 # The oldest C library with which the libraries run.
