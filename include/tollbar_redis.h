@@ -80,8 +80,8 @@ uint32_t tollbar_redis_version(void);
 #define TOLLBAR_LEASE_HAS_OVERDRAFT 2u
 
 /* After the store has lost data, every key's bucket counts as empty at the loss, and refills.
- * Without this flag a key that the store has lost has a full bucket, and may get one burst more for
- * each loss. */
+ * Without this flag a key that the store has lost has a full bucket, and may get one burst more
+ * for each loss. */
 #define TOLLBAR_LEASE_REFILL 4u
 
 /* tollbar_lease_poll: the request waits for the store. */
@@ -117,8 +117,8 @@ typedef struct tollbar_lease_options {
     /* Nanoseconds for which a machine may spend a lease: 1 ms to 10 min. With 0 the library takes
      * a sixteenth of the time that the burst refills in, at most 4 s. */
     uint64_t life_ns;
-    /* With TOLLBAR_LEASE_HAS_OVERDRAFT: the permits of one key that a machine may have admitted and
-     * the store has not charged yet, at most 127. */
+    /* With TOLLBAR_LEASE_HAS_OVERDRAFT: the permits of one key that a machine may have admitted
+     * and the store has not charged yet, at most 127. */
     uint64_t overdraft;
     /* How a machine decides while the store does not answer: one of the TOLLBAR_FALLBACK_
      * constants. */
@@ -127,8 +127,8 @@ typedef struct tollbar_lease_options {
     uint32_t flags;
 } tollbar_lease_options;
 
-/* A request that waits for the store (tollbar_lease_poll). Start from TOLLBAR_LEASE_REQUEST_INIT. It
- * is plain data: to give up, forget it. */
+/* A request that waits for the store (tollbar_lease_poll). Start from TOLLBAR_LEASE_REQUEST_INIT.
+ * It is plain data: to give up, forget it. */
 typedef struct tollbar_lease_request {
     /* sizeof(tollbar_lease_request), as the caller's compiler sees it. */
     uint32_t struct_size;
@@ -240,8 +240,9 @@ int32_t tollbar_lease_check_at(const tollbar_lease *lease,
                                tollbar_decision *out);
 
 /* tollbar_lease_check that waits for the store's answer, for at most `timeout_ns`. While the store
- * answers, the call denies only what the store denies. The wait is about one round trip if a thread
- * runs tollbar_lease_client_run; with tollbar_lease_client_tick it lasts until a later tick.
+ * answers, the call denies only what the store denies. The wait is about one round trip if a
+ * thread runs tollbar_lease_client_run; with tollbar_lease_client_tick it lasts until a later
+ * tick.
  *
  * While the store does not answer, the call decides at once as tollbar_lease_check does. It denies
  * as TOLLBAR_REASON_PENDING if no answer came in time; the store may still charge such a request.

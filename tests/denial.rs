@@ -153,8 +153,8 @@ fn invariant_4_a_limiter_with_credit_stores_nothing_but_the_count_of_a_denial() 
         let limiter = Limiter::with_credit(&policy(text)).unwrap();
         // All fields but the last, the counts.
         let shared = || {
-            format!("{limiter:?}")
-                .split_once(", tally:")
+            format!("{limiter:#?}")
+                .split_once(" tally:")
                 .expect("counts are the last field")
                 .0
                 .to_string()
@@ -199,9 +199,9 @@ fn invariant_4_denial_changes_nothing() {
         for _ in 0..2_000 {
             now += rng.below(SEC / 8);
             let cost = rng.within(1, 4);
-            let before = format!("{limiter:?}");
+            let before = format!("{limiter:#?}");
             if limiter.check_at(now, cost).verdict == Verdict::Denied {
-                assert_eq!(format!("{limiter:?}"), before, "{text}");
+                assert_eq!(format!("{limiter:#?}"), before, "{text}");
             }
             if let Ok(cell) = &cell {
                 let word = cell.word();

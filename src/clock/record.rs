@@ -57,8 +57,8 @@ impl ClockRecord {
 
     /// The sequence before a thread looks whether the line is due.
     pub(super) fn sequence(&self) -> u64 {
-        // Acquire, and Release in `publish`, as in a lock: the thread's next loads read the record's
-        // words of this sequence or newer ones.
+        // Acquire, and Release in `publish`, as in a lock: the thread's next loads read the
+        // record's words of this sequence or newer ones.
         self.sequence.load(Ordering::Acquire)
     }
 
@@ -81,8 +81,8 @@ impl ClockRecord {
     /// Takes the record for a new line, which [`ClockRecord::publish`] ends. False: another thread
     /// has taken it since the caller read `sequence`.
     pub(super) fn take(&self, sequence: u64) -> bool {
-        // Relaxed: the swap succeeds only on the number that the caller has read by an Acquire load,
-        // so the caller sees the line that came with it.
+        // Relaxed: the swap succeeds only on the number that the caller has read by an Acquire
+        // load, so the caller sees the line that came with it.
         let taken = self
             .sequence
             .compare_exchange(sequence, sequence + 1, Ordering::Relaxed, Ordering::Relaxed)

@@ -7,6 +7,8 @@
 //! count the permits in flight, because loom does not interleave them. A killed process is a record
 //! and a slot as it left them, and a bit by which the models' system says that it has ended.
 
+mod handed_over;
+
 use super::protocol::{ProcessPart, System, TableView};
 use super::refusal::Refusal;
 use super::word::{
@@ -14,6 +16,7 @@ use super::word::{
 };
 use super::{Adaptive, AdaptiveOptions, AdaptiveTicket, Outcome, SendWindow};
 use crate::sync::{explore, AtomicU64, Ordering};
+use handed_over::add_as_holder;
 use loom::thread;
 use std::println;
 use std::sync::atomic::{AtomicU64 as Plain, Ordering::SeqCst};
@@ -374,86 +377,6 @@ fn a_send_window_among_threads() {
         assert_eq!((window.read().limit, window.read().in_flight()), (1, 0));
     });
     report("send window", executions);
-}
-
-/// Adds one to a count that only the holder of a limit's one permit may change. The count is exact if
-/// each holder sees what the former one wrote before its release.
-fn add_as_holder(count: &AtomicU64) {
-    let seen = count.load(Ordering::Relaxed);
-    count.store(seen + 1, Ordering::Relaxed);
-}
-
-/// The next holder of a permit sees what the former one wrote.
-#[test]
-fn a_send_window_hands_over_what_its_holders_wrote() {
-    let executions = explore(3, || {
-        let shared = Arc::new((SendWindow::new(1), AtomicU64::new(0)));
-        let threads = [0, 1].map(|_| {
-            let shared = shared.clone();
-            thread::spawn(move || hold_once(&shared.0, &shared.1))
-        });
-        let sent: u64 = threads.map(|thread| thread.join().expect("a thread")).iter().sum();
-        assert_eq!(shared.1.load(Ordering::Relaxed), sent);
-    });
-    report("send window, handed over", executions);
-}
-
-/// A caller that reads how many permits are out sees what the holders of the others wrote. Loom
-/// tries every order only if the thread that reads is not the first.
-#[test]
-fn a_send_window_shows_what_its_holders_wrote() {
-    let executions = explore(3, || {
-        let shared = Arc::new((SendWindow::new(1), AtomicU64::new(0)));
-        let reading = {
-            let shared = shared.clone();
-            thread::spawn(move || {
-                let came_back = shared.0.read().acknowledged;
-                assert!(shared.1.load(Ordering::Relaxed) >= u64::from(came_back));
-            })
-        };
-        assert_eq!(hold_once(&shared.0, &shared.1), 1);
-        reading.join().expect("a thread");
-    });
-    report("send window, read", executions);
-}
-
-/// Holds a permit, and adds one to the count. Returns the number of permits that it got.
-fn hold_once(window: &SendWindow, count: &AtomicU64) -> u64 {
-    if window.acquire(1).is_none() {
-        return 0;
-    }
-    add_as_holder(count);
-    assert!(window.release(1));
-    1
-}
-
-/// The next holder of a permit sees what the former one wrote: in another process and in its own.
-#[test]
-fn a_permit_hands_over_what_its_holders_wrote() {
-    for processes in [1, 2] {
-        let executions = explore(3, move || {
-            let world = World::new();
-            let count = Arc::new(AtomicU64::new(0));
-            let me = world.process(1);
-            let other = if processes == 1 { me.clone() } else { world.process(2) };
-            me.join();
-            other.join();
-            let threads = [me, other].map(|me| {
-                let count = count.clone();
-                thread::spawn(move || match me.try_acquire(1) {
-                    Ok(ticket) => {
-                        add_as_holder(&count);
-                        assert!(me.give_back(ticket));
-                        1
-                    }
-                    Err(_) => 0,
-                })
-            });
-            let held: u64 = threads.map(|thread| thread.join().expect("a thread")).iter().sum();
-            assert_eq!(count.load(Ordering::Relaxed), held);
-        });
-        report("handed over", executions);
-    }
 }
 
 #[test]

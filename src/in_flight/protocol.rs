@@ -27,9 +27,9 @@
 //!
 //! ```text
 //! free  -> live(p)        p joins                                by p
-//! live(p) -> dead(p)      p has ended, or closes its handle      by any owner that notices, or by p
-//! live(p), dead(p), cleaning(p) -> cleaning(q)   p has ended     by q, which then frees p's slots
-//! cleaning(q) -> free     p's slots are free                     by q
+//! live(p) -> dead(p)      p has ended, or closes its handle      by any owner that notices, or by
+//! p live(p), dead(p), cleaning(p) -> cleaning(q)   p has ended     by q, which then frees p's
+//! slots cleaning(q) -> free     p's slots are free                     by q
 //! ```
 //!
 //! All but the last are swaps from the exact word. If q is killed while it frees slots, the record
@@ -47,8 +47,8 @@
 //!   permits at each of its [`ATTEMPTS`] attempts. Threads that meet so take their undecided
 //!   permits back, and try again after pauses of different lengths.
 //!
-//! Loom treats a sequentially consistent access as AcqRel, so its models have a fence where a thread
-//! begins to add up. With that fence they notice a weaker ordering only of releases.
+//! Loom treats a sequentially consistent access as AcqRel, so its models have a fence where a
+//! thread begins to add up. With that fence they notice a weaker ordering only of releases.
 //!
 //! A thread that adds up can count one permit twice: in a slot before its release, and, acquired
 //! again, in a later slot. It may then refuse a request although the limit is no longer reached. It

@@ -37,10 +37,20 @@ impl core::str::FromStr for Limiter {
     }
 }
 
-/// What a person asks first: the permits that are left, the wait for one, and the counts. It takes
-/// no permits.
-impl<S: Shared, C: Clock> fmt::Debug for Limiter<S, C> {
+/// `{:?}` is what a person asks first: the permits that are left, the wait for one, and the counts.
+/// It takes no permits. `{:#?}` is every field.
+impl<S: Shared + fmt::Debug, C: Clock + fmt::Debug> fmt::Debug for Limiter<S, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if f.alternate() {
+            return f
+                .debug_struct("Limiter")
+                .field("shared", &self.shared)
+                .field("clock", &self.clock)
+                .field("waiting", &self.waiting)
+                .field("changes", &self.changes)
+                .field("tally", &self.tally)
+                .finish();
+        }
         let snapshot = self.snapshot();
         f.debug_struct("Limiter")
             .field("remaining", &snapshot.decision.remaining)

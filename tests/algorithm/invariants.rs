@@ -485,7 +485,7 @@ fn invariant_10_costs_at_the_edge() {
         let limiter = state(text);
         let most = if text.contains("borrow") { None } else { Some(policy(text).burst) };
         for now in [SEC, SEC + 1, 2 * SEC] {
-            let before = format!("{limiter:?}");
+            let before = format!("{limiter:#?}");
             let left = limiter.peek_at(now, 1).remaining;
             let asked = limiter.check_at(now, 0);
             assert_eq!(
@@ -509,7 +509,7 @@ fn invariant_10_costs_at_the_edge() {
                 assert_eq!(limiter.peek_at(now, cost).verdict, Verdict::Never, "{text}");
                 assert_eq!(limiter.reserve_at(now, cost, NEVER), None, "{text}");
             }
-            assert_eq!(format!("{limiter:?}"), before, "{text}");
+            assert_eq!(format!("{limiter:#?}"), before, "{text}");
             // A cost of the burst itself can pass.
             if let Some(most) = most.filter(|most| *most <= left) {
                 assert_eq!(limiter.peek_at(now, most).verdict, Verdict::Allowed, "{text}");

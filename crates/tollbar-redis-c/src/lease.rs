@@ -27,8 +27,8 @@ pub const TOLLBAR_LEASE_INEXACT: u32 = 1;
 /// policy.
 pub const TOLLBAR_LEASE_HAS_OVERDRAFT: u32 = 2;
 /// After the store has lost data, every key's bucket counts as empty at the loss, and refills.
-/// Without this flag a key that the store has lost has a full bucket, and may get one burst more for
-/// each loss.
+/// Without this flag a key that the store has lost has a full bucket, and may get one burst more
+/// for each loss.
 pub const TOLLBAR_LEASE_REFILL: u32 = 4;
 
 /// tollbar_lease_poll: the request waits for the store.
@@ -66,8 +66,8 @@ pub struct tollbar_lease_options {
     /// Nanoseconds for which a machine may spend a lease: 1 ms to 10 min. With 0 the library takes
     /// a sixteenth of the time that the burst refills in, at most 4 s.
     pub life_ns: u64,
-    /// With TOLLBAR_LEASE_HAS_OVERDRAFT: the permits of one key that a machine may have admitted and
-    /// the store has not charged yet, at most 127.
+    /// With TOLLBAR_LEASE_HAS_OVERDRAFT: the permits of one key that a machine may have admitted
+    /// and the store has not charged yet, at most 127.
     pub overdraft: u64,
     /// How a machine decides while the store does not answer: one of the TOLLBAR_FALLBACK_
     /// constants.
@@ -83,8 +83,8 @@ unsafe impl Growable for tollbar_lease_options {
 
 const _: () = assert!(size_of::<tollbar_lease_options>() == 40);
 
-/// A request that waits for the store (tollbar_lease_poll). Start from TOLLBAR_LEASE_REQUEST_INIT. It
-/// is plain data: to give up, forget it.
+/// A request that waits for the store (tollbar_lease_poll). Start from TOLLBAR_LEASE_REQUEST_INIT.
+/// It is plain data: to give up, forget it.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct tollbar_lease_request {
@@ -310,8 +310,9 @@ pub unsafe extern "C" fn tollbar_lease_check_at(
 }
 
 /// tollbar_lease_check that waits for the store's answer, for at most `timeout_ns`. While the store
-/// answers, the call denies only what the store denies. The wait is about one round trip if a thread
-/// runs tollbar_lease_client_run; with tollbar_lease_client_tick it lasts until a later tick.
+/// answers, the call denies only what the store denies. The wait is about one round trip if a
+/// thread runs tollbar_lease_client_run; with tollbar_lease_client_tick it lasts until a later
+/// tick.
 ///
 /// While the store does not answer, the call decides at once as tollbar_lease_check does. It denies
 /// as TOLLBAR_REASON_PENDING if no answer came in time; the store may still charge such a request.

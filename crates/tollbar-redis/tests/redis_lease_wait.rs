@@ -1,5 +1,5 @@
-//! Requests that wait for a real Redis: decided as by the store, by whichever machine they are asked
-//! of, and after a restart of the store.
+//! Requests that wait for a real Redis: decided as by the store, by whichever machine they are
+//! asked of, and after a restart of the store.
 
 #[path = "common/redis.rs"]
 mod redis;

@@ -1,14 +1,14 @@
 //! How a layer decides on a request under its limits.
 
+use crate::after::After;
 use crate::layers::{Asked, Charged, ChargedBy, Layers};
 use crate::limit::Limits;
-use crate::options::{Asks, Options};
-use http::{Response, StatusCode};
-use std::fmt;
+use crate::options::Asks;
+use http::StatusCode;
 use std::sync::Arc;
 use tollbar::algorithm::Charge;
 use tollbar::http::{more_after, problem, Fields};
-use tollbar::table::{PolicyId, Table};
+use tollbar::table::PolicyId;
 use tollbar::take_many::{take_all, Limit};
 use tollbar::{Decision, Reason, Verdict, NEVER};
 
@@ -24,15 +24,6 @@ pub(crate) struct Decided {
     bound: usize,
     /// The charge that waits for the answer.
     pub after: Option<After>,
-}
-
-/// A charge that waits for the answer.
-pub(crate) struct After {
-    table: Arc<Table>,
-    options: Options,
-    layers: Layers,
-    /// The policies and the keys, with their places in `layers`.
-    limits: Vec<(PolicyId, Vec<u8>, Option<usize>)>,
 }
 
 /// A key under a policy.
@@ -211,31 +202,5 @@ fn fault() -> Decision {
         retry_after: NEVER,
         reset_after: NEVER,
         bound: 0,
-    }
-}
-
-impl After {
-    /// Charges what the layer's function says about the answer.
-    pub(crate) fn charge<B>(self, response: Response<B>) -> Response<B> {
-        let Some(charge) = &self.options.charge else { return response };
-        let (parts, body) = response.into_parts();
-        let head = Response::from_parts(parts, ());
-        let cost = charge(&head);
-        let now = self.options.now();
-        for (policy, key, place) in self.limits.iter().filter(|_| cost != 0) {
-            // An error shows itself to the next request.
-            let _ = self.table.try_charge(*policy, key, now, cost);
-            if let Some(place) = place {
-                let peek = |cost| self.table.peek_uncounted(*policy, key, now, cost);
-                self.layers.read_again(*place, peek);
-            }
-        }
-        Response::from_parts(head.into_parts().0, body)
-    }
-}
-
-impl fmt::Debug for After {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("After").field("limits", &self.limits).finish_non_exhaustive()
     }
 }

@@ -23,6 +23,7 @@
 //! The module `pacing` (feature `pacing`, on by default, for tokio) has the layer for HTTP clients
 //! that call limited servers.
 
+mod after;
 mod decide;
 mod key;
 mod layers;

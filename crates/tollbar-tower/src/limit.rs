@@ -1,6 +1,6 @@
 //! A layer that limits the requests of each key.
 
-use crate::decide::After;
+use crate::after::After;
 #[cfg(feature = "axum")]
 use crate::key::{client, peer};
 use crate::layers::Layers;

@@ -369,7 +369,7 @@ fn costs_and_times_at_the_edge() {
     for text in ["10/s algo pacer", "10/s burst 7 borrow", "0/s", "10/s algo sliding-log"] {
         assert!(Striped::new(&text.parse().unwrap()).is_err(), "{text}");
     }
-    assert!(format!("{:?}", *limiter).contains("stripes"));
+    assert!(format!("{:#?}", *limiter).contains("stripes"));
 }
 
 #[test]

@@ -124,9 +124,9 @@ impl Versions {
         };
         if let Some(version) = made_before(made, stamp, policy, terms) {
             // Relaxed: the pointer is stored next with Release, so a thread that reads it reads
-            // this stamp or a later one. A thread that wants another stamp comes here again. No model
-            // notices a weaker Release, which takes three threads: two that make the version and
-            // store it again, and one that reads it.
+            // this stamp or a later one. A thread that wants another stamp comes here again. No
+            // model notices a weaker Release, which takes three threads: two that make the version
+            // and store it again, and one that reads it.
             version.stamp.store(stamp, Ordering::Relaxed);
             place.store(ptr::from_ref(version).cast_mut(), Ordering::Release);
             // SAFETY: only the drop of `self` frees nodes, so the version lives as long as `self`.

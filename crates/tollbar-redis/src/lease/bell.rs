@@ -1,9 +1,10 @@
 //! Two words in a node's memory on which its processes sleep: the client until a caller has a
 //! message that cannot wait, and callers until the client has an answer.
 //!
-//! The orders are the same for both. The sleeper announces itself and then reads the word. The waker
-//! changes the word and then looks for sleepers. All four accesses are SeqCst, so at least one of
-//! them sees the other's write: either the sleeper does not fall asleep, or the waker wakes it.
+//! The orders are the same for both. The sleeper announces itself and then reads the word. The
+//! waker changes the word and then looks for sleepers. All four accesses are SeqCst, so at least
+//! one of them sees the other's write: either the sleeper does not fall asleep, or the waker wakes
+//! it.
 
 use super::layout::Header;
 use tollbar::internal::sync::{sleep_on, wake_all, Ordering};
@@ -36,8 +37,8 @@ impl Header {
     }
 }
 
-/// Sleeps until the count of answers is no longer `answers`, for at most `nanos` nanoseconds. It may
-/// return earlier.
+/// Sleeps until the count of answers is no longer `answers`, for at most `nanos` nanoseconds. It
+/// may return earlier.
 pub(super) fn sleep_until_answered(header: &Header, answers: u32, nanos: u64) {
     header.sleepers.fetch_add(1, Ordering::SeqCst);
     if header.answers() == answers {

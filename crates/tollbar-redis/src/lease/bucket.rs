@@ -21,8 +21,8 @@ pub struct Grant {
     pub retry: u64,
     /// The life of the lease in microseconds, from the sending of the question.
     pub life: u64,
-    /// Whether at least an eighth of the largest grant is left. Then the key's right on the node is whole
-    /// again.
+    /// Whether at least an eighth of the largest grant is left. Then the key's right on the node is
+    /// whole again.
     pub open: bool,
     /// The largest grant by the cap in force, in permits.
     pub most: u64,
@@ -51,10 +51,10 @@ pub fn execute(
     (update, Grant { mixed: update.mixed, ..grant(&update.record, stored, ask, terms.refills()) })
 }
 
-/// Charges the debt, serves the requests that wait, and grants a lease, from the bucket whose TAT is
-/// `stored`. `None`: the store has no TAT for the key, so the bucket is as full as the question's
-/// hint and the record's floor allow. Debts drive a TAT at most `reach` ahead of now, so a later one
-/// is lowered to that.
+/// Charges the debt, serves the requests that wait, and grants a lease, from the bucket whose TAT
+/// is `stored`. `None`: the store has no TAT for the key, so the bucket is as full as the
+/// question's hint and the record's floor allow. Debts drive a TAT at most `reach` ahead of now, so
+/// a later one is lowered to that.
 ///
 /// A lease is charged as if the node spent it at the end of its life. So the bound needs nothing
 /// kept back for lives.

@@ -10,7 +10,7 @@ use super::bucket::Grant;
 use super::keys::{Entry, Fifo, Keys, Phase};
 use super::line::Said;
 use super::node::Node;
-use super::ring::{Found, KeyMessage, Kind};
+use super::ring::{Found, KeyMessage, MessageKind};
 use super::stats::{Circuit, Count};
 use super::watchdog::{Trouble, Watchdog};
 use tollbar::internal::sync::Ordering;
@@ -359,13 +359,13 @@ impl Driver {
             entry.owed_since = now;
         }
         // Time before the circuit closed does not count: debts of an outage are outside the bound.
-        let debt = if message.kind == Kind::Waiting { 0 } else { message.debt };
+        let debt = if message.kind == MessageKind::Waiting { 0 } else { message.debt };
         let overdue = debt != 0
             && now.saturating_sub(entry.owed_since.max(closed_at)) > node.terms.patience();
         match message.kind {
-            Kind::Right => entry.right = entry.right.saturating_add(debt),
-            Kind::Fallback => {}
-            Kind::Waiting => entry.cost = entry.cost.max(message.debt),
+            MessageKind::Right => entry.right = entry.right.saturating_add(debt),
+            MessageKind::Fallback => {}
+            MessageKind::Waiting => entry.cost = entry.cost.max(message.debt),
         }
         entry.debt = entry.debt.saturating_add(debt);
         entry.want = entry.want.max(message.want);

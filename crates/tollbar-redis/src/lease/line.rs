@@ -20,7 +20,7 @@
 //! lost lease costs the node permits and never adds any. It does depend on rights. A key has four
 //! candidate lines, and [`claim`] puts it into one of them only.
 
-use super::state::{self, Phase, State};
+use super::state::{self, KeyPhase, KeyState};
 use super::word;
 use tollbar::internal::{Slot, SlotPair};
 
@@ -92,7 +92,7 @@ pub(super) fn claim<'a>(
             continue;
         }
         if lines.iter().all(|other| core::ptr::eq(line, *other) || other.yields(hash)) {
-            let idle = State::default().until(Phase::Idle, now).pack();
+            let idle = KeyState::default().until(KeyPhase::Idle, now).pack();
             if line.state().swap(own, SlotPair { key: hash, state: idle }).is_ok() {
                 return Some(line);
             }
@@ -142,17 +142,17 @@ impl Line {
 
     /// The key's state, if the key is in this line.
     #[inline]
-    pub(super) fn state_of(&self, hash: u64) -> Option<State> {
+    pub(super) fn state_of(&self, hash: u64) -> Option<KeyState> {
         let pair = self.state().pair();
         match pair.key == hash {
-            true => State::of(pair.state),
+            true => KeyState::of(pair.state),
             false => None,
         }
     }
 
     /// Permits of the key's right that are left at `now`, of `most`.
     #[inline]
-    pub(super) fn right_left(&self, hash: u64, state: State, now: u64, most: u64) -> u64 {
+    pub(super) fn right_left(&self, hash: u64, state: KeyState, now: u64, most: u64) -> u64 {
         match state.shut && self.is_shut(hash, now) {
             true => 0,
             false => most.saturating_sub(state.used),
@@ -164,9 +164,9 @@ impl Line {
     pub(super) fn use_right(&self, hash: u64, now: u64, cost: u64, most: u64) -> Option<u64> {
         self.change(hash, |state| {
             let left = self.right_left(hash, state, now, most).checked_sub(cost)?;
-            let state = State { used: state.used.saturating_add(cost), shut: false, ..state };
+            let state = KeyState { used: state.used.saturating_add(cost), shut: false, ..state };
             let state = match state.phase {
-                Phase::Idle => state.until(Phase::Idle, now),
+                KeyPhase::Idle => state.until(KeyPhase::Idle, now),
                 _ => state,
             };
             Some((state, left))
@@ -176,7 +176,7 @@ impl Line {
     /// Undoes [`Line::use_right`] of a request that was not admitted.
     pub(super) fn return_right(&self, hash: u64, cost: u64) {
         self.change(hash, |state| {
-            Some((State { used: state.used.saturating_sub(cost), ..state }, ()))
+            Some((KeyState { used: state.used.saturating_sub(cost), ..state }, ()))
         });
     }
 
@@ -184,10 +184,10 @@ impl Line {
     /// does so before `until`. Otherwise the request counts as pending.
     pub(super) fn ask(&self, hash: u64, now: u64, until: u64) -> bool {
         self.change(hash, |state| match state.phase_at(now) {
-            Phase::Asked => {
-                Some((State { pending: state.pending.saturating_add(1), ..state }, false))
+            KeyPhase::Asked => {
+                Some((KeyState { pending: state.pending.saturating_add(1), ..state }, false))
             }
-            _ => Some((State { pending: 1, ..state.until(Phase::Asked, until) }, true)),
+            _ => Some((KeyState { pending: 1, ..state.until(KeyPhase::Asked, until) }, true)),
         })
         .unwrap_or(false)
     }
@@ -196,10 +196,10 @@ impl Line {
     /// `until`. `false`: the key is not in this line.
     pub(super) fn wait(&self, hash: u64, now: u64, until: u64) -> bool {
         self.change(hash, |state| {
-            let state = State { waiting: state.waiting.saturating_add(1), ..state };
+            let state = KeyState { waiting: state.waiting.saturating_add(1), ..state };
             Some(match state.phase_at(now) {
-                Phase::Asked => (state, ()),
-                _ => (state.until(Phase::Asked, until), ()),
+                KeyPhase::Asked => (state, ()),
+                _ => (state.until(KeyPhase::Asked, until), ()),
             })
         })
         .is_some()
@@ -210,7 +210,7 @@ impl Line {
     pub(super) fn take_requests(&self, hash: u64, waiting: bool) -> (u64, u64) {
         self.change(hash, |state| {
             let taken = if waiting { state.waiting } else { 0 };
-            let rest = State { pending: 0, waiting: state.waiting - taken, ..state };
+            let rest = KeyState { pending: 0, waiting: state.waiting - taken, ..state };
             Some((rest, (state.pending, taken)))
         })
         .unwrap_or((0, 0))
@@ -232,7 +232,7 @@ impl Line {
         let _ = size
             .swap(old, SlotPair { key: hash, state: word::lease(permits, shut.min(word::LAST)) });
         self.change(hash, |state| {
-            let state = State {
+            let state = KeyState {
                 used: state.used.saturating_sub(said.confirmed),
                 pending: 0,
                 answers: state.answers.wrapping_add(1),
@@ -241,11 +241,11 @@ impl Line {
             };
             Some(match said.dry {
                 Some((until, true)) => {
-                    (State { waiting: 0, ..state }.until(Phase::Firm, until), ())
+                    (KeyState { waiting: 0, ..state }.until(KeyPhase::Firm, until), ())
                 }
-                _ if state.waiting != 0 => (state.until(Phase::Asked, until), ()),
-                Some((until, false)) => (state.until(Phase::Dry, until), ()),
-                None => (state.until(Phase::Idle, now), ()),
+                _ if state.waiting != 0 => (state.until(KeyPhase::Asked, until), ()),
+                Some((until, false)) => (state.until(KeyPhase::Dry, until), ()),
+                None => (state.until(KeyPhase::Idle, now), ()),
             })
         });
     }
@@ -254,9 +254,9 @@ impl Line {
     /// `is_owed` says whether the client still knows a debt of the key.
     pub(super) fn sweep(&self, before: u64, is_owed: impl Fn(u64) -> bool) {
         let old = self.state().pair();
-        let Some(state) = State::of(old.state) else { return };
+        let Some(state) = KeyState::of(old.state) else { return };
         if state.used != 0 && state.time() < before && !is_owed(old.key) {
-            let state = State { used: 0, ..state }.pack();
+            let state = KeyState { used: 0, ..state }.pack();
             let _ = self.state().swap(old, SlotPair { state, ..old });
         }
     }
@@ -305,13 +305,13 @@ impl Line {
 
     /// Swaps the key's state by `step`, which also gives the result. `None`: the key is not in this
     /// line, `step` gives nothing, or [`TRIES`] swaps failed.
-    fn change<T>(&self, hash: u64, step: impl Fn(State) -> Option<(State, T)>) -> Option<T> {
+    fn change<T>(&self, hash: u64, step: impl Fn(KeyState) -> Option<(KeyState, T)>) -> Option<T> {
         for _ in 0..TRIES {
             let old = self.state().pair();
             if old.key != hash {
                 return None;
             }
-            let (state, result) = step(State::of(old.state)?)?;
+            let (state, result) = step(KeyState::of(old.state)?)?;
             let new = SlotPair { key: hash, state: state.pack() };
             if new == old || self.state().swap(old, new).is_ok() {
                 return Some(result);
@@ -324,13 +324,13 @@ impl Line {
     /// nothing that must be remembered.
     fn room(&self, hash: u64, now: u64) -> Option<SlotPair> {
         let old = self.state().pair();
-        let is_done = match State::of(old.state) {
+        let is_done = match KeyState::of(old.state) {
             // A claim of this key, too, is removed by a claim of the same line.
             None => old.key == hash || state::is_abandoned(old.state, now),
             Some(state) => {
                 old.key == 0
                     || state.used == 0
-                        && state.phase_at(now) == Phase::Idle
+                        && state.phase_at(now) == KeyPhase::Idle
                         && !(state.shut && self.is_shut(old.key, now))
                         && self.left(old.key, now) == 0
             }
@@ -346,7 +346,7 @@ impl Line {
         for _ in 0..TRIES {
             let old = self.state().pair();
             let new = match old.key == hash {
-                true if State::of(old.state).is_some() => return false,
+                true if KeyState::of(old.state).is_some() => return false,
                 true => SlotPair { key: 0, state: 0 },
                 // The swap of what is there orders this look after the caller's own claim: who
                 // claims this line later sees that claim.
@@ -432,7 +432,7 @@ mod tests {
         let said =
             Said { confirmed: 2, shut: Some(20 * UNIT), dry: Some((15 * UNIT, true)), granted: 0 };
         one.heard(KEY, &said, 9 * UNIT, 0);
-        assert_eq!(one.state_of(KEY).map(|state| state.phase_at(14 * UNIT)), Some(Phase::Firm));
+        assert_eq!(one.state_of(KEY).map(|state| state.phase_at(14 * UNIT)), Some(KeyPhase::Firm));
         assert_eq!(one.use_right(KEY, 19 * UNIT, 1, 3), None);
         assert!(!claim(OTHER, 14 * UNIT) && !claim(OTHER, 19 * UNIT));
         assert_eq!(one.use_right(KEY, 20 * UNIT, 1, 3), Some(2));

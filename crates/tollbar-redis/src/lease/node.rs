@@ -12,8 +12,8 @@
 use super::bucket::Grant;
 use super::layout::{Header, Layout};
 use super::line::{self, Candidates, Line, Said, Taken};
-use super::ring::{Found, KeyMessage, Kind, Ring, KEY_MOST, NUMBER_MOST};
-use super::state::{Phase, State};
+use super::ring::{Found, KeyMessage, MessageKind, Ring, KEY_MOST, NUMBER_MOST};
+use super::state::{KeyPhase, KeyState};
 use super::stats::{Circuit, Count, Stats};
 use super::terms::{Fallback, Terms};
 use rapidhash::v3::{rapidhash_v3_inline, RapidSecrets};
@@ -100,7 +100,7 @@ impl Node {
         let known = self.line_of(hash).and_then(|line| Some((line, line.state_of(hash)?)));
         let (state, right) = match known {
             Some((line, state)) => (state, line.right_left(hash, state, now, self.terms.overdraft)),
-            None => (State::default(), self.terms.overdraft),
+            None => (KeyState::default(), self.terms.overdraft),
         };
         if self.circuit(now) != Circuit::Closed {
             let (policy, bytes) = reserve_key(key);
@@ -114,7 +114,7 @@ impl Node {
             return Decision::admitted(left.max(right));
         }
         match state.phase_at(now) {
-            Phase::Dry | Phase::Firm => {
+            KeyPhase::Dry | KeyPhase::Firm => {
                 denied(Reason::StoreDenied, left, state.time().saturating_sub(now))
             }
             _ => denied(Reason::Pending, left, self.answer_takes()),
@@ -277,7 +277,7 @@ impl Node {
         let Some(line) = self.claim(hash, now) else { return self.full() };
         let decision = self.by_right(line, hash, key, now, cost).unwrap_or_else(|| {
             let until = now.saturating_add(self.patience());
-            if line.ask(hash, now, until) && !self.ring_up(hash, key, Kind::Right, 0, cost) {
+            if line.ask(hash, now, until) && !self.ring_up(hash, key, MessageKind::Right, 0, cost) {
                 line.heard(hash, &Said::default(), now, until);
             }
             denied(Reason::Pending, 0, self.answer_takes())
@@ -299,7 +299,7 @@ impl Node {
         let is_heard = now.abs_diff(self.header().beat.load(Ordering::Relaxed)) <= self.patience();
         let right = if is_heard { self.terms.overdraft } else { 0 };
         if let Some(left) = line.use_right(hash, now, cost, right) {
-            if self.write_message(hash, key, Kind::Right, cost, 0) {
+            if self.write_message(hash, key, MessageKind::Right, cost, 0) {
                 self.count(Count::Overdrawn, cost);
                 return Some(Decision::admitted(left));
             }
@@ -307,7 +307,7 @@ impl Node {
         }
         let state = line.state_of(hash)?;
         match state.phase_at(now) {
-            Phase::Dry | Phase::Firm => {
+            KeyPhase::Dry | KeyPhase::Firm => {
                 Some(denied(Reason::StoreDenied, 0, state.time().saturating_sub(now)))
             }
             _ => None,
@@ -329,7 +329,8 @@ impl Node {
                 let own = self.reserve.check_at(policy, bytes, now, cost);
                 // If the ring has no room for the debt, the request is denied, and the permits
                 // drawn from the reserve are lost.
-                if own.is_allowed() && self.write_message(hash, key, Kind::Fallback, cost, 0) {
+                if own.is_allowed() && self.write_message(hash, key, MessageKind::Fallback, cost, 0)
+                {
                     self.count(Count::FallbackPermits, cost);
                     return Decision::admitted(own.remaining).because(Reason::StoreDown);
                 }
@@ -364,7 +365,7 @@ impl Node {
     fn nudge(&self, hash: u64, key: &[u8], now: u64, want: u64) {
         let until = now.saturating_add(self.patience());
         if self.claim(hash, now).is_some_and(|line| line.ask(hash, now, until)) {
-            self.ring_up(hash, key, Kind::Right, 0, want);
+            self.ring_up(hash, key, MessageKind::Right, 0, want);
         }
     }
 
@@ -379,7 +380,14 @@ impl Node {
     }
 
     /// Writes a message that the client should read at once.
-    pub(super) fn ring_up(&self, hash: u64, key: &[u8], kind: Kind, debt: u64, want: u64) -> bool {
+    pub(super) fn ring_up(
+        &self,
+        hash: u64,
+        key: &[u8],
+        kind: MessageKind,
+        debt: u64,
+        want: u64,
+    ) -> bool {
         let written = self.write_message(hash, key, kind, debt, want);
         self.header().ring_bell();
         written
@@ -387,7 +395,14 @@ impl Node {
 
     /// Writes a message to the client. `false`: the ring had no room. Then the caller must not
     /// admit the debt.
-    fn write_message(&self, hash: u64, key: &[u8], kind: Kind, debt: u64, want: u64) -> bool {
+    fn write_message(
+        &self,
+        hash: u64,
+        key: &[u8],
+        kind: MessageKind,
+        debt: u64,
+        want: u64,
+    ) -> bool {
         let mut bytes = [0; KEY_MOST];
         let length = store_key(key, &mut bytes);
         let message = KeyMessage {

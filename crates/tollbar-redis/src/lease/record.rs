@@ -70,9 +70,9 @@ pub struct Update {
     pub mixed: bool,
 }
 
-/// With [`OnLoss::Refill`](super::terms::OnLoss::Refill) every bucket of new data counts as empty for
-/// this many microseconds. In that time a node that knew other data asks, and the record learns that
-/// data were lost.
+/// With [`OnLoss::Refill`](super::terms::OnLoss::Refill) every bucket of new data counts as empty
+/// for this many microseconds. In that time a node that knew other data asks, and the record learns
+/// that data were lost.
 pub const GRACE: u64 = 1_000_000;
 /// [`Record::margin`] of new data, in microseconds.
 const MARGIN: u64 = 1_000_000;
@@ -184,9 +184,9 @@ impl Record {
     }
 
     /// Detects a jump of the server's clock ahead by more than the margin. The server expires keys
-    /// by that clock, so it may have dropped TATs too early. Then the margin becomes twice the jump,
-    /// at most a day, and with `refill` every bucket counts as empty now. Returns whether there was
-    /// such a jump.
+    /// by that clock, so it may have dropped TATs too early. Then the margin becomes twice the
+    /// jump, at most a day, and with `refill` every bucket counts as empty now. Returns whether
+    /// there was such a jump.
     fn expire(&mut self, refill: bool) -> bool {
         let offset = difference(self.raw, self.now);
         let jumped = offset.saturating_sub(self.low);

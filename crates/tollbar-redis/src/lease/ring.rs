@@ -28,8 +28,8 @@ pub(super) struct KeyMessage {
     /// The key's hash in this node, by which its lines are found.
     pub(super) hash: u64,
     /// What `debt` counts.
-    pub(super) kind: Kind,
-    /// Permits that the store has to charge ([`Kind`]).
+    pub(super) kind: MessageKind,
+    /// Permits that the store has to charge ([`MessageKind`]).
     pub(super) debt: u64,
     /// The cost of the request that wants a lease. 0: the caller wants no lease.
     pub(super) want: u64,
@@ -41,7 +41,7 @@ pub(super) struct KeyMessage {
 
 /// What a message's permits are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum MessageKind {
     /// Used of the key's right, and admitted.
     Right = 0,
     /// Admitted while the circuit was not closed.
@@ -212,9 +212,9 @@ impl<'a> Ring<'a> {
             return Found::Lost;
         }
         let kind = match numbers >> KIND_AT & 3 {
-            0 => Kind::Right,
-            1 => Kind::Fallback,
-            _ => Kind::Waiting,
+            0 => MessageKind::Right,
+            1 => MessageKind::Fallback,
+            _ => MessageKind::Waiting,
         };
         let (debt, want) = (numbers >> WANT_BITS & NUMBER_MOST, numbers & NUMBER_MOST);
         Found::Message(KeyMessage { hash, kind, debt, want, bytes, length })
@@ -294,7 +294,14 @@ pub(super) mod tests {
     use super::*;
 
     pub(crate) fn message(hash: u64) -> KeyMessage {
-        KeyMessage { hash, kind: Kind::Right, debt: 1, want: 2, bytes: [7; KEY_MOST], length: 3 }
+        KeyMessage {
+            hash,
+            kind: MessageKind::Right,
+            debt: 1,
+            want: 2,
+            bytes: [7; KEY_MOST],
+            length: 3,
+        }
     }
 
     pub(crate) fn memory(places: usize) -> (Ends, alloc::vec::Vec<Place>) {

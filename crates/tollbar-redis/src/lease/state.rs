@@ -4,14 +4,15 @@
 //!  answers 3 | waiting 6 | pending 3 | right used 7 | claim, shut, firm, dry, asked | time 40
 //! ```
 //!
-//! The time is in units of 2^17 ns. *answers* counts, so that a word does not come back while a caller
-//! looks at the line.
+//! The time is in units of 2^17 ns. *answers* counts, so that a word does not come back while a
+//! caller looks at the line.
 //!
 //! - *asked*: a caller has asked the store, and until `time` nobody asks again.
 //! - *dry*: the store has no permits for the key before `time`. *firm*: not even for the requests
 //!   that wait.
 //! - Otherwise `time` is when the word last changed.
-//! - *shut*: the key has no right before the time in the line's size slot, unless an answer opens it.
+//! - *shut*: the key has no right before the time in the line's size slot, unless an answer opens
+//!   it.
 //! - *claim*: a caller puts the key into this line and has not looked at the key's other line yet.
 //!   The upper bits are the claim's number.
 
@@ -39,9 +40,9 @@ struct Part {
     bits: u32,
 }
 
-/// The parts of a state word. [`State::pack`] and [`State::of`] are inverse to each other.
+/// The parts of a state word. [`KeyState::pack`] and [`KeyState::of`] are inverse to each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct State {
+pub(super) struct KeyState {
     /// Permits of the right that the store has not confirmed.
     pub(super) used: u64,
     /// Requests that were refused since the last question. 7 may be more.
@@ -51,13 +52,13 @@ pub(super) struct State {
     /// The number of answers, modulo 8.
     pub(super) answers: u64,
     pub(super) shut: bool,
-    pub(super) phase: Phase,
+    pub(super) phase: KeyPhase,
     /// The time, in units of 2^17 ns.
     pub(super) units: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Phase {
+pub(super) enum KeyPhase {
     #[default]
     Idle,
     Asked,
@@ -66,20 +67,20 @@ pub(super) enum Phase {
     Firm,
 }
 
-impl State {
+impl KeyState {
     /// `None`: the word is a claim.
     #[inline]
-    pub(super) fn of(word: u64) -> Option<State> {
+    pub(super) fn of(word: u64) -> Option<KeyState> {
         if word & CLAIM != 0 {
             return None;
         }
         let phase = match word & (ASKED | DRY | FIRM) {
-            0 => Phase::Idle,
-            ASKED => Phase::Asked,
-            DRY => Phase::Dry,
-            _ => Phase::Firm,
+            0 => KeyPhase::Idle,
+            ASKED => KeyPhase::Asked,
+            DRY => KeyPhase::Dry,
+            _ => KeyPhase::Firm,
         };
-        Some(State {
+        Some(KeyState {
             used: USED.of(word),
             pending: PENDING.of(word),
             waiting: WAITING.of(word),
@@ -93,10 +94,10 @@ impl State {
     #[inline]
     pub(super) fn pack(self) -> u64 {
         let phase = match self.phase {
-            Phase::Idle => 0,
-            Phase::Asked => ASKED,
-            Phase::Dry => DRY,
-            Phase::Firm => DRY | FIRM,
+            KeyPhase::Idle => 0,
+            KeyPhase::Asked => ASKED,
+            KeyPhase::Dry => DRY,
+            KeyPhase::Firm => DRY | FIRM,
         };
         let shut = if self.shut { SHUT } else { 0 };
         let counts = USED.put(self.used) | PENDING.put(self.pending) | WAITING.put(self.waiting);
@@ -106,16 +107,16 @@ impl State {
 
     /// The same key in another phase until `time`, in nanoseconds, rounded up.
     #[inline]
-    pub(super) fn until(self, phase: Phase, time: u64) -> State {
-        State { phase, units: time.div_ceil(1 << UNIT_BITS).min(TIME), ..self }
+    pub(super) fn until(self, phase: KeyPhase, time: u64) -> KeyState {
+        KeyState { phase, units: time.div_ceil(1 << UNIT_BITS).min(TIME), ..self }
     }
 
-    /// The phase at `now`: [`Phase::Idle`] after the word's time.
+    /// The phase at `now`: [`KeyPhase::Idle`] after the word's time.
     #[inline]
-    pub(super) fn phase_at(self, now: u64) -> Phase {
+    pub(super) fn phase_at(self, now: u64) -> KeyPhase {
         match self.units > now >> UNIT_BITS {
             true => self.phase,
-            false => Phase::Idle,
+            false => KeyPhase::Idle,
         }
     }
 
@@ -161,33 +162,35 @@ mod tests {
 
     #[test]
     fn a_word_has_its_parts() {
-        let phases = [Phase::Idle, Phase::Asked, Phase::Dry, Phase::Firm];
+        let phases = [KeyPhase::Idle, KeyPhase::Asked, KeyPhase::Dry, KeyPhase::Firm];
         for (used, pending, waiting) in [(0, 0, 0), (1, 2, 3), (127, 0, 63), (64, 7, 0)] {
             for (n, phase) in phases.into_iter().enumerate() {
                 for time in [0, 1 << UNIT_BITS, u64::MAX] {
                     let (shut, answers) = (n % 2 == 0, n as u64 + 4);
-                    let state = State { used, pending, waiting, answers, shut, phase, units: 0 };
+                    let state = KeyState { used, pending, waiting, answers, shut, phase, units: 0 };
                     let state = state.until(phase, time);
-                    assert_eq!(State::of(state.pack()), Some(state));
+                    assert_eq!(KeyState::of(state.pack()), Some(state));
                 }
             }
         }
-        let more = State { used: 128, pending: 8, waiting: 64, answers: 9, ..State::default() };
-        let most = State { used: 127, pending: 7, waiting: 63, answers: 1, ..State::default() };
-        assert_eq!(State::of(more.pack()), Some(most));
-        let state = State::default().until(Phase::Dry, 10 << UNIT_BITS);
-        assert_eq!(state.phase_at(state.time() - 1), Phase::Dry);
-        assert_eq!(state.phase_at(state.time()), Phase::Idle);
+        let more =
+            KeyState { used: 128, pending: 8, waiting: 64, answers: 9, ..KeyState::default() };
+        let most =
+            KeyState { used: 127, pending: 7, waiting: 63, answers: 1, ..KeyState::default() };
+        assert_eq!(KeyState::of(more.pack()), Some(most));
+        let state = KeyState::default().until(KeyPhase::Dry, 10 << UNIT_BITS);
+        assert_eq!(state.phase_at(state.time() - 1), KeyPhase::Dry);
+        assert_eq!(state.phase_at(state.time()), KeyPhase::Idle);
     }
 
     #[test]
     fn claims_are_no_states_and_end() {
         let (second, number) = (1_000_000_000, 7);
         let word = claim(5 * second, number);
-        assert_eq!(State::of(word), None);
+        assert_eq!(KeyState::of(word), None);
         assert_ne!(word, claim(5 * second, number + 1));
         assert!(!is_abandoned(word, 5 * second) && !is_abandoned(word, 5 * second + second / 2));
         assert!(is_abandoned(word, 6 * second + second / 10));
-        assert!(!is_abandoned(State::default().pack(), 9 * second));
+        assert!(!is_abandoned(KeyState::default().pack(), 9 * second));
     }
 }

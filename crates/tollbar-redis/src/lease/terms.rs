@@ -21,7 +21,8 @@ pub enum Fallback {
     Allow = 2,
 }
 
-/// What the store does after it has lost data: flushed, restarted without its data or with old ones.
+/// What the store does after it has lost data: flushed, restarted without its data or with old
+/// ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum OnLoss {
@@ -65,10 +66,10 @@ pub struct Options {
 }
 
 impl Options {
-    /// The right is 8 permits, or what the rate brings in 10 ms if that is more, and at most 64. The
-    /// rights of the other nodes take at most an eighth of the burst. As long as all rights take at
-    /// most half of it, each is one permit at least. One node's right is at most a quarter of the
-    /// burst. Without `exact` only the first sentence and the burst bound it.
+    /// The right is 8 permits, or what the rate brings in 10 ms if that is more, and at most 64.
+    /// The rights of the other nodes take at most an eighth of the burst. As long as all rights
+    /// take at most half of it, each is one permit at least. One node's right is at most a quarter
+    /// of the burst. Without `exact` only the first sentence and the burst bound it.
     pub const OVERDRAFT_DEFAULT: u64 = u64::MAX;
 
     /// The default options for a limit that `nodes` machines share.

@@ -24,7 +24,7 @@ fn lease(permits: u64) -> u64 {
 
 /// The state slot of a key without a debt.
 fn idle(key: u64) -> SlotPair {
-    SlotPair { key, state: State::default().pack() }
+    SlotPair { key, state: KeyState::default().pack() }
 }
 
 /// Two threads spend while one installs: each granted permit is spent once at most.
@@ -134,7 +134,7 @@ fn a_right_is_used_once() {
 
 #[test]
 fn a_right_is_used_once_while_a_line_becomes_free() {
-    let used = State { used: 1, ..State::default() };
+    let used = KeyState { used: 1, ..KeyState::default() };
     one_right(SlotPair { key: OTHER, state: used.pack() }, 2);
 }
 
@@ -142,7 +142,7 @@ fn a_right_is_used_once_while_a_line_becomes_free() {
 #[test]
 fn a_right_beside_its_confirmation() {
     model(|| {
-        let used = State { used: 1, ..State::default() };
+        let used = KeyState { used: 1, ..KeyState::default() };
         let line = Arc::new(line(NONE, NONE, SlotPair { key: KEY, state: used.pack() }));
         let caller = |line: Arc<Line>| {
             thread::spawn(move || u64::from(line.use_right(KEY, 0, 1, 2).is_some()))
@@ -183,7 +183,7 @@ fn one_of_two_keys_has_the_line() {
         assert_eq!(line.left(other, 0), 0);
         if asked[0] || asked[1] {
             let state = line.state_of(has).expect("its line");
-            assert_eq!((line.left(has, 0), state.phase_at(0)), (1, Phase::Idle));
+            assert_eq!((line.left(has, 0), state.phase_at(0)), (1, KeyPhase::Idle));
         }
     });
 }

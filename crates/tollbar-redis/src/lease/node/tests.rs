@@ -91,7 +91,7 @@ fn a_node_without_a_place_says_so() {
 #[test]
 fn a_full_ring_is_not_tried_again_at_once() {
     let (node, now) = node();
-    while node.write_message(1, b"another", Kind::Right, 1, 0) {}
+    while node.write_message(1, b"another", MessageKind::Right, 1, 0) {}
     let decision = node.check_at(b"cold", now, 1);
     assert!(!decision.is_allowed());
     assert!(decision.retry_after >= node.answer_takes() / 2, "{decision:?}");

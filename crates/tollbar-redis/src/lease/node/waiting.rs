@@ -2,8 +2,8 @@
 
 use super::super::bell;
 use super::super::line::Said;
-use super::super::ring::Kind;
-use super::super::state::Phase;
+use super::super::ring::MessageKind;
+use super::super::state::KeyPhase;
 use super::super::stats::Circuit;
 use super::{denied, never, Node};
 use tollbar::decision::{Decision, Reason};
@@ -65,9 +65,9 @@ impl Node {
         }
     }
 
-    /// Decides a request that waits, at `now`; `None` as long as it waits. An event loop polls after
-    /// each turn of the client ([`Client::tick`](crate::lease::Client::tick)), and once when the
-    /// request's time is over.
+    /// Decides a request that waits, at `now`; `None` as long as it waits. An event loop polls
+    /// after each turn of the client ([`Client::tick`](crate::lease::Client::tick)), and once when
+    /// the request's time is over.
     pub fn poll_wait(&self, wait: &mut Wait, key: &[u8], now: u64) -> Option<Decision> {
         let (hash, cost) = (self.hash(key), wait.cost);
         if cost == 0 {
@@ -85,13 +85,13 @@ impl Node {
         for _ in 0..TRIES {
             let Some(line) = self.claim(hash, now) else { return Some(self.full()) };
             let phase = line.state_of(hash).unwrap_or_default().phase_at(now);
-            if wait.is_counted && phase == Phase::Asked {
+            if wait.is_counted && phase == KeyPhase::Asked {
                 break;
             }
             // By the right, or denied for certain. A key of which the store refused only a lease
             // may still have the cost of this request.
             let decision = self.by_right(line, hash, key, now, cost);
-            if let Some(decision) = decision.filter(|d| d.is_allowed() || phase == Phase::Firm) {
+            if let Some(decision) = decision.filter(|d| d.is_allowed() || phase == KeyPhase::Firm) {
                 return Some(self.counted(decision));
             }
             if wait.questions >= QUESTIONS {
@@ -104,7 +104,7 @@ impl Node {
                 continue;
             }
             wait.questions += 1;
-            if !self.ring_up(hash, key, Kind::Waiting, cost, 0) {
+            if !self.ring_up(hash, key, MessageKind::Waiting, cost, 0) {
                 line.heard(hash, &Said::default(), now, now);
                 return Some(self.counted(denied(Reason::Pending, 0, self.answer_takes())));
             }
