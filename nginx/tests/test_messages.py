@@ -114,7 +114,9 @@ def files():
         *[row(f"mode={word}", f"mode={word}", f'invalid mode value "mode={word}", {mode}') for word in ("0400", "660x", "01600", "", "888", "77777777777")],
         *[row(f"capacity={word}", f"capacity={word}", f'invalid capacity value "capacity={word}", {NUMBER}') for word in ("0", "10m", "", HUGE)],
         row("a capacity too large", "capacity=9223372036854775807", 'zone "z" cannot have a table for 9223372036854775807 keys: {any}'),
-        row("on_full without capacity", "on_full=deny", '"on_full" must have "capacity" beside it, without which the file of zone "z" has its own'),
+        *[row(f"{word} without capacity", word,
+              '"on_full" and "room" must have "capacity" beside them, without which the file of zone "z" has its own')
+          for word in ("on_full=deny", "room=5")],
         *[(f"{word} without a file", f"{{{{{ZONE[:-1]} {word};}}}}", "", alone) for word in ("capacity=5", "mode=0600", "trust_anyone")],
     ]
 
@@ -124,7 +126,8 @@ RATES = [
     *[(f"rate={rate}", ZERO) for rate in ("0r/s", "1r/0s")],
     ("rate=1r/999999999d", LONG), ("rate=900000000000r/s", "it must be at most {rate}r/s"),
 ]
-PARAMETERS = "zone=, rate=, policy=, burst=, ban=, after=, on_full=, hot_keys=, top_refused=, or file=, capacity=, mode=, trust_anyone, or sync=, nodes=, fallback=, lease=, overdraft=, name="
+PARAMETERS = ("zone=, rate=, policy=, burst=, ban=, after=, on_full=, hot_keys=, room=, top_refused=, or file=, capacity=, mode=, "
+              "trust_anyone, or sync=, nodes=, fallback=, lease=, overdraft=, name=")
 HTTP = [
     *zones_of("tollbar_zone", " rate=1r/s"),
     ("no zone", "{{tollbar_zone $arg_k rate=1r/s burst=2;}}", "", '"tollbar_zone" must have "zone" parameter, such as zone=one:10m'),
@@ -132,6 +135,8 @@ HTTP = [
     ("two limits", "{{tollbar_zone $arg_k zone=z:1m rate=1r/s policy=1/s;}}", "",
      'a zone must have one "rate" or "policy", and "policy=1/s" is the second'),
     ("another parameter", "{{tollbar_zone $arg_k zone=z:1m speed=1r/s;}}", "", f'invalid parameter "speed=1r/s", it must be {PARAMETERS}'),
+    *[(f"room={n}", f"{{{{{ZONE[:-1]} room={n};}}}}", "",
+       f'invalid room value "room={n}", it must be a number of segments or permits from 1 to 16777216') for n in ("0", "many")],
     ("too small for a table", "{{tollbar_zone $arg_k zone=z:343k rate=1r/s;}}", "", 'zone "z" is too small, it must have at least 344k'),
     *[(rate, f"{{{{tollbar_zone $arg_k zone=z:1m {rate};}}}}", "", f'invalid rate "{rate}", {expected}') for rate, expected in RATES],
     ("burst=0", "{{tollbar_zone $arg_k zone=z:1m rate=1r/s burst=0;}}", "", f'invalid burst value "burst=0", {AMOUNT}'),
@@ -216,6 +221,8 @@ SYNC = [
      '"hot_keys" must not be beside "sync" in zone "z"'),
     ("on_full", f"{{{{tollbar_zone $arg_k zone=z:1m rate=100r/s burst=20 {STORE} on_full=deny;}}}}", "",
      '"on_full" must not be beside "sync" in zone "z"'),
+    ("room", f"{{{{tollbar_zone $arg_k zone=z:1m rate=100r/s burst=20 {STORE} room=5;}}}}", "",
+     '"room" must not be beside "sync" in zone "z"'),
     ("variables", f"{{{{tollbar_zone $arg_k zone=z:1m rate=$arg_r {STORE};}}}}", "",
      '"rate" and "burst" must not hold variables beside "sync" in zone "z"'),
     ("too small for a node", f"{{{{{SHARED.replace(':1m', ':100k')}}}}}", "", 'zone "z" is too small, with "sync" it must have at least 360k'),
@@ -278,8 +285,6 @@ CONN = "tollbar_conn_zone $arg_k zone=z:1m;"
 CONNS = [
     *zones_of("tollbar_conn_zone"),
     ("no zone", "{{tollbar_conn_zone $arg_k on_full=deny;}}", "", '"tollbar_conn_zone" must have "zone" parameter, such as zone=one:1m'),
-    ("another parameter", "{{tollbar_conn_zone $arg_k zone=z:1m on_full=drop;}}", "",
-     'invalid parameter "on_full=drop", it must be zone=NAME:SIZE, on_full=deny or on_full=allow'),
     ("too small for its workers", "{{tollbar_conn_zone $arg_k zone=z:32k;}}", "",
      'zone "z" of 32768 bytes is too small, for 1024 workers it must have at least {size}k'),
     *[(f"a number of {n}", CONN, f"{{{{tollbar_conn z {n};}}}}",
@@ -290,13 +295,41 @@ CONNS = [
      '"tollbar_conn" directive is duplicate: zone "z" is limited in {first}, and again'),
 ]
 
+LEARNS = '"initial", "least", "most" and "timeout" must have "adaptive" beside them in zone "z"'
+TIMEOUT = '"adaptive=aimd" must have a "timeout", such as timeout=500ms, and "adaptive" must have none, in zone "z"'
+
+
+def learning(parameters, message):
+    """What is wrong with a zone of connections whose limit learns."""
+    return f"learns: {parameters}", f"{{{{tollbar_conn_zone $arg_k zone=z:1m {parameters};}}}}", "", message
+
+
+HTTP_CONNS = [
+    learning("on_full=drop", 'invalid parameter "on_full=drop", it must be zone=NAME:SIZE, on_full=deny or on_full=allow, '
+             "or adaptive, initial=, least=, most=, timeout="),
+    *[learning(f"adaptive {word}={n}", f'invalid {word} value "{word}={n}", it must be a whole number from 1 to 65535')
+      for word in ("initial", "least", "most") for n in ("0", "65536", "some")],
+    learning("adaptive=aimd timeout=fast", 'invalid timeout value "timeout=fast", it must be a time such as 500ms or 2s'),
+    *[learning(word, LEARNS) for word in ("initial=5", "least=5", "most=5", "timeout=1s")],
+    *[learning(words, TIMEOUT) for words in ("adaptive=aimd", "adaptive timeout=1s")],
+    learning("adaptive least=50 initial=10", '"least" must be at most "initial", and "initial" at most "most", in zone "z"'),
+    ("no number", CONN, "{{tollbar_conn z;}}", '"tollbar_conn" must have a number, because zone "z" has no "adaptive"'),
+    ("a number for a limit that learns", CONN[:-1] + " adaptive;", "{{tollbar_conn z 5;}}",
+     '"tollbar_conn" must have no number, because zone "z" learns its limit'),
+]
+STREAM_CONNS = [
+    ("another parameter", "{{tollbar_conn_zone $arg_k zone=z:1m on_full=drop;}}", "",
+     'invalid parameter "on_full=drop", it must be zone=NAME:SIZE, on_full=deny or on_full=allow'),
+]
+
 STREAM = [
     *zones_of("tollbar_zone", " rate=1r/s"),
     ("no zone", "{{tollbar_zone $remote_addr rate=1r/s on_full=deny rate=1r/s;}}", "",
      '"tollbar_zone" must have "zone" parameter, such as zone=one:10m'),
     ("no rate", "{{tollbar_zone $remote_addr zone=z:1m on_full=deny;}}", "", '"tollbar_zone" must have "rate" parameter, such as rate=10r/s'),
     ("another parameter", "{{tollbar_zone $remote_addr zone=z:1m policy=1/s;}}", "",
-     'invalid parameter "policy=1/s", it must be zone=NAME:SIZE, rate=RATE, on_full=WORD, hot_keys=NUMBER, or file=, capacity=, mode=, trust_anyone'),
+     'invalid parameter "policy=1/s", it must be zone=NAME:SIZE, rate=RATE, on_full=WORD, hot_keys=NUMBER, room=NUMBER, '
+     "or file=, capacity=, mode=, trust_anyone"),
     ("hot_keys", "{{tollbar_zone $remote_addr zone=z:1m rate=1r/s hot_keys=-1;}}", "",
      'invalid hot_keys value "hot_keys=-1", it must be a number of keys from 0 to 16384'),
     ("on_full", "{{tollbar_zone $remote_addr zone=z:1m rate=1r/s on_full=drop;}}", "", f'invalid value "on_full=drop", {ON_FULL}'),
@@ -322,8 +355,8 @@ RULES = [
      'invalid name "Path" in "tollbar_rules_field" directive, nginx itself gives the method, the path and the address, so the name must be another'),
 ]
 
-PARTS = [rows("rules", RULES), rows("limit_req", LIMIT_REQ), rows("http", HTTP), rows("sync", SYNC), rows("tree", TREES), rows("conn", [*CONNS, *others_of("tollbar_conn")]),
-         rows("stream", STREAM), rows("stream conn", [*CONNS, *others_of("tollbar_conn", status=False)])]
+PARTS = [rows("rules", RULES), rows("limit_req", LIMIT_REQ), rows("http", HTTP), rows("sync", SYNC), rows("tree", TREES), rows("conn", [*CONNS, *HTTP_CONNS, *others_of("tollbar_conn")]),
+         rows("stream", STREAM), rows("stream conn", [*CONNS, *STREAM_CONNS, *others_of("tollbar_conn", status=False)])]
 ROWS = [row for part, _ in PARTS for row in part]
 NAMES = [name for _, names in PARTS for name in names]
 
@@ -346,7 +379,7 @@ def pattern(expected, home, text):
 
     found = re.escape(expected)
     for name, value in {"first": re.escape(line("# first")) if "# first" in text else "", "burst": r"\d{9,19}", "rate": r"\d{10,12}",
-                        "size": r"\d+", "cost": r"\d", "any": ".+"}.items():
+                        "size": r"\d+", "cost": r"\d+", "any": ".+"}.items():
         found = found.replace(re.escape(f"{{{name}}}"), value)
     return rf"(?:nginx: )?\[emerg\] {found} in {re.escape(line('# fault'))}"
 
@@ -370,6 +403,8 @@ ELSEWHERE = [
     # About the file of a zone: test_tollbar_file_faults.py.
     'zone "%V" has lost its file', 'zone "%V" has its file in', 'zone "%V" has no file', 'zone "%V" found a table', 'zone "%V" cannot use "%V"',
     'zone "%V" cannot open "%V"', 'zone "%V" cannot trust "%V"', 'zone "%V" has the policy', 'zone "%V" cannot change the policy',
+    # test_tollbar_file_several.py
+    'zone "%V" and others cannot have their policies in one file',
     "/dev/urandom cannot be read", 'zone "%V" cannot be used again', 'zone "%V" of %uz bytes cannot hold',
     # No memory.
     'tree "%V" cannot be made',
