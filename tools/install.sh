@@ -74,7 +74,8 @@ fill_in packaging/cmake/tollbarConfigVersion.cmake.in "$package/tollbarConfigVer
 # package's own script does that.
 if [ -z "$destdir" ] && [ "$shared" = ".so.$abi" ] && PATH=$PATH:/sbin:/usr/sbin command -v ldconfig >/dev/null; then
     PATH=$PATH:/sbin:/usr/sbin
-    [ "$(id -u)" != 0 ] || ldconfig
+    # Another ldconfig at the same time renames the file that this one writes.
+    [ "$(id -u)" != 0 ] || ldconfig || { sleep 1 && ldconfig; }
     ldconfig -p | grep -q -F " $libdir/libtollbar.so.$abi" ||
         echo "The dynamic linker does not find $libdir/libtollbar.so.$abi; expected: ldconfig, run by root, or $libdir in LD_LIBRARY_PATH or in a file of /etc/ld.so.conf.d"
 fi

@@ -87,7 +87,7 @@ cpp_header() {
     check "header: every function of C" has_every_function
     refused_begins > "$work/accepted.cpp"
     check "refused: a verdict that nobody looks at" refused 'l.check(); // if (l.check()) return;'
-    check "refused: a verdict as a number" refused 'int i = l.check(); (void)i; // int i = l.check().get(); (void)i;'
+    check "refused: a verdict as a number" refused 'int i = l.admit(); (void)i; // int i = l.admit().get(); (void)i;'
     check "refused: a result that nobody looks at" refused 't.try_sync(); // if (t.try_sync()) return;'
     check "refused: a copy of a limiter" refused 'tollbar::limiter m(l); // tollbar::limiter m(std::move(l));'
     check "refused: a copy of a table" refused 'tollbar::table u = t; // tollbar::table u = std::move(t);'
@@ -98,6 +98,6 @@ cpp_header() {
     check "refused: the bytes of a pointer" refused '(void)tollbar::bytes_of(&c); // (void)tollbar::bytes_of(c.word);'
     check "refused: a number as a time" refused 'if (l.check_at(5)) return; // if (l.check_at(std::chrono::seconds(5))) return;'
     check "refused: a time that may not be there, as one" \
-        refused 'std::chrono::nanoseconds n = l.decide().retry_after(); (void)n; // auto n = l.decide().retry_after(); (void)n;'
+        refused 'std::chrono::nanoseconds n = l.check().retry_after(); (void)n; // auto n = l.check().retry_after(); (void)n;'
     check "accepted: the same code without the mistakes" accepted
 }
