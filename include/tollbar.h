@@ -3408,16 +3408,18 @@ typedef struct tollbar_metrics_source {
     uint64_t flags;
 } tollbar_metrics_source;
 
-/* A histogram of how long calls take. All-zero is empty: `= {0}`, .bss and calloc make empty ones.
- * While threads use it, only these calls may access it. Threads may share one, and then share its
- * cache lines. Of threads that count at the same instant one may be lost. */
+/* A histogram of the time that calls take. A struct of zeroes is an empty histogram, so `= {0}`, a
+ * static variable and calloc make one. Threads may share a histogram; they then share its cache
+ * lines, and if two threads count at the same instant, one count may be lost. While threads use a
+ * histogram, only tollbar_times_begin, _end and _metrics may access it. */
 typedef struct tollbar_times {
     /* The calls that have begun. */
     uint64_t calls;
     /* Nanoseconds of all measured calls. */
     uint64_t sum_ns;
-    /* The measured calls by their nanoseconds: at most 256, at most 512 and so on up to 2^24,
-     * and last those above. */
+    /* The number of measured calls by their length. The first field counts calls of at most 256
+     * ns, each next one calls of at most twice as long, up to 2^24 ns (17 ms). The last field
+     * counts all longer calls. */
     uint64_t counts[18];
 } tollbar_times;
 

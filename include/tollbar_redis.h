@@ -32,10 +32,10 @@ uint32_t tollbar_redis_version(void);
  * 2. Leases: one limit over many machines
  * -------------------------------------------------------------------------------------------- */
 
-/* Machines that share a limit keep it in a store (Redis, Valkey). Only tollbar_lease_wait waits for it. A machine takes some
- * permits at a time from the store, a lease, and spends them by itself for a short time. The store
- * charges a lease when it grants it. One client on each machine asks the store, from an event loop
- * or from a thread of its own.
+/* Machines that share a limit keep it in a store (Redis, Valkey). A machine takes some permits at a
+ * time from the store, a lease, and spends them by itself for a short time. The store charges a lease
+ * when it grants it. One client on each machine asks the store, from an event loop or from a thread
+ * of its own. Only tollbar_lease_wait waits for the store.
  *
  *     const char *name = "logins", *url = "redis://127.0.0.1";
  *     tollbar_lease_options options = TOLLBAR_LEASE_OPTIONS_INIT(4);
@@ -84,9 +84,6 @@ uint32_t tollbar_redis_version(void);
  * for each loss. */
 #define TOLLBAR_LEASE_REFILL 4u
 
-/* tollbar_lease_poll: the request waits for the store. */
-#define TOLLBAR_LEASE_WAITS 3u
-
 /* No client has reached the store yet. The node follows its fallback. */
 #define TOLLBAR_CIRCUIT_UNKNOWN 0u
 
@@ -126,19 +123,6 @@ typedef struct tollbar_lease_options {
     /* TOLLBAR_LEASE_ flags. */
     uint32_t flags;
 } tollbar_lease_options;
-
-/* A request that waits for the store (tollbar_lease_poll). Start from TOLLBAR_LEASE_REQUEST_INIT.
- * It is plain data: to give up, forget it. */
-typedef struct tollbar_lease_request {
-    /* sizeof(tollbar_lease_request), as the caller's compiler sees it. */
-    uint32_t struct_size;
-    /* The library's. 0 in a new request. */
-    uint32_t progress;
-    /* The permits that the request takes. */
-    uint64_t cost;
-    /* When the request gives up, on the scale of tollbar_lease_now. */
-    uint64_t until_ns;
-} tollbar_lease_request;
 
 /* Counters of a node since it was made. Start from TOLLBAR_LEASE_STATS_INIT. */
 typedef struct tollbar_lease_stats {
@@ -239,6 +223,48 @@ int32_t tollbar_lease_check_at(const tollbar_lease *lease,
                                uint64_t now_ns,
                                tollbar_decision *out);
 
+/* Says how tollbar_lease_check would decide, and takes nothing. The call counts the permits that
+ * this machine has leased and its overdraft. It requests no lease from the store. */
+int32_t tollbar_lease_peek(const tollbar_lease *lease,
+                           const void *key,
+                           size_t length,
+                           uint64_t cost,
+                           tollbar_decision *out);
+
+/* Reads the node's clock: nanoseconds of UTC since TOLLBAR_TIME_ZERO, on the scale of
+ * tollbar_table_now. All processes of a node read the same clock. Returns 0 for NULL. */
+uint64_t tollbar_lease_now(const tollbar_lease *lease);
+
+/* Writes the node's counters to `out`. */
+int32_t tollbar_lease_get_stats(const tollbar_lease *lease, tollbar_lease_stats *out);
+
+/* Options for a limit that `machines` share, with the defaults for everything else. */
+#define TOLLBAR_LEASE_OPTIONS_INIT(machines)                                                         \
+    { (uint32_t)sizeof(tollbar_lease_options), (machines), 4096, 0, 0, 0, 0 }
+
+/* Statistics to be filled in. */
+#define TOLLBAR_LEASE_STATS_INIT                                                                     \
+    { (uint32_t)sizeof(tollbar_lease_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+/* --------------------------------------------------------------------------------------------
+ * 3. Requests that wait for the store
+ * -------------------------------------------------------------------------------------------- */
+
+/* tollbar_lease_poll: the request waits for the store. */
+#define TOLLBAR_LEASE_WAITS 3u
+
+/* A request that waits for the store (tollbar_lease_poll). Start from TOLLBAR_LEASE_REQUEST_INIT.
+ * It is plain data: to give up, forget it. */
+typedef struct tollbar_lease_request {
+    /* sizeof(tollbar_lease_request), as the caller's compiler sees it. */
+    uint32_t struct_size;
+    /* The library's. 0 in a new request. */
+    uint32_t progress;
+    /* The permits that the request takes. */
+    uint64_t cost;
+    /* When the request gives up, on the scale of tollbar_lease_now. */
+    uint64_t until_ns;
+} tollbar_lease_request;
+
 /* tollbar_lease_check that waits for the store's answer, for at most `timeout_ns`. While the store
  * answers, the call denies only what the store denies. The wait is about one round trip if a
  * thread runs tollbar_lease_client_run; with tollbar_lease_client_tick it lasts until a later
@@ -264,34 +290,11 @@ int32_t tollbar_lease_poll(const tollbar_lease *lease,
                            tollbar_lease_request *request,
                            tollbar_decision *out);
 
-/* Says how tollbar_lease_check would decide, and takes nothing. The call counts the permits that
- * this machine has leased and its overdraft. It requests no lease from the store. */
-int32_t tollbar_lease_peek(const tollbar_lease *lease,
-                           const void *key,
-                           size_t length,
-                           uint64_t cost,
-                           tollbar_decision *out);
-
-/* Reads the node's clock: nanoseconds of UTC since TOLLBAR_TIME_ZERO, on the scale of
- * tollbar_table_now. All processes of a node read the same clock. Returns 0 for NULL. */
-uint64_t tollbar_lease_now(const tollbar_lease *lease);
-
-/* Writes the node's counters to `out`. */
-int32_t tollbar_lease_get_stats(const tollbar_lease *lease, tollbar_lease_stats *out);
-
-/* Options for a limit that `machines` share, with the defaults for everything else. */
-#define TOLLBAR_LEASE_OPTIONS_INIT(machines)                                                         \
-    { (uint32_t)sizeof(tollbar_lease_options), (machines), 4096, 0, 0, 0, 0 }
-
-/* Statistics to be filled in. */
-#define TOLLBAR_LEASE_STATS_INIT                                                                     \
-    { (uint32_t)sizeof(tollbar_lease_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
-
 /* A request for `permits` that waits for the store until `time_ns`. */
 #define TOLLBAR_LEASE_REQUEST_INIT(permits, time_ns)                                                 \
     { (uint32_t)sizeof(tollbar_lease_request), 0, (permits), (time_ns) }
 /* --------------------------------------------------------------------------------------------
- * 3. Clients: they ask the store for leases
+ * 4. Clients: they ask the store for leases
  * -------------------------------------------------------------------------------------------- */
 
 /* Watch the descriptor of tollbar_lease_client_fd for data to read. */

@@ -17,8 +17,9 @@ why. The comment is the last one above the site in its function, or in the file'
 all sites of the file.
 
 `--check` fails on a site that has neither a line nor a comment, on one that has both, and on a line
-without a site. A line may say that the site has not been tried; new code gets no such line. Loom treats SeqCst accesses as AcqRel, so a model that notices a SeqCst shows that
-AcqRel is needed. Compiler fences order nothing between threads, and are no sites."""
+without a site. A line may say that the site has not been tried; new code gets no such line. Loom
+treats SeqCst accesses as AcqRel, so a model that notices a SeqCst shows that AcqRel is needed. Compiler
+fences order nothing between threads, and are no sites."""
 
 import hashlib
 import json
@@ -86,7 +87,8 @@ def is_shipped(path: Path) -> bool:
     """Whether the file is part of the crate: no test, and no stand-in of loom's."""
     names = path.relative_to(top).parts
     stem = path.stem
-    return not ({"models", "tests"} & set(names)) and stem not in ("models", "model", "tests", "fake") and not stem.endswith("_tests")
+    return not ({"models", "tests"} & set(names)) and stem not in ("models", "model", "tests",
+        "fake") and not stem.endswith("_tests")
 
 
 def without_loom(lines: list[str]) -> list[str]:
@@ -123,7 +125,8 @@ def sites_of(path: Path) -> list[Site]:
         if text == "}" and line.startswith(("}", "    }")):
             comment = ""
         if "compiler_fence(" not in line and "loom::sync" not in line:
-            found += [Site(name, function, number, match, whole or phrase in comment) for match in ORDERING.finditer(line)]
+            found += [Site(name, function, number, match, whole or phrase in comment)
+                for match in ORDERING.finditer(line)]
     # Several sites of one function with one ordering are numbered.
     seen: dict[str, int] = {}
     for site in found:
@@ -156,7 +159,8 @@ def check(sites: list[Site]) -> int:
         model = known.pop(site.key, None)
         fault = None
         if model is None and not site.reason:
-            fault = f'no model and no comment; expected: a line in tools/orderings.txt, or a comment "{phrase} …" that says why'
+            fault = ("no model and no comment; expected: a line in tools/orderings.txt, "
+                     f'or a comment "{phrase} …" that says why')
         elif model is not None and site.reason:
             fault = f'{model} notices it; expected: no comment "{phrase} …"'
         passed, failed = passed + (fault is None), failed + (fault is not None)
@@ -164,7 +168,8 @@ def check(sites: list[Site]) -> int:
             print(f"FAIL {site}: {fault}")
     for key in known:
         failed += 1
-        print(f"FAIL tools/orderings.txt: {key}: no such ordering; expected: a line for each ordering that a model notices")
+        print(f"FAIL tools/orderings.txt: {key}: no such ordering; "
+              "expected: a line for each ordering that a model notices")
     untried = list(read_list().values()).count(UNTRIED)
     if untried:
         print(f"{untried} orderings have not been tried: make soak ONLY=orderings")
@@ -188,7 +193,8 @@ def instrument(sites: list[Site]) -> None:
         for number, site in reversed(by_path.get(str(name), [])):
             line = lines[site.line - 1]
             call = f"crate::sync::fence_unless({number}, " if site.is_fence else f"crate::sync::weakened({number}, "
-            lines[site.line - 1] = f"{line[:site.start]}{call}core::sync::atomic::Ordering::{site.ordering}){line[site.end:]}"
+            ordering = f"core::sync::atomic::Ordering::{site.ordering}"
+            lines[site.line - 1] = f"{line[:site.start]}{call}{ordering}){line[site.end:]}"
         text = "\n".join(lines)
         if str(name) == "src/sync.rs":
             text += CHOICE
@@ -235,7 +241,8 @@ fn chosen() -> usize {
 
 def programs(targets: list[str]) -> dict[str, str]:
     """Compiles the models; the paths of the programs: `lib` and, if a site needs it, `loom`."""
-    environment = dict(os.environ, RUSTFLAGS="--cfg loom", CARGO_TARGET_DIR=os.environ.get("CARGO_TARGET_DIR", str(top / "target" / "loom")))
+    environment = dict(os.environ, RUSTFLAGS="--cfg loom",
+        CARGO_TARGET_DIR=os.environ.get("CARGO_TARGET_DIR", str(top / "target" / "loom")))
     command = ["cargo", "test", "--offline", "--profile", "models", *targets, "--no-run", "--message-format", "json"]
     built = subprocess.run(command, cwd=work / "tree", env=environment, stdout=subprocess.PIPE, text=True)
     if built.returncode:
@@ -254,14 +261,16 @@ def programs(targets: list[str]) -> dict[str, str]:
 
 
 def tests_of(program: str) -> list[str]:
-    output = subprocess.run([program, "--list", "--format", "terse"], stdout=subprocess.PIPE, text=True, check=True).stdout
+    output = subprocess.run([program, "--list", "--format", "terse"], stdout=subprocess.PIPE, text=True,
+        check=True).stdout
     return [line.removesuffix(": test") for line in output.split("\n") if line.endswith(": test")]
 
 
 def fails(program: str, test: str, site: int) -> bool:
     environment = dict(os.environ, TOLLBAR_WEAKENED=str(site))
     try:
-        done = subprocess.run([program, "--exact", test, "--test-threads", "1"], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=LONGEST)
+        done = subprocess.run([program, "--exact", test, "--test-threads", "1"], env=environment,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=LONGEST)
     except subprocess.TimeoutExpired:
         return True
     return done.returncode != 0
@@ -284,7 +293,8 @@ def write_list(sites: list[Site], results: dict[str, str]) -> None:
     known = {key: model for key, model in read_list().items() if key not in tried}
     known.update({key: model for key, model in results.items() if model})
     every = {site.key for site in all_sites()}
-    known.update({site.key: UNTRIED for site in all_sites() if not site.reason and site.key not in known and site.key not in tried})
+    known.update({site.key: UNTRIED for site in all_sites() if not site.reason and site.key not in known
+        and site.key not in tried})
     text = "# The model that notices each ordering: written by tools/orderings.py (make soak ONLY=orderings).\n"
     text += "".join(f"{key}: {known[key]}\n" for key in sorted(known) if key in every)
     listed.write_text(text)
@@ -305,7 +315,8 @@ def main() -> int:
     work.mkdir(parents=True, exist_ok=True)
     file = work / "state.json"
     state = json.loads(file.read_text()) if file.exists() else {}
-    chosen = [(n, site) for n, site in enumerate(sites) if any(site.path.startswith(place) for place in places) and models_of(site.path)]
+    chosen = [(n, site) for n, site in enumerate(sites) if any(site.path.startswith(place) for place in places)
+        and models_of(site.path)]
     digests = {path: digest_of(path) for path in {site.path for _, site in chosen}}
     todo = [(n, site) for n, site in chosen if state.get(site.key, {}).get("digest") != digests[site.path]]
     spent: dict[str, float] = {}
@@ -318,7 +329,8 @@ def main() -> int:
     wins: dict[tuple[str, str], int] = {}
     for n, site in todo:
         begins = models_of(site.path)
-        fitting = [(program, test) for program, test in tests if any(test.startswith(begin) if program == "lib" else begin == "loom" for begin in begins)]
+        fitting = [(program, test) for program, test in tests
+            if any(test.startswith(begin) if program == "lib" else begin == "loom" for begin in begins)]
         for program, test in fitting:
             if test not in spent:
                 start = time.monotonic()
@@ -341,7 +353,8 @@ def main() -> int:
     for _, site in chosen:
         if not results[site.key] and not site.reason:
             failed += 1
-            print(f'FAIL {site}: no model notices it; expected: a model that does, or a comment "{phrase} …" that says why')
+            print(f"FAIL {site}: no model notices it; "
+                  f'expected: a model that does, or a comment "{phrase} …" that says why')
     print(f"{len(chosen) - failed} passed, {failed} failed")
     return failed != 0
 

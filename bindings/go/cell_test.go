@@ -200,7 +200,8 @@ func TestPoliciesThatAreNoBucketHaveNoCell(t *testing.T) {
 // Around the last time, at every power of two and its neighbours, both sides agree, and neither
 // admits after it.
 func TestCellEndsWhereCEnds(t *testing.T) {
-	texts := []string{"100/s burst 20", "3/min", "7/s burst 3", "5/min burst 5 init 3", "15000000000/s burst 1000", "1/s burst 100000000", "0/s"}
+	texts := []string{"100/s burst 20", "3/min", "7/s burst 3", "5/min burst 5 init 3", "15000000000/s burst 1000",
+		"1/s burst 100000000", "0/s"}
 	for _, text := range texts {
 		p := newPair(t, text)
 		last, err := p.limiter.Policy().LastTime()

@@ -45,7 +45,8 @@ func newBoth(t testing.TB, text string) *both {
 		t.Fatalf("%s: the last time is %d in Go, and %d in C (%v)", text, algorithm.LastTime(), last, err)
 	}
 	return &both{
-		text: text, c: c, g: core.NewLimiter(algorithm), span: min(policy.Period, uint64(1<<56)), limit: max(policy.Limit, 1), burst: policy.Burst,
+		text: text, c: c, g: core.NewLimiter(algorithm), span: min(policy.Period, uint64(1<<56)),
+		limit: max(policy.Limit, 1), burst: policy.Burst,
 		last: last,
 	}
 }
@@ -59,7 +60,8 @@ func wait(ns uint64) time.Duration {
 
 func decision(a core.Answer) tollbar.Decision {
 	return tollbar.Decision{
-		Verdict: tollbar.Verdict(a.Verdict), Reason: tollbar.Reason(a.Reason), Remaining: a.Remaining, RetryAfter: wait(a.RetryAfter),
+		Verdict: tollbar.Verdict(a.Verdict), Reason: tollbar.Reason(a.Reason), Remaining: a.Remaining,
+		RetryAfter: wait(a.RetryAfter),
 		ResetAfter: wait(a.ResetAfter),
 	}
 }
@@ -121,7 +123,8 @@ func (b *both) step(t *testing.T, random *rand.Rand, now uint64) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			same("GiveBack", c, b.g.GiveBack(core.Charge{At: last.Departs, Cost: last.Cost}, func() uint64 { return now }))
+			same("GiveBack", c, b.g.GiveBack(core.Charge{At: last.Departs, Cost: last.Cost},
+				func() uint64 { return now }))
 		}
 	}
 	c, _ := b.c.PeekAt(now, n)
@@ -156,15 +159,19 @@ func (b *both) trace(t *testing.T, random *rand.Rand, now uint64, steps int) {
 
 // Policies of every algorithm that Go steps.
 var stepped = []string{
-	"10/s", "3/s burst 5", "7/s burst 1", "1/5s burst 4", "5/7ns burst 9", "700000000/s burst 12", "997/991us burst 10", "1/d burst 5000",
+	"10/s", "3/s burst 5", "7/s burst 1", "1/5s burst 4", "5/7ns burst 9", "700000000/s burst 12",
+	"997/991us burst 10", "1/d burst 5000",
 	"999999937/999999929ns burst 40", "10/s burst 6 init 0", "1000000/s burst 4 init 3", "15000000000/s burst 3", "0/s",
-	"5/s burst 4 ban 2s", "3/min ban 1min after 3", "1000/s burst 50 ban 1h after 1000", "999999937/999999929ns burst 40 ban 7s after 5",
+	"5/s burst 4 ban 2s", "3/min ban 1min after 3", "1000/s burst 50 ban 1h after 1000",
+	"999999937/999999929ns burst 40 ban 7s after 5",
 	"5/s borrow", "7/s burst 3 borrow init 3", "997/991us burst 10 borrow init 4",
 	"100/s burst 4 algo pacer", "1/5s algo pacer slack 10", "999999937/999999929ns algo pacer slack 3",
-	"3/min algo interval", "2/s burst 5 algo interval", "3/min algo interval anchor first", "1000/s burst 7 algo interval anchor first",
+	"3/min algo interval", "2/s burst 5 algo interval", "3/min algo interval anchor first",
+	"1000/s burst 7 algo interval anchor first",
 	"10/s algo fixed-window", "3/min algo fixed-window count rejected", "3/min algo fixed-window anchor first",
 	"100000/s algo fixed-window anchor first count rejected", "1000000/s algo fixed-window",
-	"10/s algo weighted-window", "7/333333333ns algo weighted-window", "3000000/s algo weighted-window", "65536/s algo weighted-window",
+	"10/s algo weighted-window", "7/333333333ns algo weighted-window", "3000000/s algo weighted-window",
+	"65536/s algo weighted-window",
 	"10/forever", "18446744073709551614/forever", "100/s burst 5 unit bytes",
 }
 
@@ -188,7 +195,8 @@ func TestCoreDecidesAsC(t *testing.T) {
 func TestCoreTakesBookingsBackAsC(t *testing.T) {
 	random := rand.New(rand.NewPCG(61, 62))
 	filled, whole, cancelled := 0, 0, 0
-	for _, text := range append([]string{"10/s burst 20", "11/s burst 2", "7/min burst 4", "7/s algo pacer burst 4"}, stepped...) {
+	for _, text := range append([]string{"10/s burst 20", "11/s burst 2", "7/min burst 4", "7/s algo pacer burst 4"},
+		stepped...) {
 		b := newBoth(t, text)
 		now := uint64(1e17)
 		last := uint64(0)
@@ -244,11 +252,16 @@ func TestCoreTakesBookingsBackAsC(t *testing.T) {
 
 // words are the parts of random policies' texts.
 var words = []string{
-	"1", "5", "100", "0", "18446744073709551615", "18446744073709551616", "3kb", "7gib", "/", "/", "/", " per ", "s", "min", "day", "h", "100ms", "7ns",
-	"0s", "forever", "2 minutes", "weeks", "sec", " burst ", " burst 3", " algo ", "gcra", "pacer", "interval", "fixed-window", "weighted-window",
-	"quota", " token-bucket", " init 2", " init 0", " borrow", " anchor first", " anchor epoch", " anchor", " slack 4", " slack 0", " ban 1h",
-	" after 3", " after 1001", " count rejected", " count", " unit bytes", " unit permits", " segments 4", " mode strict", " warm 2s", " cold 3", ";",
-	"; 1000/day", " ", "\t", "x", "-", "\x00", "é", " curve ln", " zone UTC", " reserve low 2", "month", "3 months", "2 forever", "1 year", "sliding-log", " algo nothing",
+	"1", "5", "100", "0", "18446744073709551615", "18446744073709551616", "3kb", "7gib", "/", "/", "/", " per ", "s",
+	"min", "day", "h", "100ms", "7ns",
+	"0s", "forever", "2 minutes", "weeks", "sec", " burst ", " burst 3", " algo ", "gcra", "pacer", "interval",
+	"fixed-window", "weighted-window",
+	"quota", " token-bucket", " init 2", " init 0", " borrow", " anchor first", " anchor epoch", " anchor",
+	" slack 4", " slack 0", " ban 1h",
+	" after 3", " after 1001", " count rejected", " count", " unit bytes", " unit permits", " segments 4",
+	" mode strict", " warm 2s", " cold 3", ";",
+	"; 1000/day", " ", "\t", "x", "-", "\x00", "é", " curve ln", " zone UTC", " reserve low 2", "month", "3 months",
+	"2 forever", "1 year", "sliding-log", " algo nothing",
 }
 
 // texts calls each with policies that are well formed for the most part, and with changed ones.
@@ -296,7 +309,8 @@ func TestCoreReadsPoliciesAsC(t *testing.T) {
 					expected = wrong.Code.String()
 				}
 			}
-			if wrong == nil || tollbar.Code(wrong.Code) != why.Code || wrong.Column != why.Column || expected != why.Expected {
+			if wrong == nil || tollbar.Code(wrong.Code) != why.Code ||
+				wrong.Column != why.Column || expected != why.Expected {
 				t.Fatalf("%q: %+v, in C %+v", text, wrong, why)
 			}
 		case wrong != nil:
@@ -317,8 +331,10 @@ func TestCoreReadsPoliciesAsC(t *testing.T) {
 // ErrNeedsLibrary is returned only for policies that C reads and Go cannot step.
 func TestCoreLeavesTheRestToTheLibrary(t *testing.T) {
 	for _, text := range []string{
-		"10/s; 1000/day", "6/s algo sliding-window", "10/s algo sliding-log", "100/min curve ln", "10/s burst 8 refill 0:50% 50%:100%",
-		"3/day algo calendar", "10/month", "5/day zone UTC", "10/month from 31", "100/s burst 20 algo warm-up warm 2s", "100/s reserve low 20",
+		"10/s; 1000/day", "6/s algo sliding-window", "10/s algo sliding-log", "100/min curve ln",
+		"10/s burst 8 refill 0:50% 50%:100%",
+		"3/day algo calendar", "10/month", "5/day zone UTC", "10/month from 31",
+		"100/s burst 20 algo warm-up warm 2s", "100/s reserve low 20",
 	} {
 		if _, err := tollbar.ParsePolicy(text); err != nil {
 			t.Fatal(err)

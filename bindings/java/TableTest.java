@@ -229,7 +229,8 @@ public final class TableTest {
         same(Table.worstCase("10/day algo calendar", 25 * 3600 * second), 30L);
         same(Table.worstCase("0/s", second), 0L);
         same(Table.worstCase("10000000000/s", Long.MAX_VALUE), Long.MAX_VALUE);
-        same(failure(() -> Table.worstCase("5/mni", second)).getMessage().startsWith("policy \"5/mni\", column 3: expected a period"), true);
+        same(failure(() -> Table.worstCase("5/mni",
+            second)).getMessage().startsWith("policy \"5/mni\", column 3: expected a period"), true);
         same(failure(() -> Table.worstCase("5/min", -1)).getMessage(), "window -1; expected nanoseconds, 0 or more");
     }
 

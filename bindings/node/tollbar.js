@@ -190,12 +190,14 @@ function networkOf(text) {
 }
 
 /**
- * The most permits of one key that a policy admits in some half-open window of so many seconds, by requests that cost 1 and come at the worst times:
- * for '120/min' and 60 seconds 239, which are 120 at once and one each half second after that. Throws a TollbarError for a wrong policy, and for a
+ * The most permits of one key that a policy admits in some half-open window of so many seconds, by
+ * requests that cost 1 and come at the worst times: for '120/min' and 60 seconds 239, which are 120
+ * at once and one each half second after that. Throws a TollbarError for a wrong policy, and for a
  * window that is no number or negative.
  */
 function worstCase(policy, seconds) {
-    if (typeof seconds !== 'number' || !(seconds >= 0)) throw new TollbarError(`window ${shown(seconds)}; expected seconds, 0 or more`);
+    if (typeof seconds !== 'number' ||
+        !(seconds >= 0)) throw new TollbarError(`window ${shown(seconds)}; expected seconds, 0 or more`);
     const nanoseconds = Math.round(seconds * 1e9), most = [0];
     // A window of 2^64 ns or more, 584 years, is the library's longest.
     checked(c.worst(parse(policy), nanoseconds < 2 ** 64 ? BigInt(nanoseconds) : NEVER, most));

@@ -138,8 +138,9 @@ final class Table
     }
 
     /**
-     * The most permits of one key that a policy admits in some half-open window of so many seconds, by requests that cost 1 and come at the worst
-     * times: for '120/min' and 60.0 seconds 239, which are 120 at once and one each half second after that. PHP_INT_MAX stands for more. Throws
+     * The most permits of one key that a policy admits in some half-open window of so many seconds, by
+     * requests that cost 1 and come at the worst times: for '120/min' and 60.0 seconds 239, which
+     * are 120 at once and one each half second after that. PHP_INT_MAX stands for more. Throws
      * Error for a wrong policy, and for a negative window.
      */
     public static function worstCase(string $policy, float $seconds): int

@@ -135,12 +135,14 @@ $tests = [
     'the most that a policy admits in a window' => function (): void {
         foreach ([
             ['120/min', 60.0, 239], ['120/min', 3600.0, 7319], ['120/min', 1e-9, 120], ['120/min', 0.0, 0],
-            ['120/min algo sliding-window mode strict', 60.0, 120], ['10/day algo calendar', 25 * 3600.0, 30], ['0/s', 1.0, 0],
+            ['120/min algo sliding-window mode strict', 60.0, 120], ['10/day algo calendar', 25 * 3600.0, 30], ['0/s',
+                1.0, 0],
         ] as [$policy, $window, $most]) {
             same([$policy, Table::worstCase($policy, $window)], [$policy, $most]);
         }
         same(Table::worstCase('1000000000/s', INF) === PHP_INT_MAX, true);
-        same(str_starts_with(error(fn () => Table::worstCase('5/mni', 1.0)), 'policy "5/mni", column 3: expected a period'), true);
+        same(str_starts_with(error(fn () => Table::worstCase('5/mni', 1.0)),
+            'policy "5/mni", column 3: expected a period'), true);
         foreach ([-1.0, NAN] as $window) {
             same(str_contains(error(fn () => Table::worstCase('5/min', $window)), 'expected seconds, 0 or more'), true);
         }

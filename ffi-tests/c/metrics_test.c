@@ -84,7 +84,8 @@ static void one_in_1024_calls_is_measured(void **state) {
     for (n = 0; n <= 20 - 8; n++)
         fast += times.counts[n];
     assert_true(fast <= 2);
-    snprintf(line, sizeof line, "tollbar_decision_nanoseconds_bucket{limit=\"api\",le=\"1048576\"} %u\n", (unsigned)fast);
+    snprintf(line, sizeof line, "tollbar_decision_nanoseconds_bucket{limit=\"api\",le=\"1048576\"} %u\n",
+        (unsigned)fast);
     assert_int_equal(tollbar_times_metrics(sources, 2, text, sizeof text, &length), 0);
     assert_int_equal(length, strlen(text));
     assert_ptr_equal(strstr(text, "# TYPE tollbar_decision_nanoseconds histogram\n"), strstr(text, "# TYPE"));
@@ -109,7 +110,8 @@ static void arguments_of_times(void **state) {
     assert_int_equal(tollbar_times_metrics(&source, 1, text, sizeof text, NULL), TOLLBAR_E_NULL);
     source.times = &times;
     assert_int_equal(tollbar_times_metrics(&source, 1, NULL, 100, NULL), TOLLBAR_E_NULL);
-    assert_int_equal(tollbar_times_metrics(&source, TOLLBAR_METRICS_MOST + 1, text, sizeof text, NULL), TOLLBAR_E_OUT_OF_RANGE);
+    assert_int_equal(tollbar_times_metrics(&source, TOLLBAR_METRICS_MOST + 1, text, sizeof text, NULL),
+        TOLLBAR_E_OUT_OF_RANGE);
     source.name = "a\xff";
     source.name_length = 2;
     assert_int_equal(tollbar_times_metrics(&source, 1, text, sizeof text, NULL), TOLLBAR_E_OUT_OF_RANGE);

@@ -78,7 +78,8 @@ TEST(without_a_client_a_machine_lives_on_its_share) {
     CHECK(logins.admit_at(logins.now() + 20s, "ann") && !logins.admit_at(logins.now(), "ann"));
     CHECK(logins.check_at(logins.now() + 60s, "ann").allowed());
     const auto stats = logins.stats();
-    CHECK(stats.circuit == circuit::unknown && stats.fallback_permits == 26 && stats.denied >= 97 && stats.granted == 0);
+    CHECK(stats.circuit == circuit::unknown && stats.fallback_permits == 26 && stats.denied >= 97 &&
+        stats.granted == 0);
 }
 
 TEST(options_are_cs) {

@@ -45,7 +45,8 @@ TEST(a_lower_class_leaves_its_reserve) {
     CHECK(classed.check_class_at(now, "low", 80).allowed() && keyed.check_class_at(now, "key", "low", 80).allowed());
     CHECK(classed.check_class_at(now, "low").why() == tollbar::reason::reserve);
     CHECK(keyed.check_class_at(now, "key", "1").why() == tollbar::reason::reserve);
-    CHECK(classed.check_class_at(now, "high").remaining() == 19 && keyed.check_class_at(now, "key", "high").remaining() == 19);
+    CHECK(classed.check_class_at(now, "high").remaining() == 19 &&
+        keyed.check_class_at(now, "key", "high").remaining() == 19);
     CHECK(classed.check_class("low", 81).never() && keyed.check_class("key", "low", 81).never());
     CHECK(classed.check_class("lo").error() == tollbar::errc::no_such_class);
     CHECK(keyed.check_class("key", "lo").error() == tollbar::errc::no_such_class);
@@ -102,7 +103,8 @@ TEST(batches_of_costs) {
     CHECK(uploads.admit_many_at(1h, costs, results));
     CHECK(results[0] && results[1].denied() && results[2] && results[3].never());
     tollbar::verdict few[3];
-    CHECK(uploads.admit_many_at(2h, costs, few).error() == errc::buffer_too_small && uploads.admit_many(costs, few).error() == errc::buffer_too_small);
+    CHECK(uploads.admit_many_at(2h, costs, few).error() == errc::buffer_too_small &&
+        uploads.admit_many(costs, few).error() == errc::buffer_too_small);
     CHECK(uploads.admit_many_at(2h, few) && few[0] && few[1] && few[2] && !uploads.admit_at(2h));
     // An empty batch charges nothing, though there is room for answers.
     CHECK(uploads.admit_many_at(3h, std::vector<std::uint64_t>(), few) && uploads.admit_at(3h, 3));
@@ -196,7 +198,8 @@ TEST(a_limiter_in_memory_of_the_callers) {
     {
         auto placed = limiter::init_in(memory, 4608, "2/min algo sliding-log");
         limiter moved = std::move(placed);
-        CHECK(static_cast<void *>(moved.get()) == memory && moved.admit_at(1h) && moved.admit_at(1h) && !moved.admit_at(1h));
+        CHECK(static_cast<void *>(moved.get()) == memory && moved.admit_at(1h) && moved.admit_at(1h) &&
+            !moved.admit_at(1h));
         // One that is made elsewhere takes its place; the first is closed and not freed.
         moved = limiter("1/min");
         CHECK(static_cast<void *>(moved.get()) != memory && moved.admit_at(1h));

@@ -43,5 +43,6 @@ TEST(one_in_1024_calls_is_measured) {
     CHECK(text.find("tollbar_decision_nanoseconds_count{limit=\"idle\"} 0\n") != std::string::npos);
     const std::vector<tollbar::times_source> many(64, {"api", times});
     CHECK(tollbar::times_metrics(many).size() > 20000);
-    CHECK(tollbar::try_times_metrics(std::vector<tollbar::times_source>(TOLLBAR_METRICS_MOST + 1, {"api", times})).error() == tollbar::errc::out_of_range);
+    CHECK(tollbar::try_times_metrics(std::vector<tollbar::times_source>(TOLLBAR_METRICS_MOST + 1,
+        {"api", times})).error() == tollbar::errc::out_of_range);
 }

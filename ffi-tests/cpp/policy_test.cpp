@@ -256,7 +256,8 @@ TEST(a_cell_is_stepped) {
     CHECK(policy.peek_at(1h + 20s, cell) && policy.peek_at(1h + 20s, cell).remaining() == 1);
     CHECK(policy.take_up_to_at(1h + 40s, cell, 9).permits == 2 && !policy.take_up_to_at(1h + 40s, cell, 9));
     cell.reset();
-    CHECK(cell.word == 0 && policy.admit(cell) && policy.check(cell, 2) && !policy.admit(cell, 0).failed() && !policy.admit(cell));
+    CHECK(cell.word == 0 && policy.admit(cell) && policy.check(cell, 2) && !policy.admit(cell, 0).failed() &&
+        !policy.admit(cell));
     // A cell of C, wherever it lies.
     tollbar_cell plain = TOLLBAR_CELL_INIT;
     CHECK(policy.admit_at(1h, plain, 3) && !policy.admit_at(1h, plain));
@@ -310,7 +311,8 @@ TEST(a_policy_in_memory_of_the_callers) {
     {
         auto placed = tollbar::policy::init_in(memory, 1024, "1/min");
         tollbar::cell cell;
-        CHECK(static_cast<const void *>(placed.get()) == memory && placed.admit_at(1h, cell) && !placed.admit_at(1h, cell));
+        CHECK(static_cast<const void *>(placed.get()) == memory && placed.admit_at(1h, cell) &&
+            !placed.admit_at(1h, cell));
         const tollbar::policy moved = std::move(placed);
         CHECK(moved && !placed);
     }

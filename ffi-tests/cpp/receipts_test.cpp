@@ -89,7 +89,8 @@ TEST(a_receipt_of_another_process) {
     receipt got = {};
     CHECK(::read(ends[0], &got, sizeof got) == sizeof got);
     const table tokens = table::open(path.c_str());
-    CHECK(!tokens.admit("k") && tokens.settle(got, 4).given_back >= 5 && tokens.admit("k", 5) && !tokens.settle(got, 0).first);
+    CHECK(!tokens.admit("k") && tokens.settle(got, 4).given_back >= 5 && tokens.admit("k", 5) &&
+        !tokens.settle(got, 0).first);
     ::close(ends[0]);
     ::close(ends[1]);
     ::unlink(path.c_str());

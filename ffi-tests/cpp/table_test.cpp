@@ -90,9 +90,11 @@ TEST(any_algorithm_becomes_any_other_where_slots_have_room) {
 
 TEST(a_table_of_texts) {
     const table logins(1000, {"2/min", "3/min"});
-    CHECK(logins.admit_at(1h, "ann") && logins.admit_at(1h, "ann") && !logins.admit_at(1h, "ann") && logins.admit_at(1h, "bob"));
+    CHECK(logins.admit_at(1h, "ann") && logins.admit_at(1h, "ann") && !logins.admit_at(1h, "ann") &&
+        logins.admit_at(1h, "bob"));
     CHECK(logins.admit_at(1h, {"ann", api}, 3) && logins.admit_at(1h, {"ann", api}).denied());
-    CHECK(logins.admit_at(1h, "ann", 3).never() && logins.admit_at(1h, {"ann", static_cast<policy_id>(2)}).error() == errc::no_such_policy);
+    CHECK(logins.admit_at(1h, "ann", 3).never() &&
+        logins.admit_at(1h, {"ann", static_cast<policy_id>(2)}).error() == errc::no_such_policy);
     const auto refused = logins.check_at(1h, "ann");
     CHECK(!refused && refused.retry_after() == 30s && refused.reset_after() == 1min && refused.remaining() == 0);
     CHECK(logins.peek_at(1h + 30s, "ann") && logins.peek_at(1h + 30s, "ann", 2).retry_after() == 30s);
@@ -163,7 +165,8 @@ TEST(a_missing_key) {
 TEST(prefixes) {
     using tollbar::prefix;
     const table clients(1000, {"1/h"});
-    CHECK(clients.admit(prefix("2001:db8::1")) && !clients.admit(prefix("2001:db8::2")) && clients.admit(prefix("2001:db8:0:1::1")));
+    CHECK(clients.admit(prefix("2001:db8::1")) && !clients.admit(prefix("2001:db8::2")) &&
+        clients.admit(prefix("2001:db8:0:1::1")));
     CHECK(prefix("192.0.2.1") != prefix("192.0.2.2") && prefix("192.0.2.1", 24) == prefix("192.0.2.2", 24));
     CHECK(prefix("::ffff:192.0.2.1") == prefix("192.0.2.1") && prefix("2001:db8::1%eth0") == prefix("2001:db8::1"));
     const std::array<std::uint8_t, 4> four{192, 0, 2, 1};
@@ -189,7 +192,8 @@ TEST(batches_of_requests) {
     CHECK(logins.admit_many_at(1h, requests, results));
     CHECK(results[0] && results[1].denied() && results[2] && results[3].denied() && results[4].never());
     tollbar::verdict few[4];
-    CHECK(logins.admit_many_at(9h, requests, few).error() == errc::buffer_too_small && logins.admit_many(requests, few).error() == errc::buffer_too_small);
+    CHECK(logins.admit_many_at(9h, requests, few).error() == errc::buffer_too_small &&
+        logins.admit_many(requests, few).error() == errc::buffer_too_small);
     const tollbar::request more[] = {"eve", "eve"};
     CHECK(logins.admit_many(more, few) && few[0] && !few[1] && logins.admit_many({}, {}));
     CHECK(requests[2].get()->policy == 1 && requests[2].get()->cost == 4);
@@ -227,7 +231,8 @@ TEST(hot_keys_of_a_table) {
     while (tenants.admit_at(1h, "acme"))
         ++admitted;
     CHECK(admitted > 4900 && admitted <= 5000 && plain.peek_at(1h, "acme").remaining() == 0);
-    CHECK(tenants.admit_at(1h, {"acme", api}) && tenants.admit_at(1h, {"acme", api}) && !tenants.admit_at(1h, {"acme", api}));
+    CHECK(tenants.admit_at(1h, {"acme", api}) && tenants.admit_at(1h, {"acme", api}) &&
+        !tenants.admit_at(1h, {"acme", api}));
     tenants.set_hot_keys(0);
     CHECK(tenants.admit_at(1h, "another") && tenants.peek_at(1h, "another").remaining() == 4999);
     table gone = std::move(tenants);
@@ -378,7 +383,8 @@ TEST(a_file_that_others_may_write) {
     // A file that its group may write opens with a mode that lets it.
     CHECK(chmod(file.text(), 0660) == 0);
     CHECK(table::try_open(file.text()).error() == errc::owner);
-    CHECK(table::try_open(file.text(), tollbar::trust::owner, 0660) && table::open(file.text(), tollbar::trust::owner, 0660).check("eve"));
+    CHECK(table::try_open(file.text(), tollbar::trust::owner, 0660) &&
+        table::open(file.text(), tollbar::trust::owner, 0660).check("eve"));
     CHECK(table::try_open(file.text(), tollbar::trust::owner, 0640).error() == errc::owner);
     CHECK(chmod(file.text(), 0666) == 0);
     tollbar::table_options options(1000);
@@ -387,7 +393,8 @@ TEST(a_file_that_others_may_write) {
     errno = EIO;
     CHECK(table::try_open(file.text()).why().system == 0);
     options.whose = tollbar::trust::anyone;
-    CHECK(table::try_open(file.text(), options, {"2/min"}) && table::open(file.text(), tollbar::trust::anyone).admit("ann"));
+    CHECK(table::try_open(file.text(), options, {"2/min"}) &&
+        table::open(file.text(), tollbar::trust::anyone).admit("ann"));
 }
 
 TEST(a_table_shared_with_a_child) {
@@ -481,7 +488,8 @@ TEST(tables_move) {
     CHECK(moved && moved.get() == handle && moved.admit("ann"));
     // A moved-from table refuses with errc::null.
     const auto null = [](const auto &result) { return !result && result.error() == errc::null; };
-    CHECK(!first && null(first.admit("a")) && null(first.admit_at(1h, "a")) && null(first.check("a")) && null(first.check_at(1h, "a")));
+    CHECK(!first && null(first.admit("a")) && null(first.admit_at(1h, "a")) && null(first.check("a")) &&
+        null(first.check_at(1h, "a")));
     CHECK(null(first.peek("a")) && null(first.peek_at(1h, "a")) && null(first.take_up_to("a", 1).answer));
     CHECK(null(first.charge("a").answer) && null(first.charge_at(1h, "a").answer));
     CHECK(null(first.take("a", 1).answer) && null(first.take_at(1h, "a", 1).answer) && null(first.settle({}, 1).answer));

@@ -5,7 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const char *const limits[] = {"10/h", "10/h algo sliding-window segments 20", "10/h algo sliding-log", "10/h algo fixed-window",
+static const char *const limits[] = {"10/h", "10/h algo sliding-window segments 20", "10/h algo sliding-log",
+    "10/h algo fixed-window",
                                      "10/h algo sliding-log", "10/h"};
 
 static void expect(const char *what, unsigned long long found, unsigned long long expected) {
@@ -17,7 +18,8 @@ static void expect(const char *what, unsigned long long found, unsigned long lon
 
 static void write_limit(const char *path, const char *limit) {
     FILE *file = fopen(path, "w");
-    if (file == NULL || fprintf(file, "version = 1\n[group.a]\nkey = 'address'\nlimit = '%s'\n", limit) < 0 || fclose(file) != 0)
+    if (file == NULL || fprintf(file, "version = 1\n[group.a]\nkey = 'address'\nlimit = '%s'\n", limit) < 0 ||
+        fclose(file) != 0)
         exit(2);
 }
 
@@ -54,7 +56,8 @@ int main(int count, char **arguments) {
     /* A program that was compiled before there was room. */
     options.struct_size = 16;
     write_limit(arguments[1], limits[0]);
-    expect("opens without room", (unsigned)tollbar_rules_open(arguments[1], &options, &rules, NULL, 0), TOLLBAR_ALLOWED);
+    expect("opens without room", (unsigned)tollbar_rules_open(arguments[1], &options, &rules, NULL, 0),
+        TOLLBAR_ALLOWED);
     expect("without room", left(rules, now), 9);
     write_limit(arguments[1], limits[1]);
     expect("reloads without room", (unsigned)tollbar_rules_reload(rules, NULL, 0), TOLLBAR_ALLOWED);

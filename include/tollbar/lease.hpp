@@ -185,7 +185,8 @@ public:
     /// such a request. While the store does not answer, the call decides at once as check does. The
     /// thread that drives the client must not make this call: it uses poll.
     template <class Rep, class Period>
-    decision wait(const key &of, const std::chrono::duration<Rep, Period> &patience, std::uint64_t cost = 1) const noexcept {
+    decision wait(const key &of, const std::chrono::duration<Rep, Period> &patience,
+        std::uint64_t cost = 1) const noexcept {
         return decision::of([&](auto *out) {
             return tollbar_lease_wait(get(), of.data(), of.size(), cost, detail::saturated(patience), out);
         });

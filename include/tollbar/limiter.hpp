@@ -112,7 +112,8 @@ public:
         return decision::of([&](auto *out) { return tollbar_limiter_check_at(get(), cost, now.get(), out); });
     }
     /// check that returns the verdict alone, which is faster.
-    verdict admit(std::uint64_t cost = 1) const noexcept { return verdict(tollbar_limiter_check(get(), cost, nullptr)); }
+    verdict admit(std::uint64_t cost = 1) const noexcept { return verdict(tollbar_limiter_check(get(), cost,
+        nullptr)); }
     verdict admit_at(instant now, std::uint64_t cost = 1) const noexcept {
         return verdict(tollbar_limiter_check_at(get(), cost, now.get(), nullptr));
     }

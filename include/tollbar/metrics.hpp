@@ -1,4 +1,5 @@
-/* tollbar/metrics.hpp: counts and sizes of limiters and tables for Prometheus, and how long decisions take. Part of tollbar.hpp.
+/* tollbar/metrics.hpp: counts and sizes of limiters and tables for Prometheus, and how long decisions
+ * take. Part of tollbar.hpp.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */
@@ -105,7 +106,8 @@ static_assert(sizeof(times_source) == sizeof(tollbar_times_source) && std::is_st
 /// Prometheus' text format. The text goes before that of metrics(), which may end with `# EOF`.
 inline result<std::string> try_times_metrics(span<const times_source> sources) {
     return detail::printed(4096, [&](char *buffer, std::size_t capacity, std::size_t *length) {
-        return tollbar_times_metrics(reinterpret_cast<const tollbar_times_source *>(sources.data()), sources.size(), buffer, capacity,
+        return tollbar_times_metrics(reinterpret_cast<const tollbar_times_source *>(sources.data()), sources.size(),
+            buffer, capacity,
                                      length);
     });
 }

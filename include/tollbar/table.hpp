@@ -162,7 +162,8 @@ public:
             return tollbar_table_check_leaving(get(), number(of), of.data(), of.size(), cost, reserve, out);
         });
     }
-    decision check_leaving_at(instant now, const key &of, std::uint64_t reserve, std::uint64_t cost = 1) const noexcept {
+    decision check_leaving_at(instant now, const key &of, std::uint64_t reserve,
+        std::uint64_t cost = 1) const noexcept {
         return decision::of([&](auto *out) {
             return tollbar_table_check_leaving_at(get(), number(of), of.data(), of.size(), cost, reserve, now.get(), out);
         });

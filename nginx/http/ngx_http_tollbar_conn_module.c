@@ -30,7 +30,8 @@ static char *read_limit(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 #define ANYWHERE (NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF)
 
 static ngx_command_t commands[] = {
-    { ngx_string("tollbar_conn_zone"), NGX_HTTP_MAIN_CONF|NGX_CONF_2MORE, read_zone, NGX_HTTP_MAIN_CONF_OFFSET, 0, NULL },
+    { ngx_string("tollbar_conn_zone"), NGX_HTTP_MAIN_CONF|NGX_CONF_2MORE, read_zone, NGX_HTTP_MAIN_CONF_OFFSET, 0,
+        NULL },
     { ngx_string("tollbar_conn"), ANYWHERE|NGX_CONF_TAKE12, read_limit, NGX_HTTP_LOC_CONF_OFFSET, 0, NULL },
     { ngx_string("tollbar_conn_log_level"), ANYWHERE|NGX_CONF_TAKE1, ngx_tollbar_conf_set_word, NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(conf_t, log_level), &ngx_tollbar_conf_log_levels },

@@ -1,4 +1,5 @@
-/* The zones with `adaptive` on the status pages: what they have learned. */
+/* Writes the zones of tollbar_conn_zone with `adaptive` to the status pages: the limit that each has
+ * learned, the requests that are open, the latency and the decisions. */
 
 #include "ngx_http_tollbar.h"
 #include "ngx_tollbar_conn_limit.h"

@@ -159,7 +159,8 @@ def test_an_empty_key_is_not_counted(launch):
 
 @pytest.mark.parametrize("upstream", [(50, 0.002)], indirect=True)
 def test_a_server_that_refuses_lowers_the_limit(launch, upstream):
-    """AIMD. What nginx answers by itself lowers nothing."""
+    """With `adaptive=aimd` a 503 of the upstream lowers the limit. A 503 or 404 that nginx answers by
+    itself does not."""
     server = f"proxy_pass http://127.0.0.1:{upstream.port};"
     own = f"location /own {{ tollbar_conn z; {CONTENT} }} location /none {{ tollbar_conn z; }}"
     nginx = launch(**parts("adaptive=aimd timeout=30s initial=20 most=20", where=server, more=own))

@@ -305,14 +305,17 @@ def learning(parameters, message):
 
 
 HTTP_CONNS = [
-    learning("on_full=drop", 'invalid parameter "on_full=drop", it must be zone=NAME:SIZE, on_full=deny or on_full=allow, '
+    learning("on_full=drop",
+        'invalid parameter "on_full=drop", it must be zone=NAME:SIZE, on_full=deny or on_full=allow, '
              "or adaptive, initial=, least=, most=, timeout="),
     *[learning(f"adaptive {word}={n}", f'invalid {word} value "{word}={n}", it must be a whole number from 1 to 65535')
       for word in ("initial", "least", "most") for n in ("0", "65536", "some")],
-    learning("adaptive=aimd timeout=fast", 'invalid timeout value "timeout=fast", it must be a time such as 500ms or 2s'),
+    learning("adaptive=aimd timeout=fast",
+        'invalid timeout value "timeout=fast", it must be a time such as 500ms or 2s'),
     *[learning(word, LEARNS) for word in ("initial=5", "least=5", "most=5", "timeout=1s")],
     *[learning(words, TIMEOUT) for words in ("adaptive=aimd", "adaptive timeout=1s")],
-    learning("adaptive least=50 initial=10", '"least" must be at most "initial", and "initial" at most "most", in zone "z"'),
+    learning("adaptive least=50 initial=10",
+        '"least" must be at most "initial", and "initial" at most "most", in zone "z"'),
     ("no number", CONN, "{{tollbar_conn z;}}", '"tollbar_conn" must have a number, because zone "z" has no "adaptive"'),
     ("a number for a limit that learns", CONN[:-1] + " adaptive;", "{{tollbar_conn z 5;}}",
      '"tollbar_conn" must have no number, because zone "z" learns its limit'),
@@ -355,7 +358,8 @@ RULES = [
      'invalid name "Path" in "tollbar_rules_field" directive, nginx itself gives the method, the path and the address, so the name must be another'),
 ]
 
-PARTS = [rows("rules", RULES), rows("limit_req", LIMIT_REQ), rows("http", HTTP), rows("sync", SYNC), rows("tree", TREES), rows("conn", [*CONNS, *HTTP_CONNS, *others_of("tollbar_conn")]),
+PARTS = [rows("rules", RULES), rows("limit_req", LIMIT_REQ), rows("http", HTTP), rows("sync", SYNC),
+    rows("tree", TREES), rows("conn", [*CONNS, *HTTP_CONNS, *others_of("tollbar_conn")]),
          rows("stream", STREAM), rows("stream conn", [*CONNS, *STREAM_CONNS, *others_of("tollbar_conn", status=False)])]
 ROWS = [row for part, _ in PARTS for row in part]
 NAMES = [name for _, names in PARTS for name in names]

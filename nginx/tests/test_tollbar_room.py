@@ -127,7 +127,9 @@ def test_a_worker_that_ends_delays_no_request_under_the_next_policy(launch):
 
 
 def test_a_worker_that_ends_refuses_nobody_whom_both_policies_admit(launch):
-    """Its limit has a smaller burst than the zone, so it would compare what is left."""
+    """A reload changes the zone's policy while a worker of the old configuration still serves. The
+    `burst` of the worker's limit is smaller than the zone's, so the worker compares it with the
+    permits that are left, and must not do so by the other policy."""
     http = "tollbar_zone $arg_k zone=z:4m {} room=30;"
     place = "{{ tollbar zone=z {}; " + CONTENT + " }}"
     server = f"location / {place} location /more {place}"

@@ -34,7 +34,8 @@ impl ClockRecord {
     pub(super) fn time(&self, counter: impl FnOnce() -> u64) -> Option<u64> {
         // Acquire: the loads of the record's words follow it.
         let before = self.sequence.load(Ordering::Acquire);
-        // Each condition is a separate branch, because the processor predicts each well.
+        // Each of the three checks returns by a branch of its own. All three nearly always pass, so
+        // the processor predicts every branch.
         if before & 1 == 1 {
             return None;
         }
@@ -88,8 +89,9 @@ impl ClockRecord {
             .compare_exchange(sequence, sequence + 1, Ordering::Relaxed, Ordering::Relaxed)
             .is_ok();
         if taken {
-            // Release fence: a thread that reads a word of the new record then reads the odd
-            // sequence or a later one.
+            // Release fence: the caller's stores of the record's words come after this odd
+            // sequence. So a thread that has read one of these words finds that the sequence has
+            // changed.
             fence(Ordering::Release);
         }
         taken

@@ -17,6 +17,7 @@ pub(crate) mod ring;
 mod set_policy;
 mod shared;
 pub(crate) mod side_words;
+mod snapshot;
 mod state;
 pub(crate) mod state_word;
 #[cfg(unix)]
@@ -36,6 +37,7 @@ pub use cell::Cell;
 pub use log::Log;
 pub use ring::Ring;
 pub use shared::Shared;
+pub use snapshot::Snapshot;
 pub use state::State;
 pub use watch::Watch;
 
@@ -43,7 +45,7 @@ use crate::algorithm::Charge;
 use crate::clock::Clock;
 #[cfg(not(unix))]
 use crate::clock::Manual as DefaultClock;
-use crate::decision::{Counts, Decision, Reason, Reasons, Verdict};
+use crate::decision::{Decision, Reason, Verdict};
 use crate::policy::{Kind, Policy, PolicyError};
 use crate::sync::rarely;
 use crate::units::nanos;
@@ -80,23 +82,6 @@ pub struct Limiter<S = State, C = DefaultClock> {
     tally: Tally,
     /// The states that replaced `shared`.
     changes: Changes<S>,
-}
-
-/// A snapshot of a limiter for people and metrics.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Snapshot {
-    /// The clock's time of the snapshot, in nanoseconds.
-    pub now: u64,
-    /// What a peek for one permit answers.
-    pub decision: Decision,
-    /// Callers asleep in [`Limiter::wait_until`].
-    pub waiting: u32,
-    /// Requests whose time was earlier than that of a request admitted before them.
-    pub backward_steps: u64,
-    /// [`Limiter::counts`].
-    pub decisions: Counts,
-    /// How many of these decisions had which reason.
-    pub reasons: Reasons,
 }
 
 #[cfg(unix)]
@@ -469,16 +454,6 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
         self.tally.count_reason(reason);
     }
 
-    /// Decisions of all threads since the limiter was made, by verdict.
-    ///
-    /// A call counts once, by the verdict that it returns. [`Limiter::take_up_to`] and
-    /// [`Limiter::reserve`] count as allowed if they took permits, and as refused if not; a cost of
-    /// 0 is allowed. A peek is not a decision. [`Limiter::reset`] leaves the counts.
-    pub fn counts(&self) -> Counts {
-        let counts = self.tally.counts();
-        Counts { allowed: counts.allowed.wrapping_add(self.shared().spent()), ..counts }
-    }
-
     /// Makes the state fresh, which ends a ban, too. Admissions of other threads in the same
     /// instant may survive it.
     pub fn reset(&self) {
@@ -486,23 +461,5 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
         // change of policy is about to charge them.
         self.shared.reset();
         self.changes.states().for_each(Shared::reset);
-    }
-
-    /// The state for people and metrics. The call takes no permits.
-    pub fn snapshot(&self) -> Snapshot {
-        let now = self.clock.now();
-        Snapshot {
-            now,
-            decision: self.shared().peek_at(now, 1),
-            waiting: self.waiting.asleep(),
-            backward_steps: self
-                .changes
-                .states()
-                .fold(self.shared.watch().backward_steps(), |steps, state| {
-                    steps.saturating_add(state.watch().backward_steps())
-                }),
-            decisions: self.counts(),
-            reasons: self.tally.reasons(),
-        }
     }
 }

@@ -37,8 +37,8 @@ impl core::str::FromStr for Limiter {
     }
 }
 
-/// `{:?}` is what a person asks first: the permits that are left, the wait for one, and the counts.
-/// It takes no permits. `{:#?}` is every field.
+/// `{:?}` prints the permits that are left, the wait for one permit, and the counts. Printing takes
+/// no permits. `{:#?}` prints every field.
 impl<S: Shared + fmt::Debug, C: Clock + fmt::Debug> fmt::Debug for Limiter<S, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if f.alternate() {

@@ -70,7 +70,8 @@ func TestPolicyOfALimiter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, idle := range []time.Duration{0, 0, 0, time.Hour, 0, 45 * time.Millisecond, 0, 0, 0, 0, time.Second, 0, 0, 0} {
+	for _, idle := range []time.Duration{0, 0, 0, time.Hour, 0, 45 * time.Millisecond, 0, 0, 0, 0, time.Second, 0, 0,
+		0} {
 		clock.Sleep(idle)
 		now := clock.Now()
 		booked, err := limiter.Reserve(1, tollbar.Forever)

@@ -43,7 +43,8 @@ static inline int32_t go_lease_peek(uintptr_t lease, const uint8_t *key, size_t 
                                     tollbar_decision *out) {
     return tollbar_lease_peek(GO_LEASE(lease), key, length, cost, out);
 }
-static inline int32_t go_lease_poll(uintptr_t lease, const uint8_t *key, size_t length, tollbar_lease_request *request) {
+static inline int32_t go_lease_poll(uintptr_t lease, const uint8_t *key, size_t length,
+    tollbar_lease_request *request) {
     return tollbar_lease_poll(GO_LEASE(lease), key, length, request, NULL);
 }
 static inline uint64_t go_lease_now(uintptr_t lease) { return tollbar_lease_now(GO_LEASE(lease)); }

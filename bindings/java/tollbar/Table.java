@@ -155,9 +155,10 @@ public final class Table implements AutoCloseable {
     }
 
     /**
-     * The most permits of one key that a policy admits in some half-open window of so many nanoseconds, by requests that cost 1 and come at the
-     * worst times: for "120/min" and a minute 239, which are 120 at once and one each half second after that. Long.MAX_VALUE stands for more.
-     * Throws {@link Failure} for a wrong policy, and for a negative window.
+     * The most permits of one key that a policy admits in some half-open window of so many nanoseconds, by
+     * requests that cost 1 and come at the worst times: for "120/min" and a minute 239, which are
+     * 120 at once and one each half second after that. Long.MAX_VALUE stands for more. Throws
+     * {@link Failure} for a wrong policy, and for a negative window.
      */
     public static long worstCase(String policy, long windowNanos) {
         if (windowNanos < 0) {

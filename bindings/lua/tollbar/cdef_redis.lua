@@ -7,10 +7,10 @@ enum {
     TOLLBAR_LEASE_INEXACT = 1,
     TOLLBAR_LEASE_HAS_OVERDRAFT = 2,
     TOLLBAR_LEASE_REFILL = 4,
-    TOLLBAR_LEASE_WAITS = 3,
     TOLLBAR_CIRCUIT_UNKNOWN = 0,
     TOLLBAR_CIRCUIT_CLOSED = 1,
     TOLLBAR_CIRCUIT_OPEN = 2,
+    TOLLBAR_LEASE_WAITS = 3,
     TOLLBAR_EVENT_READ = 1,
     TOLLBAR_EVENT_WRITE = 2,
 };
@@ -26,12 +26,6 @@ typedef struct tollbar_lease_options {
     uint32_t fallback;
     uint32_t flags;
 } tollbar_lease_options;
-typedef struct tollbar_lease_request {
-    uint32_t struct_size;
-    uint32_t progress;
-    uint64_t cost;
-    uint64_t until_ns;
-} tollbar_lease_request;
 typedef struct tollbar_lease_stats {
     uint32_t struct_size;
     uint32_t circuit;
@@ -79,6 +73,19 @@ int32_t tollbar_lease_check_at(const tollbar_lease *lease,
                                uint64_t cost,
                                uint64_t now_ns,
                                tollbar_decision *out);
+int32_t tollbar_lease_peek(const tollbar_lease *lease,
+                           const void *key,
+                           size_t length,
+                           uint64_t cost,
+                           tollbar_decision *out);
+uint64_t tollbar_lease_now(const tollbar_lease *lease);
+int32_t tollbar_lease_get_stats(const tollbar_lease *lease, tollbar_lease_stats *out);
+typedef struct tollbar_lease_request {
+    uint32_t struct_size;
+    uint32_t progress;
+    uint64_t cost;
+    uint64_t until_ns;
+} tollbar_lease_request;
 int32_t tollbar_lease_wait(const tollbar_lease *lease,
                            const void *key,
                            size_t length,
@@ -90,13 +97,6 @@ int32_t tollbar_lease_poll(const tollbar_lease *lease,
                            size_t length,
                            tollbar_lease_request *request,
                            tollbar_decision *out);
-int32_t tollbar_lease_peek(const tollbar_lease *lease,
-                           const void *key,
-                           size_t length,
-                           uint64_t cost,
-                           tollbar_decision *out);
-uint64_t tollbar_lease_now(const tollbar_lease *lease);
-int32_t tollbar_lease_get_stats(const tollbar_lease *lease, tollbar_lease_stats *out);
 typedef struct tollbar_lease_client tollbar_lease_client;
 int32_t tollbar_lease_client_new(const tollbar_lease *lease,
                                  const char *url,

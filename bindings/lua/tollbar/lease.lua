@@ -115,7 +115,8 @@ function Lease:peek(key, cost)
 end
 
 local new_stats = core.struct("tollbar_lease_stats")
-local COUNTS = { "granted", "asked", "overdrawn", "fallback_permits", "uncounted", "denied", "queue_full", "opened", "owed", "full" }
+local COUNTS = { "granted", "asked", "overdrawn", "fallback_permits", "uncounted", "denied", "queue_full", "opened",
+    "owed", "full" }
 
 --- Returns the counts of this machine's leases, under the names of tollbar_lease_stats. `circuit`
 --- is "closed" if the store answers, "open" if it does not, and "unknown" if no client has reached
@@ -172,7 +173,8 @@ local new_handle = ffi.metatype("tollbar_lua_lease", {
 })
 
 local new_options = core.struct("tollbar_lease_options")
-local KNOWN = { nodes = true, url = true, capacity = true, life = true, overdraft = true, fallback = true, inexact = true, refill = true }
+local KNOWN = { nodes = true, url = true, capacity = true, life = true, overdraft = true, fallback = true,
+    inexact = true, refill = true }
 local FALLBACKS = { share = lib.TOLLBAR_FALLBACK_SHARE, deny = lib.TOLLBAR_FALLBACK_DENY, allow = lib.TOLLBAR_FALLBACK_ALLOW }
 local lease = {}
 

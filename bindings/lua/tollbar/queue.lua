@@ -128,9 +128,9 @@ end
 
 --- Puts an item, any value but nil, behind all others, and sleeps up to `patience` seconds for
 --- room, 0 by default. Returns its ticket, which has `number`, `ahead` and `spare`; false and
---- "queue full" if there was no room, or at once if `waiters` callers sleep already; nil, a message and a code if the queue is closed. In nginx
---- other requests go on during the sleep. Elsewhere the thread sleeps, or the event loop's `sleep`,
---- a function of seconds.
+--- "queue full" if there was no room, or at once if `waiters` callers sleep already; nil, a message
+--- and a code if the queue is closed. In nginx other requests go on during the sleep. Elsewhere the
+--- thread sleeps, or the event loop's `sleep`, a function of seconds.
 function Queue:offer(item, patience, sleep)
     local name, ticket = new_item(self, item)
     patience = core.patience(patience or 0)

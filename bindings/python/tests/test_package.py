@@ -192,13 +192,15 @@ def test_every_option_has_a_name():
     text, and of storages, whose options `limits` reads from a URI."""
     for name, thing in public():
         kinds = {p.kind for p in inspect.signature(thing).parameters.values()}
-        assert inspect.Parameter.VAR_KEYWORD not in kinds or name.startswith(("tollbar.Policy.of", "tollbar.limits.")), name
+        assert inspect.Parameter.VAR_KEYWORD not in kinds or name.startswith(("tollbar.Policy.of",
+            "tollbar.limits.")), name
 
 
 def test_the_faces_have_the_same_options():
     """Middleware and decorators of all frameworks, and the type of Django's settings."""
     options = {name: set(inspect.signature(face.RateLimit).parameters) - {"app"} for name, face in FACES.items()}
-    done = run("-c", "import tollbar.django; print(*tollbar.django.Options.__annotations__)", env={**os.environ, "DJANGO_SETTINGS_MODULE": "django.conf.global_settings"})
+    done = run("-c", "import tollbar.django; print(*tollbar.django.Options.__annotations__)",
+        env={**os.environ, "DJANGO_SETTINGS_MODULE": "django.conf.global_settings"})
     assert set(done.stdout.split()) == options["wsgi"] == options["asgi"] == options["fastapi"] == options["flask"], done.stderr
     assert {"skip", "enabled", "charge", "policy", "exempt", "headers"} <= options["wsgi"]
 

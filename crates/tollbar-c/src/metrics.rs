@@ -135,17 +135,19 @@ unsafe fn name_of<'a>(name: *const c_char, length: usize) -> Result<&'a str, i32
 /// the first among them.
 pub const TOLLBAR_TIMES_EVERY: u32 = 1024;
 
-/// A histogram of how long calls take. All-zero is empty: `= {0}`, .bss and calloc make empty ones.
-/// While threads use it, only these calls may access it. Threads may share one, and then share its
-/// cache lines. Of threads that count at the same instant one may be lost.
+/// A histogram of the time that calls take. A struct of zeroes is an empty histogram, so `= {0}`, a
+/// static variable and calloc make one. Threads may share a histogram; they then share its cache
+/// lines, and if two threads count at the same instant, one count may be lost. While threads use a
+/// histogram, only tollbar_times_begin, _end and _metrics may access it.
 #[repr(C)]
 pub struct tollbar_times {
     /// The calls that have begun.
     pub calls: u64,
     /// Nanoseconds of all measured calls.
     pub sum_ns: u64,
-    /// The measured calls by their nanoseconds: at most 256, at most 512 and so on up to 2^24,
-    /// and last those above.
+    /// The number of measured calls by their length. The first field counts calls of at most 256
+    /// ns, each next one calls of at most twice as long, up to 2^24 ns (17 ms). The last field
+    /// counts all longer calls.
     pub counts: [u64; 18],
 }
 

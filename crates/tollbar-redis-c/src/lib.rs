@@ -10,3 +10,4 @@
 pub mod client;
 pub mod lease;
 pub mod version;
+pub mod waiting;

@@ -139,8 +139,9 @@ impl<K: Clone, R: Clone> LimitLayer<K, R> {
         self
     }
 
-    /// Charges each request the permits that `cost` returns; otherwise it is 1. A cost above the
-    /// burst is always refused.
+    /// Charges each request the number of permits that `cost` returns for it. Without this option
+    /// the layer charges one permit. The layer always refuses a request that costs more than the
+    /// burst.
     pub fn with_cost(
         mut self,
         cost: impl Fn(&Request<()>) -> u64 + Send + Sync + 'static,

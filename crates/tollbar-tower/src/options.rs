@@ -41,7 +41,7 @@ pub(crate) struct Asks {
 }
 
 impl Options {
-    /// What the options say about a request, which they give back.
+    /// Applies the options to a request, and gives the request back.
     pub fn of<B>(&self, request: Request<B>) -> (Request<B>, Asks) {
         if self.methods.as_ref().is_some_and(|methods| !methods.contains(request.method())) {
             return (request, Asks { counts: false, cost: 0, keys: Vec::new() });

@@ -1,4 +1,5 @@
-//! Models of what a permit's next holder sees.
+//! Models of a permit that passes from one thread to another: the next holder sees all writes that
+//! the former holder made before its release.
 
 use super::{report, World};
 use crate::in_flight::SendWindow;
@@ -7,13 +8,13 @@ use loom::thread;
 use std::sync::Arc;
 
 /// Adds one to a count that only the holder of a limit's one permit may change. The count is exact
-/// if each holder sees what the former one wrote before its release.
+/// if each holder sees the count that the former holder wrote before its release.
 pub(super) fn add_as_holder(count: &AtomicU64) {
     let seen = count.load(Ordering::Relaxed);
     count.store(seen + 1, Ordering::Relaxed);
 }
 
-/// The next holder of a permit sees what the former one wrote.
+/// A thread that gets the permit sees the count that the former holder wrote.
 #[test]
 fn a_send_window_hands_over_what_its_holders_wrote() {
     let executions = explore(3, || {
@@ -28,8 +29,8 @@ fn a_send_window_hands_over_what_its_holders_wrote() {
     report("send window, handed over", executions);
 }
 
-/// A caller that reads how many permits are out sees what the holders of the others wrote. Loom
-/// tries every order only if the thread that reads is not the first.
+/// A thread that reads from the window that a permit has come back also sees the count that the
+/// permit's holder wrote. Loom tries every order only if the thread that reads is not the first.
 #[test]
 fn a_send_window_shows_what_its_holders_wrote() {
     let executions = explore(3, || {
@@ -57,7 +58,8 @@ fn hold_once(window: &SendWindow, count: &AtomicU64) -> u64 {
     1
 }
 
-/// The next holder of a permit sees what the former one wrote: in another process and in its own.
+/// A thread that gets the permit sees the count that the former holder wrote, whether that holder
+/// was in another process or in the same one.
 #[test]
 fn a_permit_hands_over_what_its_holders_wrote() {
     for processes in [1, 2] {

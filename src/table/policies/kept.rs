@@ -150,8 +150,9 @@ impl Versions {
                 return Err(error);
             }
         };
-        // Acquire: who reads the new node goes on to the former head. No model notices a weaker
-        // ordering, because a swap continues the release sequence of the head that it replaces.
+        // Acquire: the new node points to the former head, and a thread that walks the list reads
+        // that head, too. No model notices a weaker ordering, because the swap continues the
+        // release sequence of the head that it replaces.
         let mut head = made.load(Ordering::Acquire);
         loop {
             // SAFETY: only this call has `new` before it is in the list.

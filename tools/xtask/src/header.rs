@@ -63,6 +63,7 @@ const HEADERS: [Header; 3] = [
         sections: &[
             ("version", "Version"),
             ("lease", "Leases: one limit over many machines"),
+            ("waiting", "Requests that wait for the store"),
             ("client", "Clients: they ask the store for leases"),
         ],
     },
@@ -292,6 +293,7 @@ fn inits(file: &str) -> String {
         "survey" => include_str!("header/survey_init.h").to_owned(),
         "transfer" => include_str!("header/transfer_init.h").to_owned(),
         "lease" => include_str!("header/lease_init.h").to_owned(),
+        "waiting" => include_str!("header/waiting_init.h").to_owned(),
         "rules" => include_str!("header/rules_init.h").to_owned(),
         "queue" => include_str!("header/queue_init.h").to_owned(),
         "hierarchy" => include_str!("header/hierarchy_init.h").to_owned(),

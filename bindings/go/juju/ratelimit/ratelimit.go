@@ -46,8 +46,9 @@ func NewBucketWithClock(fillInterval time.Duration, capacity int64, clock Clock)
 	return NewBucketWithQuantumAndClock(fillInterval, capacity, 1, clock)
 }
 
-// NewBucketWithRate makes a full bucket that gets rate tokens a second, to a millionth, and holds at
-// most capacity. It panics if there is no such bucket, as for a rate of 0.
+// NewBucketWithRate makes a full bucket of capacity tokens that refills at rate tokens a second. The
+// bucket's own rate differs from rate by at most a millionth of it. NewBucketWithRate panics if rate
+// is not above 0, or so small or large that no bucket comes that near to it.
 func NewBucketWithRate(rate float64, capacity int64) *Bucket {
 	return NewBucketWithRateAndClock(rate, capacity, nil)
 }
@@ -82,8 +83,9 @@ func NewBucketWithQuantumAndClock(fillInterval time.Duration, capacity, quantum 
 	return b
 }
 
-// Take takes count tokens, also tokens that have not come yet, and returns the time after which the
-// caller may use them. They cannot be returned. A count below 1 takes nothing.
+// Take takes count tokens at once, and returns how long the caller must wait before it uses them. If
+// the bucket holds fewer, Take takes tokens of the future. The caller cannot give them back. A count
+// below 1 takes nothing.
 func (b *Bucket) Take(count int64) time.Duration {
 	wait, _ := b.takeAt(b.now(), count, forever)
 	return wait

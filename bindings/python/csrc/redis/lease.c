@@ -191,7 +191,8 @@ static PyObject *lease_stats(PyObject *self, PyObject *unused) {
     int32_t code = tollbar_lease_get_stats(lease, &stats);
     if (code != 0)
         return core->raise(of(self)->state, code, NULL);
-    return Py_BuildValue("IKKKKKKKKKK", stats.circuit, (unsigned long long)stats.granted, (unsigned long long)stats.asked,
+    return Py_BuildValue("IKKKKKKKKKK", stats.circuit, (unsigned long long)stats.granted,
+        (unsigned long long)stats.asked,
                          (unsigned long long)stats.overdrawn, (unsigned long long)stats.fallback_permits,
                          (unsigned long long)stats.uncounted, (unsigned long long)stats.denied,
                          (unsigned long long)stats.queue_full, (unsigned long long)stats.opened,

@@ -139,7 +139,8 @@ def _bytes(value: str | bytes) -> bytes:
 class Rules:
     """Rules in force. Any number of threads may check requests while another one reloads."""
 
-    def __init__(self, path: str | os.PathLike[str], *, keys: int = 100_000, shared: bool = False, room: int = 0) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, keys: int = 100_000, shared: bool = False,
+        room: int = 0) -> None:
         """Reads the file. `keys`: how many keys can have a debt at one time; a key counts once for
         each of its limits. `shared`: the states are shared with the processes that this one forks
         later, and only this process can reload. `room`: the most segments of a sliding window, or

@@ -41,7 +41,7 @@ pub struct Driver {
     most: u64,
     /// Counts turns. Each sweeps a part of the node's lines.
     turns: usize,
-    /// Whether callers may wait for what has changed since they were last woken.
+    /// Whether an answer has come since the driver last woke the callers that wait.
     news: bool,
     /// When the circuit last closed.
     closed_at: u64,
@@ -55,7 +55,7 @@ pub struct Driver {
 /// A question to be sent to the store.
 #[derive(Clone, Copy, Debug)]
 pub struct Question<'a> {
-    /// The key's name in the store (`node::store_key`).
+    /// The key's name in the store (`node::key_names`).
     pub key: &'a [u8],
     /// The question about it.
     pub ask: Ask,

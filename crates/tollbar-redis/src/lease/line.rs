@@ -348,8 +348,8 @@ impl Line {
             let new = match old.key == hash {
                 true if KeyState::of(old.state).is_some() => return false,
                 true => SlotPair { key: 0, state: 0 },
-                // The swap of what is there orders this look after the caller's own claim: who
-                // claims this line later sees that claim.
+                // This swap changes nothing, and orders this look after the caller's own claim: a
+                // caller that claims this line after the swap sees the claim in the other line.
                 false => old,
             };
             if self.state().swap(old, new).is_ok() {
@@ -479,7 +479,8 @@ mod tests {
         assert_eq!((one.left(KEY, 6 * UNIT), one.left(KEY, 7 * UNIT)), (12, 5));
     }
 
-    /// A right whose debt is lost comes back, and one that is reported does not.
+    /// If nobody will report a debt, the sweep frees the used right. If the client still knows the
+    /// debt, the right stays used.
     #[test]
     fn a_sweep_frees_what_nobody_reports() {
         let lines = [line(), line()];

@@ -16,16 +16,16 @@ use super::ring::{Found, KeyMessage, MessageKind, Ring, KEY_MOST, NUMBER_MOST};
 use super::state::{KeyPhase, KeyState};
 use super::stats::{Circuit, Count, Stats};
 use super::terms::{Fallback, Terms};
+use denial::{denied, never};
+use key_names::{reserve_key, store_key};
 use rapidhash::v3::{rapidhash_v3_inline, RapidSecrets};
-use store_key::store_key;
-use tollbar::decision::{Decision, Reason, Verdict};
+use tollbar::decision::{Decision, Reason};
 use tollbar::internal::sync::Ordering;
 use tollbar::internal::Region;
-use tollbar::table::{PolicyId, Table};
-use tollbar::units::NEVER;
+use tollbar::table::Table;
 
-/// A machine's part of a limit. Any number of threads and processes may make any call at once. No
-/// call waits for another thread or for the network, and none allocates.
+/// A machine's part of a limit. Any number of threads and processes may make any call at once. Only
+/// [`Node::wait`] waits, for the store's answer. No call allocates.
 ///
 /// A `Client` asks the store. Without one a node has no leases and follows [`Fallback`].
 #[derive(Debug)]
@@ -37,11 +37,6 @@ pub struct Node {
     pub(super) reserve: Table,
     pub(super) secrets: RapidSecrets,
 }
-
-/// The reserve's policy of a non-empty key.
-const KEYED: PolicyId = PolicyId::new(0);
-/// The reserve's policy of the empty key, under which all requests share one limit.
-const SINGLE: PolicyId = PolicyId::new(1);
 
 /// A client that has taken no turn for this many nanoseconds counts as gone: callers then see an
 /// open circuit.
@@ -264,101 +259,6 @@ impl Node {
         self.lines_of(hash).into_iter().find_map(|line| line.take(hash, now, cost))
     }
 
-    /// Decides a request that no lease covers: by the key's right, and while the circuit is not
-    /// closed as [`Fallback`] says.
-    #[inline(never)]
-    fn without_lease(&self, hash: u64, key: &[u8], now: u64, cost: u64) -> Decision {
-        if cost > self.terms.most {
-            return never(0);
-        }
-        if self.circuit(now) != Circuit::Closed {
-            return self.without_store(hash, key, now, cost);
-        }
-        let Some(line) = self.claim(hash, now) else { return self.full() };
-        let decision = self.by_right(line, hash, key, now, cost).unwrap_or_else(|| {
-            let until = now.saturating_add(self.patience());
-            if line.ask(hash, now, until) && !self.ring_up(hash, key, MessageKind::Right, 0, cost) {
-                line.heard(hash, &Said::default(), now, until);
-            }
-            denied(Reason::Pending, 0, self.answer_takes())
-        });
-        self.counted(decision)
-    }
-
-    /// Admits a request by the key's right, or denies it if the store has no permits. `None`: only
-    /// the store can tell.
-    pub(super) fn by_right(
-        &self,
-        line: &Line,
-        hash: u64,
-        key: &[u8],
-        now: u64,
-        cost: u64,
-    ) -> Option<Decision> {
-        // A client that takes no turns sends the store no debts.
-        let is_heard = now.abs_diff(self.header().beat.load(Ordering::Relaxed)) <= self.patience();
-        let right = if is_heard { self.terms.overdraft } else { 0 };
-        if let Some(left) = line.use_right(hash, now, cost, right) {
-            if self.write_message(hash, key, MessageKind::Right, cost, 0) {
-                self.count(Count::Overdrawn, cost);
-                return Some(Decision::admitted(left));
-            }
-            line.return_right(hash, cost);
-        }
-        let state = line.state_of(hash)?;
-        match state.phase_at(now) {
-            KeyPhase::Dry | KeyPhase::Firm => {
-                Some(denied(Reason::StoreDenied, 0, state.time().saturating_sub(now)))
-            }
-            _ => None,
-        }
-    }
-
-    /// Decides a request while the circuit is not closed.
-    fn without_store(&self, hash: u64, key: &[u8], now: u64, cost: u64) -> Decision {
-        let mut retry = self.patience();
-        match self.fallback {
-            Fallback::Allow => {
-                self.nudge(hash, key, now, cost);
-                self.count(Count::Uncounted, cost);
-                return Decision::admitted(0).because(Reason::StoreDown);
-            }
-            Fallback::Deny => self.nudge(hash, key, now, cost),
-            Fallback::Share => {
-                let (policy, bytes) = reserve_key(key);
-                let own = self.reserve.check_at(policy, bytes, now, cost);
-                // If the ring has no room for the debt, the request is denied, and the permits
-                // drawn from the reserve are lost.
-                if own.is_allowed() && self.write_message(hash, key, MessageKind::Fallback, cost, 0)
-                {
-                    self.count(Count::FallbackPermits, cost);
-                    return Decision::admitted(own.remaining).because(Reason::StoreDown);
-                }
-                if !own.is_allowed() {
-                    retry = retry.min(own.retry_after);
-                }
-                self.nudge(hash, key, now, cost);
-            }
-        }
-        self.count(Count::Denied, 1);
-        denied(Reason::StoreDown, 0, retry)
-    }
-
-    /// The decision, counted if it is a denial.
-    pub(super) fn counted(&self, decision: Decision) -> Decision {
-        if !decision.is_allowed() {
-            self.count(Count::Denied, 1);
-        }
-        decision
-    }
-
-    /// The denial of a key for which the node has no line.
-    pub(super) fn full(&self) -> Decision {
-        self.count(Count::Denied, 1);
-        self.count(Count::Full, 1);
-        denied(Reason::TableFull, 0, self.answer_takes())
-    }
-
     /// Sends the client a message that asks for a lease of at least `want` permits, unless another
     /// caller has sent one within the patience.
     #[inline(never)]
@@ -483,34 +383,11 @@ impl Node {
     }
 }
 
-/// The reserve's policy and key. The table refuses empty keys, so the empty key is `*` under a
-/// policy of its own.
-fn reserve_key(key: &[u8]) -> (PolicyId, &[u8]) {
-    if key.is_empty() {
-        (SINGLE, b"*")
-    } else {
-        (KEYED, key)
-    }
-}
-
-pub(super) fn denied(reason: Reason, remaining: u64, retry_after: u64) -> Decision {
-    Decision { verdict: Verdict::Denied, reason, remaining, retry_after, reset_after: 0, bound: 0 }
-}
-
-pub(super) fn never(remaining: u64) -> Decision {
-    Decision {
-        verdict: Verdict::Never,
-        reason: Reason::Burst,
-        remaining,
-        retry_after: NEVER,
-        reset_after: 0,
-        bound: 0,
-    }
-}
-
-mod store_key;
+mod denial;
+mod key_names;
 #[cfg(test)]
 mod tests;
 mod waiting;
+mod without_lease;
 
 pub use waiting::Wait;

@@ -39,7 +39,7 @@ pub(super) struct KeyMessage {
     pub(super) length: usize,
 }
 
-/// What a message's permits are.
+/// How the driver books the permits of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MessageKind {
     /// Used of the key's right, and admitted.

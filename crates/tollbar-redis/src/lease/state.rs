@@ -1,4 +1,4 @@
-//! The state word of a key on a node: its right, and what the store last said.
+//! The state word of a key on a node: how much of its right is used, and the store's last answer.
 //!
 //! ```text
 //!  answers 3 | waiting 6 | pending 3 | right used 7 | claim, shut, firm, dry, asked | time 40

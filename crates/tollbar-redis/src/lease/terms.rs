@@ -21,14 +21,14 @@ pub enum Fallback {
     Allow = 2,
 }
 
-/// What the store does after it has lost data: flushed, restarted without its data or with old
-/// ones.
+/// How full the store takes a key's bucket to be after a loss of data. Data are lost when the store
+/// is flushed, or restarts without its data or with old ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum OnLoss {
-    /// A key that the store has lost has a full bucket, as an idle key has. Whoever used permits
-    /// shortly before the loss may get them once more: at most a burst for each loss. Machines
-    /// restore the keys that they still know.
+    /// A key that the store has lost begins with a full bucket, as an idle key does. A user who
+    /// spent permits shortly before the loss may spend them a second time: at most a burst for each
+    /// loss. Machines restore the keys about which they have asked recently.
     #[default]
     Full = 0,
     /// Every key's bucket counts as empty at the loss, and refills. Nobody gets a permit twice, and
@@ -58,7 +58,7 @@ pub struct Options {
     pub exact: bool,
     /// What a node does while the store does not answer.
     pub fallback: Fallback,
-    /// What the store does after it has lost data.
+    /// How full the store takes a key's bucket to be after a loss of data.
     pub on_loss: OnLoss,
     /// The number of keys of this node that can have leases or use their reserve at one time: 1 to
     /// 16,777,216. The default is 4096.

@@ -1,7 +1,7 @@
-/* Machines that share a limit keep it in a store (Redis, Valkey). Only tollbar_lease_wait waits for it. A machine takes some
- * permits at a time from the store, a lease, and spends them by itself for a short time. The store
- * charges a lease when it grants it. One client on each machine asks the store, from an event loop
- * or from a thread of its own.
+/* Machines that share a limit keep it in a store (Redis, Valkey). A machine takes some permits at a
+ * time from the store, a lease, and spends them by itself for a short time. The store charges a lease
+ * when it grants it. One client on each machine asks the store, from an event loop or from a thread
+ * of its own. Only tollbar_lease_wait waits for the store.
  *
  *     const char *name = "logins", *url = "redis://127.0.0.1";
  *     tollbar_lease_options options = TOLLBAR_LEASE_OPTIONS_INIT(4);

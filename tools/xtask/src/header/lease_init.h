@@ -5,7 +5,3 @@
 /* Statistics to be filled in. */
 #define TOLLBAR_LEASE_STATS_INIT                                                                     \
     { (uint32_t)sizeof(tollbar_lease_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
-
-/* A request for `permits` that waits for the store until `time_ns`. */
-#define TOLLBAR_LEASE_REQUEST_INIT(permits, time_ns)                                                 \
-    { (uint32_t)sizeof(tollbar_lease_request), 0, (permits), (time_ns) }

@@ -1,4 +1,4 @@
-//! What the driver asks about one key.
+//! Builds the question that the driver asks the store about one key.
 
 use crate::lease::ask::Ask;
 use crate::lease::keys::Entry;
@@ -45,8 +45,8 @@ impl Entry {
         }
     }
 
-    /// Counts what a lease would have spared. Returns whether the key now has [`FREQUENT`] of it
-    /// within a lease's life.
+    /// Counts debts and questions that a lease would have saved. Returns whether the key has had
+    /// [`FREQUENT`] of them within a lease's life.
     pub(super) fn frequents(&mut self, more: u64, now: u64, life: u64) -> bool {
         if now.saturating_sub(self.counted_since) > life {
             (self.counted, self.counted_since) = (0, now);

@@ -5,7 +5,8 @@ use super::super::line::Said;
 use super::super::ring::MessageKind;
 use super::super::state::KeyPhase;
 use super::super::stats::Circuit;
-use super::{denied, never, Node};
+use super::denial::{denied, never};
+use super::Node;
 use tollbar::decision::{Decision, Reason};
 
 /// A request that waits for the store's answer. It is plain data: to give up, drop it.

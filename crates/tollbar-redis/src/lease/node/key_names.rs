@@ -1,7 +1,8 @@
-//! The name of a key in the store.
+//! The names of a key: in the store, and in the table that decides while the store does not answer.
 
 use crate::lease::ring::KEY_MOST;
 use rapidhash::v3::{rapidhash_v3_inline, RapidSecrets};
+use tollbar::table::PolicyId;
 
 /// Writes the key's name in the store and returns its length. A key of at most [`KEY_MOST`] bytes
 /// is its own name. The name of a longer key is `#` and two 64-bit hashes in hexadecimal, with
@@ -30,4 +31,19 @@ pub(super) fn store_key(key: &[u8], bytes: &mut [u8; KEY_MOST]) -> usize {
         *to = byte;
     }
     33
+}
+
+/// The reserve's policy of a non-empty key.
+const KEYED: PolicyId = PolicyId::new(0);
+/// The reserve's policy of the empty key, under which all requests share one limit.
+const SINGLE: PolicyId = PolicyId::new(1);
+
+/// The reserve's policy and key. The table refuses empty keys, so the empty key is `*` under a
+/// policy of its own.
+pub(super) fn reserve_key(key: &[u8]) -> (PolicyId, &[u8]) {
+    if key.is_empty() {
+        (SINGLE, b"*")
+    } else {
+        (KEYED, key)
+    }
 }
