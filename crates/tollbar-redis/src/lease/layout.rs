@@ -178,11 +178,12 @@ impl Header {
         self.magic = MAGIC;
     }
 
-    /// The fixed part, if this is the header of a node of this version.
+    /// The fixed part, if this is the header of a node of this version, and its terms are possible.
     pub(super) fn inspect(&self) -> Option<Fixed> {
         match self.magic == MAGIC
             && self.version == VERSION
             && self.fixed.name_length <= NAME_MOST as u64
+            && self.fixed.terms.may_be_made()
         {
             true => Some(self.fixed),
             false => None,

@@ -265,6 +265,23 @@ impl Terms {
         })
     }
 
+    /// Whether [`Terms::new`] may have made these terms. A node's memory may be damaged, and sums
+    /// over terms that nobody made could overflow.
+    pub(super) fn may_be_made(&self) -> bool {
+        let ahead = u128::from(self.debt_cap);
+        (1..=65_535).contains(&self.nodes)
+            && self.num != 0
+            && self.den != 0
+            && self.cap <= self.debt_cap
+            && ahead < AHEAD_MOST
+            && (ahead + 1) * u128::from(self.num) < EXACT
+            && self.most != 0
+            && self.most == self.fitting(self.cap).min(PERMITS_MOST)
+            && self.life <= LIFE_MOST
+            && self.overdraft <= RIGHT_MOST
+            && self.on_loss <= OnLoss::Refill as u64
+    }
+
     /// Nanoseconds that a question may be in flight, or a debt unconfirmed, before the circuit
     /// opens: half a lease's life, at least 5 ms and at most 250 ms.
     pub fn patience(&self) -> u64 {

@@ -136,3 +136,30 @@ fn the_name_of_a_long_key_never_changes() {
         assert_eq!(name(&key), expected);
     }
 }
+
+/// Nobody attaches to a node whose terms are damaged so that sums over them could overflow.
+#[test]
+fn damaged_terms_are_refused() {
+    let policy = "1000/s burst 1000".parse().expect("a policy");
+    let terms = *Node::private("node", &policy, &Options::new(2)).expect("a node").terms();
+    assert!(terms.may_be_made());
+    let large = [1 << 60, 0x5700_0000_0000_0000, u64::MAX];
+    for word in large {
+        let damaged = [
+            Terms { num: word, ..terms },
+            Terms { cap: word, ..terms },
+            Terms { debt_cap: word, ..terms },
+            Terms { most: word, ..terms },
+            Terms { life: word, ..terms },
+            Terms { overdraft: word, ..terms },
+            Terms { nodes: word, ..terms },
+            Terms { on_loss: word, ..terms },
+        ];
+        for terms in damaged {
+            assert!(!terms.may_be_made(), "{terms:?}");
+        }
+    }
+    for terms in [Terms { nodes: 0, ..terms }, Terms { den: 0, ..terms }] {
+        assert!(!terms.may_be_made(), "{terms:?}");
+    }
+}
