@@ -116,7 +116,8 @@ func (a *Adaptive) AcquireKey(table *InFlight, key string) (ticket AdaptiveKeyTi
 
 // Limit is a permit of the key of the table as one of several limits, and the present limit is the
 // most that are in flight. So one call takes from a rate and opens a request at the server, or does
-// neither. If the request is admitted, *ticket is the permit's ticket:
+// neither. If the request is admitted, *ticket is the permit's ticket. Otherwise *ticket stays as it
+// is:
 //
 //	var ticket tollbar.AdaptiveKeyTicket
 //	taken, err := tollbar.TakeMany(users.Limit(name, 1), server.Limit(open, "server", &ticket))
@@ -127,8 +128,8 @@ func (a *Adaptive) AcquireKey(table *InFlight, key string) (ticket AdaptiveKeyTi
 //	err = ask()
 //	ticket.Release(outcomeOf(err), time.Since(begin))
 func (a *Adaptive) Limit(table *InFlight, key string, ticket *AdaptiveKeyTicket) Limit {
-	*ticket = AdaptiveKeyTicket{limit: a, key: key}
-	return table.Limit(key, a.Read().Limit, &ticket.ticket)
+	other := otherLimit{inFlight: table, learned: ticket, by: a, most: a.Read().Limit}
+	return Limit{other: other, key: key, cost: 1}
 }
 
 // Release releases the permit, and the limit learns from the request as in

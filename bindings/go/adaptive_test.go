@@ -117,3 +117,52 @@ func TestARateAndALearnedLimitInOneDecision(t *testing.T) {
 		t.Fatal("a third of 2/h", taken)
 	}
 }
+
+// A caller that asks again with the ticket of a request that still runs keeps that ticket: a refusal
+// of the rate, a refusal of the limit and an error all leave it, and its permit comes back.
+func TestARefusalLeavesTheTicketOfARequestThatRuns(t *testing.T) {
+	server, err := tollbar.NewAdaptive(tollbar.AdaptiveOptions{Timeout: time.Second, Initial: 1, Window: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := inFlight(t, 10)
+	rate, err := tollbar.NewLimiter("1/h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rate.Close()
+	ended, err := tollbar.NewLimiter("1/h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended.Close()
+	other, err := tollbar.NewLimiter("9/h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+
+	var learned tollbar.AdaptiveKeyTicket
+	if taken, err := tollbar.TakeMany(rate.Limit(1), server.Limit(open, "k", &learned)); !taken.Allowed() {
+		t.Fatal("the first was refused", taken, err)
+	}
+	for name, of := range map[string]*tollbar.Limiter{"rate": rate, "limit": other, "closed": ended} {
+		if taken, _ := tollbar.TakeMany(of.Limit(1), server.Limit(open, "k", &learned)); taken.Allowed() {
+			t.Fatal(name, "a second under a limit of 1", taken)
+		}
+	}
+	if held(t, open) != 1 || !learned.Release(tollbar.Answered, time.Millisecond) || held(t, open) != 0 {
+		t.Fatal("the permit of the request that ran has not come back:", held(t, open))
+	}
+
+	var plain tollbar.Ticket
+	if taken, err := tollbar.TakeMany(other.Limit(1), open.Limit("k", 1, &plain)); !taken.Allowed() {
+		t.Fatal("refused", taken, err)
+	}
+	if taken, _ := tollbar.TakeMany(other.Limit(1), open.Limit("k", 1, &plain)); taken.Allowed() {
+		t.Fatal("a second of at most 1", taken)
+	}
+	if !plain.Release() || held(t, open) != 0 {
+		t.Fatal("the permit of the request that ran has not come back:", held(t, open))
+	}
+}

@@ -239,16 +239,31 @@ type limitItem struct {
 // otherLimit is a permit in flight as one of several limits. The zero value is no limit.
 type otherLimit struct {
 	inFlight *InFlight
-	ticket   *Ticket
-	most     uint32
+	// The caller's ticket, which only an admitted request writes: until then it may be that of an
+	// earlier request, which is still to be released. The first is nil for a learned limit, and the
+	// second for a limit of the caller's.
+	ticket  *Ticket
+	learned *AdaptiveKeyTicket
+	by      *Adaptive
+	most    uint32
 }
 
 // enter enters the guard of the in-flight table; nil if it is closed. False: this is no limit.
 func (l otherLimit) enter() (c *guard.Count, named bool) {
-	if l.inFlight == nil || l.ticket == nil {
+	if l.inFlight == nil || l.ticket == nil && l.learned == nil {
 		return nil, false
 	}
 	return l.inFlight.guard.Enter(), true
+}
+
+// admit gives the caller the ticket of an admitted request.
+func (l *otherLimit) admit(key string, bits uint64) {
+	ticket := Ticket{l.inFlight, bits}
+	if l.learned != nil {
+		*l.learned = AdaptiveKeyTicket{l.by, key, ticket}
+		return
+	}
+	*l.ticket = ticket
 }
 
 func takeManyOf(limits []Limit, at bool, now uint64, each []Decision) (Taken, error) {
@@ -284,8 +299,8 @@ func takeManyOf(limits []Limit, at bool, now uint64, each []Decision) (Taken, er
 		return noneTaken, Code(code)
 	}
 	for i := range limits {
-		if flight := limits[i].other; code == 0 && flight.inFlight != nil {
-			*flight.ticket = Ticket{flight.inFlight, items[i].ticket}
+		if flight := &limits[i].other; code == 0 && flight.inFlight != nil {
+			flight.admit(limits[i].key, items[i].ticket)
 		}
 	}
 	if each != nil {

@@ -135,7 +135,7 @@ func (t *InFlight) Count(key string) (uint64, error) {
 
 // Limit is a permit of the key as one of several limits. At most `most` permits of the key are in
 // flight. If the request is admitted, *ticket is the permit's ticket, which the caller releases.
-// "10 a second, and at most 4 at one time":
+// Otherwise *ticket stays as it is. "10 a second, and at most 4 at one time":
 //
 //	var ticket tollbar.Ticket
 //	taken, err := tollbar.TakeMany(users.Limit(name, 1), uploads.Limit(name, 4, &ticket))
@@ -144,5 +144,5 @@ func (t *InFlight) Count(key string) (uint64, error) {
 //	}
 //	defer ticket.Release()
 func (t *InFlight) Limit(key string, most uint32, ticket *Ticket) Limit {
-	return Limit{other: otherLimit{t, ticket, most}, key: key, cost: 1}
+	return Limit{other: otherLimit{inFlight: t, ticket: ticket, most: most}, key: key, cost: 1}
 }
