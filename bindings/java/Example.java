@@ -3,7 +3,6 @@ import com.sun.net.httpserver.HttpServer;
 import java.io.IOException;
 import java.net.InetSocketAddress;
 import java.nio.charset.StandardCharsets;
-import java.util.List;
 import java.util.concurrent.Executors;
 import tollbar.Table;
 
@@ -12,7 +11,7 @@ public final class Example {
     public static void main(String[] arguments) throws IOException {
         int port = arguments.length > 0 ? Integer.parseInt(arguments[0]) : 8080;
         String file = arguments.length > 1 ? arguments[1] : "/dev/shm/visits";
-        Table visits = Table.open(file, List.of("3/min"), 100_000);
+        Table visits = Table.open(file, "3/min", 100_000);
         HttpServer server = HttpServer.create(new InetSocketAddress("127.0.0.1", port), 0);
         server.setExecutor(Executors.newFixedThreadPool(4));
         server.createContext("/", exchange -> answer(exchange, visits));
@@ -21,8 +20,8 @@ public final class Example {
 
     private static void answer(HttpExchange exchange, Table visits) throws IOException {
         byte[] client = Table.addressKey(exchange.getRemoteAddress().getAddress().getHostAddress());
-        Table.Decision decision = visits.check(client, 1, 0);
-        visits.fields("visits", client, decision, 1, 0).forEach(exchange.getResponseHeaders()::set);
+        Table.Decision decision = visits.check(client);
+        visits.fields("visits", client, decision).forEach(exchange.getResponseHeaders()::set);
         byte[] body = (decision.allowed ? "welcome\n" : "too many requests\n").getBytes(StandardCharsets.US_ASCII);
         exchange.sendResponseHeaders(decision.allowed ? 200 : 429, body.length);
         exchange.getResponseBody().write(body);

@@ -3,6 +3,7 @@ import java.lang.reflect.Method;
 import java.lang.reflect.Modifier;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Comparator;
@@ -11,6 +12,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Optional;
 import java.util.Random;
 import java.util.concurrent.atomic.AtomicInteger;
 import tollbar.Table;
@@ -40,6 +42,7 @@ public final class TableTest {
         tests.put("a file keeps the debts, and another capacity is refused", TableTest::files);
         tests.put("one address has one key", TableTest::addresses);
         tests.put("the most that a policy admits in a window", TableTest::worstCases);
+        tests.put("short forms, durations and texts", TableTest::shortForms);
         tests.put("no value ends the process", TableTest::fuzz);
         tests.put("threads share the permits exactly", TableTest::threads);
         tests.put("a close beside calls", TableTest::closeBesideCalls);
@@ -234,6 +237,36 @@ public final class TableTest {
         same(failure(() -> Table.worstCase("5/min", -1)).getMessage(), "window -1; expected nanoseconds, 0 or more");
     }
 
+    private static void shortForms() {
+        try (Table table = Table.inMemory("3/day", 1000)) {
+            byte[] key = {1};
+            same(table.toString(), "Table[in memory, 3/day, 1000 keys]");
+            same(List.of(table.check("k").remaining, table.check(key).remaining, table.peek("k").remaining, table.peek(key).remaining),
+                    List.of(2L, 2L, 2L, 2L));
+            same(List.of(table.charge("k"), table.charge(key), table.peek("k").remaining, table.peek(key).remaining), List.of(0L, 0L, 1L, 1L));
+            same(table.peek("k").retryAfter(), Optional.of(Duration.ZERO));
+            Table.Decision last = table.check("k");
+            same(table.fields("visits", "k", last).get("RateLimit-Policy"), "\"visits\";q=3;w=86400");
+            same(last.toString().startsWith("Decision[allowed, remaining=0, retryAfter="), true);
+            Table.Decision denied = table.check("k");
+            same(denied.retryAfter(), Optional.of(Duration.ofNanos(denied.retryAfterNanos)));
+            same(denied.resetAfter().get().toNanos(), denied.resetAfterNanos);
+            same(denied.toString(), "Decision[denied: over the rate, remaining=0, retryAfter=" + denied.retryAfter().get()
+                    + ", resetAfter=" + denied.resetAfter().get() + "]");
+            Table.Decision never = table.check("k", 4, 0);
+            same(never.retryAfter(), Optional.empty());
+            same(never.toString().contains("denied: above the burst, remaining=0, retryAfter=never"), true);
+            same(table.fields("visits", key, table.peek(key)).containsKey("Retry-After"), false);
+            same(List.of(table.reset("k"), table.reset(key), table.peek("k").remaining), List.of(true, true, 3L));
+        }
+        same(Table.worstCase("120/min", Duration.ofMinutes(1)), 239L);
+        same(Table.worstCase("0/s", Duration.ofSeconds(Long.MAX_VALUE)), 0L);
+        same(failure(() -> Table.worstCase("5/min", Duration.ofSeconds(Long.MIN_VALUE))).getMessage(), "window -1; expected nanoseconds, 0 or more");
+        same(failure(() -> Table.open("/nonexistent/table", "5/min", 1000)).name, "TOLLBAR_E_OPEN");
+        same(failure(() -> Table.inMemory("5/mni", 1000)).name, "TOLLBAR_E_SYNTAX");
+        same(failure(() -> Table.inMemory("5/min", 0)).name, "ARGUMENT");
+    }
+
     /** D1: every call throws, or returns what it may. */
     private static void fuzz() throws Exception {
         Table open = Table.inMemory(List.of("1000000/day", "5/min ban 1h"), 1000);
@@ -245,6 +278,7 @@ public final class TableTest {
         values.put(long.class, List.of(0L, 1L, 2L, -1L, 1L << 31, 1L << 32, Long.MAX_VALUE, Long.MIN_VALUE));
         values.put(int.class, List.of(0, 1, 2, -1, 33, 129, Integer.MAX_VALUE, Integer.MIN_VALUE));
         values.put(List.class, Arrays.asList(null, List.of(), List.of("5/min"), Arrays.asList((Object) null), List.of("no", "policy"), List.of(1)));
+        values.put(Duration.class, Arrays.asList(null, Duration.ZERO, Duration.ofNanos(-1), Duration.ofDays(1), Duration.ofSeconds(Long.MAX_VALUE)));
         values.put(Table.Decision.class, Arrays.asList(null, open.check("k", 1, 0), open.check("k", 1, 1)));
         List<Method> methods = new ArrayList<>();
         for (Method method : Table.class.getDeclaredMethods()) {

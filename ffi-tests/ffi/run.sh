@@ -114,10 +114,26 @@ VISITS=$tables/php PHP_CLI_SERVER_WORKERS=8 php -d ffi.enable=1 -S "127.0.0.1:$p
 servers="$servers $!"
 holds "PHP's example with eight workers" serves "$port"
 
-mkdir -p "$work/node" && cp "$root"/bindings/node/*.js "$work/node"
+mkdir -p "$work/node" && cp "$root"/bindings/node/*.js "$root"/bindings/node/*.ts "$work/node"
 holds "koffi $koffi" fetched
 ln -sfn "$modules/node_modules" "$work/node/node_modules"
 counts node node "$work/node/test.js"
+# The program that uses each declaration, with the types of the language alone and with a browser's.
+typed() {
+    typescript_fetched && for lib in es2022 es2022,dom; do
+        "$typescript/node_modules/.bin/tsc" --noEmit --strict --exactOptionalPropertyTypes --noUncheckedIndexedAccess --noUnusedLocals \
+            --target es2022 --lib "$lib" --module node16 "$work/node/types.ts" || return 1
+    done
+}
+# Each export has a declaration, and each declaration an export.
+declared() {
+    node -e 'const made = require(process.argv[1]); console.log([...Object.keys(made), ...Object.getOwnPropertyNames(made.Table.prototype)].sort().join("\n"))' \
+        "$work/node/tollbar.js" | grep -v '^constructor$' >"$work/node/exports"
+    sed -n '/^export class Table/,/^}/s/^    \([a-z]*\)(.*/\1/p; s/^export \(class\|function\) \([A-Za-z]*\).*/\2/p' "$work/node/tollbar.d.ts" | sort >"$work/node/declarations"
+    diff "$work/node/exports" "$work/node/declarations"
+}
+holds "Node's types, strictly" typed
+holds "Node's exports and their declarations" declared
 node_program() { program_of node js "$work/node/readme.js" && three_of_five node "$work/node/readme.js"; }
 holds "Node's README" node_program
 port=$(free_port)

@@ -7,10 +7,12 @@ import com.sun.jna.ptr.LongByReference;
 import com.sun.jna.ptr.PointerByReference;
 import java.lang.ref.Reference;
 import java.nio.charset.StandardCharsets;
+import java.time.Duration;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Optional;
 import java.util.concurrent.locks.ReentrantReadWriteLock;
 import java.util.function.IntSupplier;
 
@@ -19,7 +21,7 @@ import java.util.function.IntSupplier;
  * and programs in other languages.
  *
  * <pre>
- * Table logins = Table.open("/run/app/logins", List.of("5/min burst 3"), 100_000);
+ * Table logins = Table.open("/run/app/logins", "5/min burst 3", 100_000);
  * if (!logins.allow(Table.addressKey(address))) response.setStatus(429);
  * </pre>
  *
@@ -34,10 +36,13 @@ public final class Table implements AutoCloseable {
 
         /** The library's number of the error, TOLLBAR_E_*; 0 if the library was not called. */
         public final int code;
+        /** The library's name of the error, such as "TOLLBAR_E_SYNTAX"; "ARGUMENT" if the library was not called. */
+        public final String name;
 
         Failure(String message, int code) {
             super(message);
             this.code = code;
+            name = code == 0 ? "ARGUMENT" : C.tollbar_errname(code);
         }
     }
 
@@ -51,6 +56,8 @@ public final class Table implements AutoCloseable {
         public final long retryAfterNanos;
         /** Nanoseconds until the key is as good as fresh; Long.MAX_VALUE if it never is. */
         public final long resetAfterNanos;
+        /** Why, in a few words, such as "over the rate". */
+        public final String reason;
         private final Memory struct;
 
         private Decision(Memory struct) {
@@ -59,6 +66,31 @@ public final class Table implements AutoCloseable {
             remaining = signed(struct.getLong(8));
             retryAfterNanos = signed(struct.getLong(16));
             resetAfterNanos = signed(struct.getLong(24));
+            reason = C.tollbar_strreason(struct.getInt(32));
+        }
+
+        /** The time until the request could pass; empty if it never can. */
+        public Optional<Duration> retryAfter() {
+            return duration(retryAfterNanos);
+        }
+
+        /** The time until the key is as good as fresh; empty if it never is. */
+        public Optional<Duration> resetAfter() {
+            return duration(resetAfterNanos);
+        }
+
+        @Override
+        public String toString() {
+            return "Decision[" + (allowed ? "allowed" : "denied: " + reason) + ", remaining=" + remaining + ", retryAfter="
+                    + text(retryAfter()) + ", resetAfter=" + text(resetAfter()) + "]";
+        }
+
+        private static String text(Optional<Duration> time) {
+            return time.map(Duration::toString).orElse("never");
+        }
+
+        private static Optional<Duration> duration(long nanos) {
+            return nanos == Long.MAX_VALUE ? Optional.empty() : Optional.of(Duration.ofNanos(nanos));
         }
 
         /** The library's numbers are unsigned, and Java's long is not. A number of 2^63 or more arrives as a negative one and becomes Long.MAX_VALUE. */
@@ -75,6 +107,10 @@ public final class Table implements AutoCloseable {
         }
 
         static native String tollbar_strerror(int code);
+
+        static native String tollbar_errname(int code);
+
+        static native String tollbar_strreason(int reason);
 
         static native int tollbar_policy_spec_parse(byte[] text, long length, Pointer out, Pointer error);
 
@@ -115,10 +151,12 @@ public final class Table implements AutoCloseable {
     /** Calls hold the read lock, so that close waits for them. */
     private final ReentrantReadWriteLock lock = new ReentrantReadWriteLock();
 
+    private final String text;
     private Pointer handle;
 
-    private Table(Pointer handle) {
+    private Table(Pointer handle, String text) {
         this.handle = handle;
+        this.text = text;
     }
 
     /**
@@ -132,9 +170,19 @@ public final class Table implements AutoCloseable {
         return make(Objects.requireNonNull(path, "path"), policies, capacity);
     }
 
+    /** The same with one policy. */
+    public static Table open(String path, String policy, long capacity) {
+        return open(path, List.of(policy), capacity);
+    }
+
     /** A table in this process's own memory. */
     public static Table inMemory(List<String> policies, long capacity) {
         return make(null, policies, capacity);
+    }
+
+    /** The same with one policy. */
+    public static Table inMemory(String policy, long capacity) {
+        return inMemory(List.of(policy), capacity);
     }
 
     /**
@@ -171,6 +219,16 @@ public final class Table implements AutoCloseable {
         return Decision.signed(most.getValue());
     }
 
+    /** The same for a window as a Duration. */
+    public static long worstCase(String policy, Duration window) {
+        try {
+            return worstCase(policy, window.toNanos());
+        } catch (ArithmeticException tooLong) {
+            // 2^63 ns, 292 years, or less than none.
+            return worstCase(policy, window.isNegative() ? -1 : Long.MAX_VALUE);
+        }
+    }
+
     /** Takes one permit of a key under the first policy. Returns whether the request may pass. */
     public boolean allow(String key) {
         return allow(bytes(key), 1, 0);
@@ -191,6 +249,16 @@ public final class Table implements AutoCloseable {
         return call(() -> C.tollbar_table_check(handle, policy, bytes, bytes.length, costOf(cost), null)) == 0;
     }
 
+    /** Takes one permit of a key under the first policy, and says how many are left or how long to wait. */
+    public Decision check(String key) {
+        return check(bytes(key), 1, 0);
+    }
+
+    /** Takes one permit of a key under the first policy, and says how many are left or how long to wait. */
+    public Decision check(byte[] key) {
+        return check(key, 1, 0);
+    }
+
     /** Takes permits of a key, and says how many are left or how long to wait. */
     public Decision check(String key, long cost, int policy) {
         return check(bytes(key), cost, policy);
@@ -201,6 +269,16 @@ public final class Table implements AutoCloseable {
         Memory decision = sized(DECISION_BYTES);
         call(() -> C.tollbar_table_check(handle, policy, bytes, bytes.length, costOf(cost), decision));
         return new Decision(decision);
+    }
+
+    /** Says what check would say, and takes nothing. */
+    public Decision peek(String key) {
+        return peek(bytes(key), 1, 0);
+    }
+
+    /** Says what check would say, and takes nothing. */
+    public Decision peek(byte[] key) {
+        return peek(key, 1, 0);
     }
 
     /** Says what check would say, and takes nothing. */
@@ -215,6 +293,16 @@ public final class Table implements AutoCloseable {
         return new Decision(decision);
     }
 
+    /** Charges a key one permit of the first policy without asking. Returns the permits that could not be charged. */
+    public long charge(String key) {
+        return charge(bytes(key), 1, 0);
+    }
+
+    /** Charges a key one permit of the first policy without asking. Returns the permits that could not be charged. */
+    public long charge(byte[] key) {
+        return charge(key, 1, 0);
+    }
+
     /** Charges a key without asking, for what failed or was sent. Returns the permits that could not be charged. */
     public long charge(String key, long cost, int policy) {
         return charge(bytes(key), cost, policy);
@@ -227,6 +315,16 @@ public final class Table implements AutoCloseable {
         return rest.getValue();
     }
 
+    /** Lets a key begin again under the first policy. */
+    public boolean reset(String key) {
+        return reset(bytes(key), 0);
+    }
+
+    /** Lets a key begin again under the first policy. */
+    public boolean reset(byte[] key) {
+        return reset(key, 0);
+    }
+
     /** Lets a key begin again. Returns false and changes nothing if no slot is left, as after a dozen resets within the time of one debt. */
     public boolean reset(String key, int policy) {
         return reset(bytes(key), policy);
@@ -235,6 +333,16 @@ public final class Table implements AutoCloseable {
     /** Lets a key begin again. Returns false and changes nothing if no slot is left, as after a dozen resets within the time of one debt. */
     public boolean reset(byte[] bytes, int policy) {
         return call(() -> C.tollbar_table_reset(handle, policy, bytes, bytes.length)) == 1;
+    }
+
+    /** The header fields that tell a client about a decision on one permit of the first policy. */
+    public Map<String, String> fields(String name, String key, Decision decision) {
+        return fields(name, bytes(key), decision, 1, 0);
+    }
+
+    /** The header fields that tell a client about a decision on one permit of the first policy. */
+    public Map<String, String> fields(String name, byte[] key, Decision decision) {
+        return fields(name, key, decision, 1, 0);
     }
 
     /** The header fields that tell a client about a decision: Retry-After of a refusal, RateLimit-Policy and RateLimit. */
@@ -291,6 +399,11 @@ public final class Table implements AutoCloseable {
         }
     }
 
+    @Override
+    public String toString() {
+        return text;
+    }
+
     private static Table make(String path, List<String> given, long capacity) {
         List<String> policies = List.copyOf(given);
         if (policies.isEmpty() || capacity < 1) {
@@ -312,7 +425,7 @@ public final class Table implements AutoCloseable {
                 : C.tollbar_table_open(path, pointers, count, options, out));
         // `pointers` has their addresses only, so the collector must not free them before the call has ended.
         Reference.reachabilityFence(specs);
-        return new Table(out.getValue());
+        return new Table(out.getValue(), "Table[" + (path == null ? "in memory" : path) + ", " + String.join(", ", policies) + ", " + capacity + " keys]");
     }
 
     private static void parse(String text, Pointer spec) {
