@@ -4,8 +4,11 @@
 
 use super::event::QueueEvent;
 use super::ring::{ItemRing, Offered, QueueRoom, TakeAnswer};
+use super::Words;
 use crate::algorithm::Rule;
+use crate::clock::Manual;
 use crate::policy::Policy;
+use crate::units::NEVER;
 use loom::sync::atomic::{AtomicU32, Ordering};
 use loom::sync::Arc;
 use loom::thread;
@@ -331,5 +334,67 @@ fn a_notification_beside_a_sleeper() {
             listener.sleep(1);
         }
         notifying.join().unwrap();
+    });
+}
+
+/// A queue whose clock stands still at 1, on a processor that shows a thread's changes late.
+fn words(policy: &str) -> Arc<Words<Manual>> {
+    let policy: Policy = policy.parse().unwrap();
+    let mut words = Words::with(&policy, 2, Manual::new(1)).unwrap();
+    words.ring = ItemRing::weak(2).unwrap();
+    Arc::new(words)
+}
+
+/// Sleeps until there is an item. `None`: the queue is closed and empty.
+fn wait_for_item(words: &Words<Manual>) -> Option<u64> {
+    words.take_before(NEVER, &|| false)
+}
+
+/// A producer offers an item and closes the queue. A receiver that hears of the close has got the
+/// item before. Each is the first thread once, because loom does not try every order with a thread
+/// that only reads.
+#[test]
+fn a_close_after_an_offer() {
+    fn produce(words: &Words<Manual>) {
+        assert!(words.offer(7).is_ok());
+        words.close();
+    }
+    fn receive(words: &Words<Manual>) {
+        assert_eq!(wait_for_item(words), Some(7));
+        assert_eq!(wait_for_item(words), None);
+    }
+    for [here, there] in [[produce, receive], [receive as fn(&Words<Manual>), produce]] {
+        explore("a close after an offer", move || {
+            let words = words("9/9ns burst 9");
+            let other = {
+                let words = words.clone();
+                thread::spawn(move || there(&words))
+            };
+            here(&words);
+            other.join().unwrap();
+        });
+    }
+}
+
+/// A receiver sleeps until the only item may leave. Another thread cancels that item while a third
+/// one closes the queue: the receiver learns that the queue is closed and empty.
+#[test]
+fn a_close_beside_a_cancellation_of_the_last_item() {
+    explore("a close beside a cancellation of the last item", || {
+        let words = words("1/9ns algo pacer");
+        assert!(words.offer(7).is_ok());
+        assert_eq!(words.take(), Some(7));
+        let ticket = words.offer(8).unwrap();
+        let receiving = {
+            let words = words.clone();
+            thread::spawn(move || assert_eq!(wait_for_item(&words), None))
+        };
+        let closing = {
+            let words = words.clone();
+            thread::spawn(move || words.close())
+        };
+        assert_eq!(words.cancel(ticket), Some(8));
+        closing.join().unwrap();
+        receiving.join().unwrap();
     });
 }

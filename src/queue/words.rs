@@ -205,6 +205,33 @@ impl<C: Clock> Words<C> {
     pub fn now(&self) -> u64 {
         self.clock.now()
     }
+
+    pub(super) fn take_before(&self, deadline: u64, stop: &dyn Fn() -> bool) -> Option<u64> {
+        loop {
+            let listener = self.came.listen();
+            if stop() {
+                return None;
+            }
+            // Before the last look at the ring: the queue may be closed after that look found no
+            // item, and a producer may have put one in between.
+            let closed = self.is_closed();
+            let now = self.clock.now();
+            let until = match self.ring.take(&self.rule, now) {
+                TakeAnswer::Item(item) => {
+                    drop(listener);
+                    self.removed();
+                    return Some(item);
+                }
+                TakeAnswer::Empty if closed => return None,
+                TakeAnswer::Empty => NEVER,
+                TakeAnswer::At(at) => at,
+            };
+            if now >= deadline {
+                return None;
+            }
+            listener.sleep(until.min(deadline).saturating_sub(now));
+        }
+    }
 }
 
 /// The calls that sleep. Their clock must go on while they do.
@@ -257,30 +284,6 @@ where
     /// Wakes the callers that sleep for an item, so that they try again.
     pub fn wake_takers(&self) {
         self.came.notify();
-    }
-
-    fn take_before(&self, deadline: u64, stop: &dyn Fn() -> bool) -> Option<u64> {
-        loop {
-            let listener = self.came.listen();
-            if stop() {
-                return None;
-            }
-            let now = self.clock.now();
-            let until = match self.ring.take(&self.rule, now) {
-                TakeAnswer::Item(item) => {
-                    drop(listener);
-                    self.removed();
-                    return Some(item);
-                }
-                TakeAnswer::Empty if self.is_closed() => return None,
-                TakeAnswer::Empty => NEVER,
-                TakeAnswer::At(at) => at,
-            };
-            if now >= deadline {
-                return None;
-            }
-            listener.sleep(until.min(deadline).saturating_sub(now));
-        }
     }
 }
 

@@ -443,16 +443,13 @@ unsafe fn take(
 ) -> Result<i32, i32> {
     // SAFETY: by the caller's promise.
     let (queue, out) = unsafe { (reference(queue)?, place(item)?) };
-    // This is read before the take, because no item enters the queue after the closing.
-    let closed = queue.words.is_closed();
     match take(&queue.words) {
         Some(word) => {
             out.write(word as *mut c_void);
             Ok(TOLLBAR_ALLOWED)
         }
-        None if (closed || queue.words.is_closed()) && queue.words.is_empty() => {
-            Err(TOLLBAR_E_CLOSED)
-        }
+        // In this order: an item that was offered before the close is in the queue.
+        None if queue.words.is_closed() && queue.words.is_empty() => Err(TOLLBAR_E_CLOSED),
         None => Ok(TOLLBAR_DENIED),
     }
 }
