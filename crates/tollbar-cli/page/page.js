@@ -6,7 +6,7 @@ const $ = (id) => document.getElementById(id);
 const whole = new Intl.NumberFormat("en");
 const number = (n) => (n === null ? "too many to count" : whole.format(n));
 const share = (part, all) => (all > 0 ? (100 * part) / all : 0);
-const percent = (p) => `${p === 0 || p === 100 ? p : p < 0.095 ? p.toFixed(2) : p.toFixed(1)} %`;
+const percent = (p) => `${Number.isInteger(p) ? p : p < 0.095 ? p.toFixed(p < 0.0095 ? 3 : 2) : p.toFixed(1)} %`;
 const first = policies[0];
 
 function element(tag, attributes, ...children) {
@@ -25,7 +25,7 @@ function span(ms) {
 
 function table(into, head, rows) {
   const header = element("tr", {}, ...head.map((text) => element("th", {scope: "col"}, text)));
-  const body = rows.map(([name, ...cells]) => element("tr", {}, element("th", {scope: "row"}, name), ...cells.map((text) => element("td", {}, text))));
+  const body = rows.map(([name, ...cells]) => element("tr", {}, element("th", {scope: "row"}, name), ...cells.map((text, n) => element("td", {"data-name": head[n + 1]}, text))));
   into.replaceChildren(element("thead", {}, header), element("tbody", {}, ...body));
 }
 
@@ -42,28 +42,20 @@ function draw(into, label, options) {
   into.replaceChildren(chart);
 }
 
-// --- in short, and what to know before reading on ---------------------------------------------------
+// --- the title, and what to know of the log ---------------------------------------------------------
 
 $("title").textContent = `What each limit would have done to ${log.name.split(", ").map((name) => name.split("/").pop()).join(", ")}`;
 document.title = $("title").textContent;
 $("about").textContent = `${number(log.requests)} requests of ${number(log.keys)} clients within ${span(log.last_ms - log.first_ms)}, ${log.first} to ${log.last} UTC. Every client has a limit of its own.`;
 
-function tile(value, what) {
-  return element("div", {}, element("dt", {}, what), element("dd", {}, value));
-}
-
 // Why the log supports no limit; null if it does.
+const length = `${number(log.requests)} request${log.requests === 1 ? "" : "s"} within ${span(log.last_ms - log.first_ms)}`;
 const unsupported =
-  limits.requests === 0 ? "The log has no request that the replay could read"
-    : log.last_ms === log.first_ms ? "All requests of the log have one time"
-      : log.bad_lines > log.requests ? "More than half of the log's lines could not be read"
-        : null;
-const smallest = pick(smallestBursts("requests", 0.1));
-$("tiles").replaceChildren(
-  tile(percent(share(first.denied, first.requests)), `of the requests refused by ${first.policy}`),
-  tile(percent(share(first.keys_denied, first.keys)), "of the clients had a request refused by it"),
-  tile(number(log.most_in_a_minute), `requests within a minute, the most of one client${log.most_in_a_minute_key ? ` (${log.most_in_a_minute_key})` : ""}`),
-  tile(smallest ? policyText(smallest) : "none", "the smallest limit that refuses at most 0.1 % of the requests"));
+  limits.requests === 0 ? "The log has no request that the replay could read, so it recommends no limit."
+    : log.bad_lines > log.requests ? "More than half of the log's lines could not be read, so it recommends no limit."
+      : log.last_ms === log.first_ms ? "All requests of the log have one time, so it recommends no limit."
+        : log.requests < 100 || log.last_ms - log.first_ms < 6e5 ? `The log is too short to recommend a limit: ${length}. Take at least 100 requests and ten minutes, better a week of ordinary days.`
+          : null;
 
 function notes() {
   const all = [];
@@ -86,10 +78,20 @@ function notes() {
 }
 $("notes").replaceChildren(...notes().map((text) => element("li", {}, text)));
 
-// --- the smallest limit -----------------------------------------------------------------------------
+// --- the limit to set -------------------------------------------------------------------------------
 
-function refusedShare(of, rate, burst) {
-  return of === "clients" ? share(limits.denied_clients[rate][burst], limits.clients) : share(limits.denied_requests[rate][burst], limits.requests);
+// The shares in percent that the slider offers.
+const shares = [0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 7, 10];
+$("most").setAttribute("max", String(shares.length - 1));
+$("most").value = String(shares.indexOf(0.2));
+
+function refusedShare(of, r, b) {
+  return share(limits[`denied_${of}`][r][b], limits[of]);
+}
+
+// The most that one client is admitted in any minute: the burst, and each permit that comes back within it.
+function mostInAMinute(burst, perSecond) {
+  return burst + Math.max(0, Math.ceil(60 * perSecond - 1e-9) - 1);
 }
 
 // For each rate the smallest burst of the grid that refuses at most so many percent.
@@ -97,66 +99,127 @@ function smallestBursts(of, most) {
   if (unsupported !== null) return [];
   return limits.rates.map((rate, r) => {
     const b = limits.bursts.findIndex((_, b) => refusedShare(of, r, b) <= most);
-    return b < 0 ? null : {...rate, r, b, burst: limits.bursts[b], refused: refusedShare(of, r, b), minute: limits.bursts[b] + 60 * rate.per_second};
+    return b < 0 ? null : {...rate, r, b, burst: limits.bursts[b], minute: mostInAMinute(limits.bursts[b], rate.per_second)};
   }).filter((limit) => limit !== null);
 }
 
-// The limit that admits the fewest requests in its worst minute; of two equal ones the faster.
+// The limit that admits the fewest requests in its worst minute; of equal ones the fastest.
 function pick(all) {
   return all.reduce((best, limit) => (best === null || limit.minute <= best.minute ? limit : best), null);
+}
+
+// "30/min" as a sentence has it.
+const units = {s: "second", min: "minute", h: "hour", day: "day"};
+function spoken(rate) {
+  const [count, unit] = rate.split("/");
+  return `${count} ${unit === "h" ? "an" : "a"} ${units[unit]}`;
 }
 
 function policyText(limit) {
   return `${limit.text} burst ${limit.burst}`;
 }
 
+// "3 of 1,753 clients (0.2 %)". Where few were refused, the count says more than the share.
+function ofAll(part, all, what) {
+  return `${part === 0 ? "none" : number(part)} of ${number(all)} ${what}${part === 0 ? "" : ` (${percent(share(part, all))})`}`;
+}
+
+function robotsAmong(clients, robots) {
+  if (clients === 0) return "";
+  if (clients === 1) return robots === 1 ? ", a robot," : "";
+  if (robots === clients) return clients === 2 ? ", both robots," : ", all robots,";
+  return robots === 0 ? ", none of them a known robot," : `, ${number(robots)} of them robot${robots === 1 ? "" : "s"},`;
+}
+
+function refuses({r, b}) {
+  const [people, robots] = [limits.denied_clients[r][b], limits.denied_robots[r][b]];
+  return `${ofAll(people, limits.clients, "clients")}${robotsAmong(people, robots)} and ${ofAll(limits.denied_requests[r][b], limits.requests, "requests")}`;
+}
+
+// A line to copy, with its button. The clipboard is missing where the browser does not trust a file; the text can be marked there.
+function copied(what, text) {
+  const button = element("button", {type: "button"}, "Copy");
+  button.setAttribute("aria-label", `Copy ${what}`);
+  button.addEventListener("click", () => {
+    getSelection().selectAllChildren(button.parentElement.querySelector("code"));
+    navigator.clipboard?.writeText(text).then(() => { button.textContent = "Copied"; }, () => {});
+  });
+  return element("div", {class: "line"}, element("span", {}, what), element("pre", {}, element("code", {}, text)), button);
+}
+
+function lines(best) {
+  const rate = best.text.replace(/\/(min)?/, (_, min) => (min ? "r/m" : "r/"));
+  return [
+    copied("In a rules file", `version = 1\n[group.site]\nlimit = "${policyText(best)}"`),
+    // nginx counts the burst beyond the first request.
+    copied("In nginx, with tollbar's module", `# in http\ntollbar_zone $tollbar_client zone=site:10m rate=${rate} burst=${best.burst - 1};\n# in a location\ntollbar zone=site nodelay;`),
+  ];
+}
+
 function wish() {
-  const most = Number($("most").value) / 10;
+  const most = shares[Number($("most").value)];
   const of = new FormData($("wish")).get("of");
   const found = smallestBursts(of, most);
   const best = pick(found);
-  $("most-shown").textContent = percent(most);
-  $("most").setAttribute("aria-valuetext", percent(most));
-  const answer = best
-    ? [element("strong", {}, policyText(best)), ` refuses ${percent(best.refused)} of the ${of}. A client may make ${number(best.burst)} requests at once, then ${best.text.replace("/", " per ")}: at most ${number(Math.floor(best.minute))} in any minute. Requests above that are answered 429 Too Many Requests. To set it, write `,
-      element("code", {}, `limit = "${policyText(best)}"`), " in a rules file, or in nginx ", element("code", {}, `rate=${best.text.replace(/\/(min)?/, (_, min) => (min ? "r/m" : "r/"))}`),
-      " in tollbar_zone and ", element("code", {}, `burst=${best.burst - 1} nodelay`), " in tollbar, because nginx counts the burst beyond the first request."]
-    : [unsupported === null ? `No limit of this grid refuses so few of the ${of}.` : `${unsupported}, so it recommends no limit.`];
-  $("answer").replaceChildren(...answer);
-  draw($("curve"), `Smallest burst for each rate that refuses at most ${percent(most)} of the ${of}`, (width) => ({
-    height: 260, marginLeft: 48, marginBottom: 40, marginRight: 24,
-    x: {type: "log", domain: [limits.rates[0].per_second, limits.rates.at(-1).per_second], label: "rate, requests per second →", ticks: width < 500 ? 4 : 8, tickFormat: "~g"},
-    y: {type: "log", label: "↑ smallest burst", domain: [1, 1000], ticks: 4, tickFormat: "~g", grid: true},
-    marks: [
-      Plot.line(found, {x: "per_second", y: "burst", stroke: "var(--pass)", strokeWidth: 2.5, curve: "step-after"}),
-      Plot.dot(found, {x: "per_second", y: "burst", fill: "var(--pass)", r: 3.5}),
-      ...(best ? [Plot.dot([best], {x: "per_second", y: "burst", stroke: "var(--pick)", strokeWidth: 2.5, r: 9}),
-        Plot.text([best], {x: "per_second", y: "burst", text: policyText, dy: -18, fill: "var(--ink)", stroke: "var(--card)", strokeWidth: 5, fontWeight: 650, textAnchor: best.r > 14 ? "end" : best.r < 4 ? "start" : "middle"})] : []),
-    ],
-  }));
-  table($("curve-table"), ["rate", "smallest burst", `${of} refused`, "most in any minute"],
-    found.map((limit) => [limit.text, number(limit.burst), percent(limit.refused), number(Math.floor(limit.minute))]));
-  map(of, found);
+  const allowed = Math.floor((most * limits[of]) / 100 + 1e-9);
+  $("most-shown").textContent = allowed === 0 ? `none of ${number(limits[of])}` : `${number(allowed)} of ${number(limits[of])} (${percent(most)})`;
+  $("most").setAttribute("aria-valuetext", `${$("most-shown").textContent} ${of}`);
+  $("answer").replaceChildren(...(best
+    ? [element("strong", {}, policyText(best)), ` would have refused ${refuses(best)}.`]
+    : [unsupported ?? `No limit of this page refuses so few of the ${of}.`]));
+  $("means").textContent = best
+    ? `A client may make ${number(best.burst)} request${best.burst === 1 ? "" : "s"} at once, then ${spoken(best.text)}, at most ${number(best.minute)} in any minute. A request beyond that is answered 429 Too Many Requests. Of all limits that refuse no more, this one admits the fewest in a minute.`
+    : "";
+  $("lines").replaceChildren(...(best ? lines(best) : []));
+  map(of, found, best);
+  const row = (limit) => [limit.text, number(limit.burst), ofAll(limits.denied_clients[limit.r][limit.b], limits.clients, "clients"),
+    ofAll(limits.denied_requests[limit.r][limit.b], limits.requests, "requests"), number(limit.minute)];
+  table($("curve-table"), ["rate", "smallest burst", "clients refused", "requests refused", "most in any minute"], found.map(row));
+  clientTable(best);
 }
 
-function map(of, found) {
-  const cells = limits.rates.flatMap((rate, r) => limits.bursts.map((burst, b) => ({rate: rate.text, burst: String(burst), refused: refusedShare(of, r, b)})));
-  const shade = ({refused}) => (refused === 0 ? "var(--low)" : `color-mix(in srgb, var(--deny) ${Math.round(15 + 85 * Math.sqrt(refused / 100))}%, var(--low))`);
+// The field of the grid that is nearest to a policy; null if the policy has no rate.
+function nearest({per_second, burst}) {
+  if (!(per_second > 0) || !(burst > 0)) return null;
+  const closest = (all, value) => all.reduce((best, one, n) => (Math.abs(Math.log(one / value)) < Math.abs(Math.log(all[best] / value)) ? n : best), 0);
+  const [r, b] = [closest(limits.rates.map((rate) => rate.per_second), per_second), closest(limits.bursts, burst)];
+  const isExact = Math.abs(limits.rates[r].per_second / per_second - 1) < 1e-9 && limits.bursts[b] === burst;
+  return {text: limits.rates[r].text, burst: limits.bursts[b], isExact};
+}
+
+function map(of, found, best) {
+  const cells = limits.rates.flatMap((rate, r) => limits.bursts.map((burst, b) => ({rate: rate.text, burst: String(burst), r, b, refused: refusedShare(of, r, b)})));
+  const at = {x: "text", y: (limit) => String(limit.burst)};
+  const mine = nearest(first);
   draw($("map"), `Share of the ${of} that each rate and burst would have refused`, (width) => ({
     height: width < 500 ? 320 : 420, marginLeft: 48, marginBottom: 60, padding: 0.08, color: {type: "identity"},
     x: {label: "rate →", domain: limits.rates.map((rate) => rate.text), ticks: limits.rates.map((rate) => rate.text).filter((_, r) => width >= 600 || r % 3 === 0), tickRotate: -55},
     y: {label: "↑ burst", domain: limits.bursts.map(String).reverse(), ticks: limits.bursts.map(String).filter((_, b) => width >= 600 || b % 2 === 0)},
     marks: [
-      Plot.cell(cells, {x: "rate", y: "burst", fill: shade}),
-      Plot.cell(found, {x: "text", y: (limit) => String(limit.burst), fill: "none", stroke: "var(--pick)", strokeWidth: 1.5}),
-      Plot.tip(cells, Plot.pointer({x: "rate", y: "burst", fill: "var(--card)", stroke: "var(--line)", title: (cell) => `${cell.rate} burst ${cell.burst}\nrefuses ${percent(cell.refused)} of the ${of}`})),
+      Plot.cell(cells, {x: "rate", y: "burst", fill: (cell) => shade(cell.refused)}),
+      Plot.cell(found, {...at, fill: "none", stroke: "var(--pick)", strokeWidth: 1.5}),
+      ...(best ? [Plot.dot([best], {...at, fill: "var(--pick)", r: 4})] : []),
+      ...(mine ? [Plot.text([mine], {...at, text: () => "✕", fontSize: 15, fontWeight: 700, fill: "var(--ink)", stroke: "var(--card)", strokeWidth: 3})] : []),
+      Plot.tip(cells, Plot.pointer({x: "rate", y: "burst", fill: "var(--card)", stroke: "var(--line)", title: (cell) => `${cell.rate} burst ${cell.burst}\nrefuses ${refuses(cell)}`})),
     ],
   }));
+  const item = (...parts) => element("span", {class: "item"}, ...parts);
+  const swatch = (p) => item(element("span", {class: "swatch", style: `background:${shade(p)}`}), ` ${percent(p)}`);
+  $("legend").replaceChildren(`Share of the ${of} refused: `, ...[0, 0.1, 1, 10, 100].map(swatch),
+    ...(found.length > 0 ? [item("▢ the smallest burst that the slider allows"), item("● proposed above")] : []),
+    ...(mine ? [item(`✕ ${mine.isExact ? first.policy : `nearest to ${first.policy}`}`)] : []));
   table($("map-table"), ["burst", ...limits.rates.map((rate) => rate.text)],
     limits.bursts.map((burst, b) => [String(burst), ...limits.rates.map((_, r) => percent(refusedShare(of, r, b)))]));
 }
+
+// Low shares differ by colour, too: a limit that refuses 0.1 % is not one that refuses 1 %.
+function shade(refused) {
+  const strength = refused === 0 ? 0 : Math.round(14 + 86 * Math.min(1, Math.max(0, (Math.log10(refused) + 2) / 4)));
+  return `color-mix(in oklab, var(--deny) ${strength}%, var(--low))`;
+}
 $("wish").addEventListener("input", wish);
 $("wish").addEventListener("submit", (event) => event.preventDefault());
+$("yours").replaceChildren(...(first.requests === 0 ? [] : [element("strong", {}, first.policy), ` (the first policy of this replay) would have refused ${ofAll(first.keys_denied, first.keys, "clients")} and ${ofAll(first.denied, first.requests, "requests")}.`]));
 
 // --- over time --------------------------------------------------------------------------------------
 
@@ -166,15 +229,36 @@ $("policies").replaceChildren(...policies.map((policy, n) => {
   return element("label", {}, input, policy.policy);
 }));
 
+// The bars. The first and the last one are as wide as the part of their bin that the log covers; a
+// part of less than a quarter joins its neighbour, so that a moment does not look like a peak.
+function slices(denied) {
+  const end = log.last_ms + (log.whole_seconds ? 1000 : 1);
+  const all = series.requests.map((requests, bin) => ({
+    from: Math.max(log.first_ms, series.start_ms + bin * series.width_ms),
+    to: Math.min(end, series.start_ms + (bin + 1) * series.width_ms), requests, denied: denied[bin],
+  }));
+  const join = (a, b) => ({from: a.from, to: b.to, requests: a.requests + b.requests, denied: a.denied + b.denied});
+  const isShort = (slice) => slice.to - slice.from < series.width_ms / 4;
+  if (all.length > 1 && isShort(all[0])) all.splice(0, 2, join(all[0], all[1]));
+  if (all.length > 1 && isShort(all.at(-1))) all.splice(-2, 2, join(all.at(-2), all.at(-1)));
+  return all;
+}
+
+const two = (n) => String(n).padStart(2, "0");
+const clock = (date) => `${two(date.getUTCHours())}:${two(date.getUTCMinutes())}`;
+const day = new Intl.DateTimeFormat("en-GB", {day: "numeric", month: "short", timeZone: "UTC"});
+
 function overTime() {
   const n = Number(new FormData($("policies")).get("policy"));
-  const bins = series.requests.flatMap((requests, bin) => {
-    const [x1, x2] = [0, 1].map((end) => new Date(series.start_ms + (bin + end) * series.width_ms));
-    const denied = series.denied[n][bin];
-    return [{x1, x2, y1: 0, y2: requests - denied, what: "admitted"}, {x1, x2, y1: requests - denied, y2: requests, what: "refused"}];
+  const [unit, name] = series.width_ms < 6e4 ? [1e3, "second"] : series.width_ms < 36e5 ? [6e4, "minute"] : [36e5, "hour"];
+  const bins = slices(series.denied[n]).flatMap(({from, to, requests, denied}) => {
+    const [x1, x2, per] = [new Date(from), new Date(to), unit / (to - from)];
+    return [{x1, x2, y1: 0, y2: (requests - denied) * per, what: "admitted"}, {x1, x2, y1: (requests - denied) * per, y2: requests * per, what: "refused"}];
   }).filter((bin) => bin.y2 > bin.y1);
+  const isLong = log.last_ms - log.first_ms > 2 * 864e5;
+  const label = (date) => (clock(date) === "00:00" && date.getUTCSeconds() === 0 ? day.format(date) : clock(date) + (series.width_ms < 6e4 && date.getUTCSeconds() > 0 ? `:${two(date.getUTCSeconds())}` : ""));
   draw($("time"), `Requests over time, ${number(policies[n].allowed)} admitted and ${number(policies[n].denied)} refused by ${policies[n].policy}`, (width) => ({
-    height: 240, marginLeft: 48, marginBottom: 34, x: {type: "utc", label: null, ticks: width < 500 ? 4 : 9}, y: {label: "↑ requests", grid: true, ticks: 5},
+    height: 240, marginLeft: 48, marginBottom: 40, x: {type: "utc", label: "UTC", ticks: width < 500 ? 4 : isLong ? 8 : 9, tickFormat: label}, y: {label: `↑ requests a ${name}`, grid: true, ticks: 5},
     marks: [
       Plot.rectY(bins, {x1: "x1", x2: "x2", y1: "y1", y2: "y2", fill: (bin) => (bin.what === "refused" ? "var(--deny)" : "var(--pass)"), insetRight: 0.5, inset: 0}),
       Plot.ruleY([0], {stroke: "var(--line)"}),
@@ -188,26 +272,38 @@ $("policies").addEventListener("input", overTime);
 
 // --- beside each other ------------------------------------------------------------------------------
 
-const outcomes = (all) => all.map((one) => [one.policy, number(one.denied), percent(share(one.denied, one.requests)), number(one.keys_denied), percent(share(one.keys_denied, one.keys)), number(one.most_in_period)]);
-const outcomeHead = ["policy", "requests refused", "share", "clients refused", "share", "most in a period"];
-table($("tried"), outcomeHead, outcomes(policies));
-table($("algorithms-table"), outcomeHead, outcomes(algorithms));
+// What the names of the policy language mean to somebody who runs a site.
+const meanings = {
+  "gcra": "A bucket of permits that fills evenly (token bucket). The default.",
+  "interval": "A bucket that is filled up once a period.",
+  "fixed-window": "Counts from zero at every full period of the clock. It admits twice the limit around its ends.",
+  "weighted-window": "Counts the current period, and the former one by the share of it that is still inside.",
+  "sliding-window": "Counts the last period in ten slices.",
+  "sliding-log": "Counts the last period request by request.",
+};
+const algorithmOf = (one) => /algo (\S+)/.exec(one.policy)?.[1] ?? "gcra";
 
-function bars(into, label, all, name) {
-  const rows = all.map((one) => ({name: name(one), share: share(one.denied, one.requests), shown: percent(share(one.denied, one.requests))}));
-  draw(into, label, (width) => ({
-    height: 40 + 30 * rows.length, marginLeft: width < 500 ? 110 : 140, marginRight: 56, marginBottom: 12,
-    x: {axis: null, domain: [0, Math.max(...rows.map((row) => row.share), 0.001)]}, y: {label: null, domain: rows.map((row) => row.name)},
-    marks: [
-      Plot.barX(rows, {x: "share", y: "name", fill: "var(--deny)", insetTop: 3, insetBottom: 3}),
-      Plot.text(rows, {x: "share", y: "name", text: "shown", textAnchor: "start", dx: 6, fill: "var(--ink)"}),
-    ],
-  }));
+function outcomes(into, all, what, name, head = "policy") {
+  const most = Math.max(...all.map((one) => share(one.denied, one.requests)), 0.001);
+  const rows = all.map((one) => {
+    const bar = element("span", {class: "bar", style: `width:${(100 * share(one.denied, one.requests)) / most}%`});
+    return [name(one), element("span", {}, `${number(one.keys_denied)} (${percent(share(one.keys_denied, one.keys))})`), element("span", {}, `${number(one.denied)} (${percent(share(one.denied, one.requests))})`, bar), number(one.most_in_period)];
+  });
+  table(into, [head, "clients refused", "requests refused", `most that one client was admitted within ${what}`], rows);
 }
 
-const algorithmOf = (one) => /algo (\S+)/.exec(one.policy)?.[1] ?? "gcra";
-const burstOf = (one) => `burst ${/burst (\d+)/.exec(one.policy)?.[1] ?? /^\d+/.exec(one.policy)[0]}`;
-$("bursts-help").textContent = `${first.policy.split(" ")[0]} as a token bucket: ${bursts.map((one) => `${burstOf(one)} refuses ${percent(share(one.denied, one.requests))}`).join(", ")} of the requests. A burst lets a page load its parts at once; the rate for longer times stays the same.`;
+function asked(one) {
+  const kind = algorithmOf(one);
+  return /algo /.test(one.policy) ? element("abbr", {title: meanings[kind] ?? kind, tabindex: "0"}, one.policy) : one.policy;
+}
+const unit = units[/^\d+\/(\S+)/.exec(first.policy)?.[1]];
+const period = unit ? `${unit === "hour" ? "an" : "a"} ${unit}` : "a period";
+outcomes($("tried"), policies, "a period", asked);
+outcomes($("bursts"), bursts, period, (one) => one.policy);
+outcomes($("algorithms"), algorithms, period, (one) => {
+  const kind = algorithmOf(one);
+  return element("span", {}, element("span", {}, one.policy), element("small", {}, meanings[kind] ?? kind));
+});
 
 // --- clients ----------------------------------------------------------------------------------------
 
@@ -228,16 +324,19 @@ function strip(client) {
   return picture;
 }
 
-$("clients-help").textContent = clients.length === 0 ? `${first.policy} would have refused no client.`
-  : `The ${clients.length} clients that ${first.policy} refuses most, of ${number(first.keys_denied)}. The strip is the time from left to right: darker with more requests, red where they were refused.`;
-if (clients.length > 0) {
-  const head = ["client", "requests", "refused", "burst needed", "what was refused most", "when"];
+// The clients, with what the proposed limit does to each.
+function clientTable(best) {
+  $("clients-help").textContent = clients.length === 0 ? `${first.policy} would have refused no client.`
+    : `The ${clients.length} clients that ${first.policy} refuses most, of ${number(first.keys_denied)}. A robot that fetches a whole site may be refused. An address that requests pages all day may be an office. The strip is the time from left to right: darker with more requests, red where they were refused.`;
+  if (clients.length === 0) return;
+  const head = ["client", "requests", `refused by ${first.policy}`, ...(best ? [`with ${policyText(best)}`] : []), "what was refused most", "when"];
   const rows = clients.map((client) => {
     const name = element("th", {scope: "row"}, client.key, ...(client.robot ? [element("span", {class: "mark"}, "robot")] : []));
     const cell = (text, attributes = {}) => element("td", attributes, text);
     const paths = element("td", {class: "left"}, ...client.paths.map(({path, denied}) => element("span", {class: "path", title: path}, `${number(denied)} × ${path}`)));
-    return element("tr", {}, name, cell(number(client.requests), {"data-name": "requests"}), cell(`${number(client.denied)} (${percent(share(client.denied, client.requests))})`, {"data-name": "refused"}),
-      cell(client.burst_needed === null ? "–" : number(client.burst_needed), {"data-name": "burst needed"}), paths, cell(strip(client), {class: "left"}));
+    const passes = best && client.bursts_needed[best.r] <= best.burst;
+    return element("tr", {}, name, cell(number(client.requests), {"data-name": head[1]}), cell(`${number(client.denied)} (${percent(share(client.denied, client.requests))})`, {"data-name": head[2]}),
+      ...(best ? [cell(passes ? "all pass" : "some refused", {"data-name": head[3], ...(passes ? {} : {class: "hurt"})})] : []), paths, cell(strip(client), {class: "left"}));
   });
   $("clients").replaceChildren(element("thead", {}, element("tr", {}, ...head.map((text) => element("th", {scope: "col"}, text)))), element("tbody", {}, ...rows));
 }
@@ -245,8 +344,6 @@ if (clients.length > 0) {
 function drawAll() {
   wish();
   overTime();
-  bars($("algorithms"), "Share of the requests refused under each algorithm", algorithms, algorithmOf);
-  bars($("bursts"), "Share of the requests refused with each burst", bursts, burstOf);
 }
 drawAll();
 let drawn = window.innerWidth;

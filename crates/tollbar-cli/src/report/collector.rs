@@ -110,10 +110,10 @@ impl Collector {
             let _ = run.admit(tables, ask)?;
         }
         self.limits.request(ask.number, ask.now, ask.cost);
-        let halvings = self.axis.reach(ask.now);
-        if halvings > 0 {
-            self.all.halve(halvings);
-            self.refused.iter_mut().chain(&mut self.strips).for_each(|strip| strip.halve(halvings));
+        let times = self.axis.reach(ask.now);
+        if times > 1 {
+            self.all.widen(times);
+            self.refused.iter_mut().chain(&mut self.strips).for_each(|strip| strip.widen(times));
         }
         let bin = self.axis.bin(ask.now);
         let is_refused = self.verdicts[0] != Verdict::Allowed;

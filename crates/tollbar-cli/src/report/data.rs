@@ -60,6 +60,10 @@ struct Log {
 #[derive(Debug, Serialize)]
 struct Outcome {
     policy: String,
+    /// Permits a second in the long run.
+    per_second: f64,
+    /// Permits at once.
+    burst: u64,
     requests: u64,
     allowed: u64,
     denied: u64,
@@ -97,6 +101,8 @@ struct Grid {
     /// By rate and burst.
     denied_requests: Vec<Vec<u64>>,
     denied_clients: Vec<Vec<u64>>,
+    /// Those of the denied clients that are robots.
+    denied_robots: Vec<Vec<u64>>,
 }
 
 #[derive(Debug, Serialize)]
@@ -111,9 +117,8 @@ struct Client {
     robot: bool,
     requests: u64,
     denied: u64,
-    /// The smallest burst at the first policy's rate under which it is never refused; null if no
-    /// rate of the grid is that one.
-    burst_needed: Option<u64>,
+    /// For each rate of the grid the smallest burst under which it is never refused.
+    bursts_needed: Vec<u64>,
     paths: Vec<Path>,
     /// `[bin, requests, denied]`.
     strip: Vec<(u64, u32, u32)>,
@@ -160,7 +165,8 @@ pub fn of(collector: &Collector, replay: &Replay) -> Data {
             requests: replay.input.requests,
             clients: replay.keys.len() as u64,
             denied_requests: collector.limits.refused.iter().map(|row| row.to_vec()).collect(),
-            denied_clients: collector.limits.clients_refused(),
+            denied_clients: collector.limits.clients_refused(|_| true),
+            denied_robots: collector.limits.clients_refused(|key| collector.robots[key]),
         },
         clients: clients(collector, replay),
     }
@@ -198,6 +204,8 @@ fn outcome(run: &Run, replay: &Replay) -> Outcome {
     let worst = run.worst(&replay.keys, RANKS).into_iter();
     Outcome {
         policy: run.policy.to_string(),
+        per_second: run.policy.limit as f64 * 1e9 / run.policy.period as f64,
+        burst: run.policy.burst,
         requests: run.allowed + run.refusals(),
         allowed: run.allowed,
         denied: run.refusals(),
@@ -214,8 +222,6 @@ fn outcome(run: &Run, replay: &Replay) -> Outcome {
 
 fn clients(collector: &Collector, replay: &Replay) -> Vec<Client> {
     let first = &replay.runs[0];
-    let interval = (first.policy.limit > 0).then(|| first.policy.period / first.policy.limit);
-    let rate = RATES.iter().position(|rate| Some(rate.interval) == interval);
     let one = |(key, denied): (u32, u64)| {
         let strip = &collector.strips[key as usize];
         let paths =
@@ -225,8 +231,7 @@ fn clients(collector: &Collector, replay: &Replay) -> Vec<Client> {
             robot: collector.robots[key as usize],
             requests: strip.cells().iter().map(|cell| u64::from(cell.requests)).sum(),
             denied,
-            burst_needed: rate
-                .and_then(|rate| collector.limits.needs(key).map(|needs| needs[rate])),
+            bursts_needed: collector.limits.needs(key).map_or_else(Vec::new, |all| all.to_vec()),
             paths: paths
                 .into_iter()
                 .map(|(path, denied)| Path { path: collector.paths.name(path).to_owned(), denied })

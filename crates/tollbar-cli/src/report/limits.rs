@@ -126,10 +126,12 @@ impl Limits {
         }
     }
 
-    /// Clients that each limit would have refused anything, by rate and burst.
-    pub fn clients_refused(&self) -> Vec<Vec<u64>> {
+    /// How many of the clients that `counts` chooses by their numbers each limit would have refused
+    /// a request, by rate and burst.
+    pub fn clients_refused(&self, counts: impl Fn(usize) -> bool) -> Vec<Vec<u64>> {
         let mut hurt = vec![vec![0; BURSTS.len()]; RATES.len()];
-        for client in self.clients.iter().flatten() {
+        for (key, client) in self.clients.iter().enumerate() {
+            let Some(client) = client.as_ref().filter(|_| counts(key)) else { continue };
             for (n, &need) in client.needs.iter().enumerate() {
                 for count in &mut hurt[n][..below(need)] {
                     *count += 1;
@@ -175,7 +177,7 @@ mod tests {
         for &(key, now, cost) in &requests {
             limits.request(key, now, cost);
         }
-        let clients = limits.clients_refused();
+        let clients = limits.clients_refused(|_| true);
         let mut refusals = 0;
         for (r, rate) in RATES.iter().enumerate() {
             for (b, &burst) in BURSTS.iter().enumerate() {

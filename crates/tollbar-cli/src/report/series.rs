@@ -3,7 +3,12 @@
 /// The most bins.
 pub const BINS: usize = 240;
 
-/// The time axis: bins of one width, which doubles when the log outgrows them.
+/// The widths of bins in seconds. Each divides the next one, so bins of one width join to bins of
+/// the next, and readers know their edges from clocks.
+const WIDTHS: [u64; 13] = [1, 2, 10, 30, 60, 120, 600, 1_800, 3_600, 7_200, 21_600, 43_200, 86_400];
+
+/// The time axis: bins of one width, which grows when the log outgrows them. After the last of
+/// `WIDTHS` it doubles.
 #[derive(Clone, Debug)]
 pub struct Axis {
     /// Nanoseconds a bin.
@@ -15,41 +20,42 @@ pub struct Axis {
     is_empty: bool,
 }
 
-/// A second: no log needs finer bins than its clocks, and finer ones would only double more often.
-const FINEST: u64 = 1_000_000_000;
+const SECOND: u64 = 1_000_000_000;
 
 impl Axis {
     /// An axis without a time on it.
     pub fn new() -> Axis {
-        Axis { width: FINEST, first: 0, last: 0, is_empty: true }
+        Axis { width: WIDTHS[0] * SECOND, first: 0, last: 0, is_empty: true }
     }
 
-    /// Makes room for a time. Returns by how many halvings the numbers of bins have shrunk.
+    /// Makes room for a time. Returns how many of the former bins make one of now, 1 as long as the
+    /// time is on the axis.
     #[inline]
-    pub fn reach(&mut self, time: u64) -> u32 {
+    pub fn reach(&mut self, time: u64) -> u64 {
         let bin = time / self.width;
         if bin >= self.first && bin <= self.last && !self.is_empty {
-            return 0;
+            return 1;
         }
         self.grow(bin)
     }
 
     #[cold]
-    fn grow(&mut self, bin: u64) -> u32 {
+    fn grow(&mut self, bin: u64) -> u64 {
         if self.is_empty {
             (self.first, self.last, self.is_empty) = (bin, bin, false);
-            return 0;
+            return 1;
         }
         self.first = self.first.min(bin);
         self.last = self.last.max(bin);
-        let mut halvings = 0;
+        let before = self.width;
         while self.last - self.first >= BINS as u64 {
-            self.first /= 2;
-            self.last /= 2;
-            self.width *= 2;
-            halvings += 1;
+            let wider = WIDTHS.iter().map(|seconds| seconds * SECOND).find(|&w| w > self.width);
+            let times = wider.map_or(2, |wider| wider / self.width);
+            self.first /= times;
+            self.last /= times;
+            self.width *= times;
         }
-        halvings
+        self.width / before
     }
 
     /// The bin of a time.
@@ -107,11 +113,11 @@ impl Strip {
         cell.refused = cell.refused.saturating_add(u32::from(refused));
     }
 
-    /// Follows the axis, which has halved its numbers.
-    pub fn halve(&mut self, halvings: u32) {
+    /// Follows the axis, of whose former bins `times` make one now.
+    pub fn widen(&mut self, times: u64) {
         let mut out: Vec<Cell> = Vec::with_capacity(self.0.len());
         for cell in &self.0 {
-            let bin = cell.bin >> halvings;
+            let bin = cell.bin / times;
             match out.last_mut() {
                 Some(last) if last.bin == bin => {
                     last.requests = last.requests.saturating_add(cell.requests);
@@ -148,13 +154,13 @@ mod tests {
             })
             .collect();
         for &time in &times {
-            let halvings = axis.reach(time);
-            if halvings > 0 {
-                strip.halve(halvings);
+            let times = axis.reach(time);
+            if times > 1 {
+                strip.widen(times);
             }
             strip.add(axis.bin(time), time % 3 == 0);
         }
-        assert!(axis.len() <= BINS && axis.len() > BINS / 4);
+        assert!(axis.len() <= BINS && axis.len() > BINS / 6);
         let mut expected = std::collections::BTreeMap::new();
         for &time in &times {
             let cell: &mut (u32, u32) = expected.entry(time / axis.width).or_default();
@@ -164,5 +170,15 @@ mod tests {
         let found: Vec<_> =
             strip.cells().iter().map(|cell| (cell.bin, (cell.requests, cell.refused))).collect();
         assert_eq!(found, expected.into_iter().collect::<Vec<_>>());
+    }
+
+    /// Bins of every width begin where a clock in UTC has a round time, up to the end of time.
+    #[test]
+    fn widths_are_round_and_each_divides_the_next() {
+        assert!(WIDTHS.windows(2).all(|pair| pair[1] % pair[0] == 0 && pair[1] / pair[0] <= 5));
+        let mut axis = Axis::new();
+        axis.reach(0);
+        axis.reach(u64::MAX);
+        assert!(axis.len() <= BINS && axis.width % (WIDTHS[12] * SECOND) == 0, "{axis:?}");
     }
 }
