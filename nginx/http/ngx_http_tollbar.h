@@ -198,8 +198,10 @@ typedef struct {
     /* Why the limit decides so: one of TOLLBAR_REASON_*. */
     uint32_t reason;
     unsigned decided:1;
-    /* ngx_http_tollbar_peek_leased has charged the request. */
+    /* The node has charged the request. */
     unsigned charged:1;
+    /* Only the store can tell whether the limit, which has `sync_wait`, admits the request. */
+    unsigned open:1;
     /* The request has a key for the limit, and a rate if the rate holds variables. */
     unsigned applies:1;
 } ngx_http_tollbar_charge_t;
@@ -334,8 +336,25 @@ ngx_int_t ngx_http_tollbar_resolve_for(ngx_http_request_t *r, ngx_http_tollbar_l
 ngx_int_t ngx_http_tollbar_take_leased(ngx_http_request_t *r, ngx_http_tollbar_charge_t *charge, ngx_flag_t full);
 
 /* Peeks whether the node would admit the request. With `charge_refusal` a refused peek is followed
- * by a charge, because only a refused charge makes the node ask the store for a lease. */
+ * by a charge, because only a refused charge makes the node ask the store for a lease. With
+ * `sync_wait` a refused peek returns NGX_OK and sets `charge->open`. */
 ngx_int_t ngx_http_tollbar_peek_leased(ngx_http_request_t *r, ngx_http_tollbar_charge_t *charge, ngx_flag_t charge_refusal);
+
+/* Whether another part of this request, a subrequest, waits or has waited for the store. Then that
+ * part counts the request. */
+ngx_flag_t ngx_http_tollbar_is_counted(ngx_http_request_t *r);
+
+/* Whether this request waits for the store if the node cannot decide. */
+ngx_flag_t ngx_http_tollbar_waits(ngx_http_request_t *r, const ngx_http_tollbar_charge_t *charge);
+
+/* Charges a limit with `sync_wait`. NGX_OK: the node has decided, as `*verdict` and `*decision`
+ * say. NGX_AGAIN: the request waits, and nginx then calls the handler of the preaccess phase again.
+ * NGX_ABORT: no memory. */
+ngx_int_t ngx_http_tollbar_take_or_wait(ngx_http_request_t *r, ngx_http_tollbar_charge_t *charge, int32_t *verdict,
+                                        tollbar_decision *decision);
+
+/* Keeps the charges of nodes for a request that waits, so that it is charged once. */
+void ngx_http_tollbar_wait_keep(ngx_http_request_t *r, const ngx_http_tollbar_outcome_t *outcome);
 
 /* Checks the limit's `class` against the policy of its zone. */
 ngx_int_t ngx_http_tollbar_class_check(ngx_conf_t *cf, ngx_http_tollbar_limit_t *limit);

@@ -66,6 +66,7 @@ void ngx_http_tollbar_clients_end(void)
         zone = running->elts;
         sync = ((zone_t *) zone[n]->data)->sync;
         if (sync != NULL && sync->client != NULL) {
+            ngx_http_tollbar_wait_end(sync);
             end(sync->client);
             sync->client = NULL;
         }
@@ -99,12 +100,23 @@ static ngx_int_t start(ngx_cycle_t *cycle, ngx_shm_zone_t *shm_zone)
     client->timer.handler = on_timer;
     client->timer.data = &no_connection;
     client->timer.log = cycle->log;
-    /* A worker that shuts down does not wait for this timer. */
     client->timer.cancelable = 1;
     (void) tollbar_lease_client_on_change(client->lease_client, on_change, client);
     sync->client = client;
+    ngx_queue_init(&sync->waiting);
+    sync->node->waiting[ngx_process_slot] = 0;
     ngx_add_timer(&client->timer, 0);
     return NGX_OK;
+}
+
+ngx_flag_t ngx_http_tollbar_client_is_new(const sync_t *sync)
+{
+    return tollbar_lease_client_circuit(sync->client->lease_client) == TOLLBAR_CIRCUIT_UNKNOWN;
+}
+
+void ngx_http_tollbar_client_hurry(sync_t *sync)
+{
+    ngx_post_event(&sync->client->timer, &ngx_posted_events);
 }
 
 /* Ends a client. Another worker's client takes over. */
@@ -112,6 +124,9 @@ static void end(client_t *client)
 {
     if (client->timer.timer_set) {
         ngx_del_timer(&client->timer);
+    }
+    if (client->timer.posted) {
+        ngx_delete_posted_event(&client->timer);
     }
     forget(client);
     (void) tollbar_lease_client_on_change(client->lease_client, NULL, NULL);
@@ -132,6 +147,7 @@ static void on_ready(ngx_event_t *event)
 
 static void tick(client_t *client)
 {
+    ngx_flag_t waits;
     uint32_t wait = 1;
     int32_t error = tollbar_lease_client_tick(client->lease_client, &wait);
 
@@ -140,6 +156,14 @@ static void tick(client_t *client)
         wait = 1000;
     }
     watch(client);
+    ngx_http_tollbar_wait_look(client->sync);
+    waits = !ngx_queue_empty(&client->sync->waiting);
+    /* The answer to another worker's client only shows in the node's memory. */
+    if (waits && error == 0) {
+        wait = 1;
+    }
+    /* A worker that shuts down waits for this timer only while a request waits for it. */
+    client->timer.cancelable = !waits;
     if (wait > EAGER && (ngx_msec_int_t) (client->eager_until - ngx_current_msec) > 0) {
         wait = EAGER;
     }

@@ -21,6 +21,7 @@ static ngx_int_t check(ngx_http_request_t *r, conf_t *conf, main_conf_t *main);
 static ngx_inline ngx_flag_t is_timed(main_conf_t *main);
 static ngx_int_t check_several(ngx_http_request_t *r, conf_t *conf, outcome_t *outcome, ngx_flag_t full);
 static ngx_int_t peek_at_all(ngx_http_request_t *r, conf_t *conf, outcome_t *outcome, ngx_flag_t full);
+static ngx_int_t take_open(ngx_http_request_t *r, conf_t *conf, outcome_t *outcome, ngx_flag_t full);
 static ngx_int_t take_all(ngx_http_request_t *r, conf_t *conf, outcome_t *outcome, ngx_flag_t full);
 static void give_back(const charge_t *charge);
 static ngx_int_t check_dry(ngx_http_request_t *r, conf_t *conf, outcome_t *outcome);
@@ -45,7 +46,7 @@ ngx_int_t ngx_http_tollbar_handler(ngx_http_request_t *r)
     }
     /* Subrequests and redirects of a counted request are not counted again. */
     main = ngx_http_get_module_main_conf(r, ngx_http_tollbar_module);
-    return ngx_http_tollbar_value(r, main, NGX_HTTP_TOLLBAR_VARIABLE_STATUS)->valid
+    return ngx_http_tollbar_value(r, main, NGX_HTTP_TOLLBAR_VARIABLE_STATUS)->valid || ngx_http_tollbar_is_counted(r)
                ? NGX_DECLINED
                : check(r, conf, main);
 }
@@ -89,8 +90,8 @@ static ngx_int_t check(ngx_http_request_t *r, conf_t *conf, main_conf_t *main)
             ngx_http_tollbar_times_end(main->times, begin);
         }
     }
-    if (rc == NGX_DECLINED) {
-        return NGX_DECLINED;
+    if (rc == NGX_DECLINED || rc == NGX_AGAIN) {
+        return rc;
     }
     /* nginx did not try a refused request, so it has not failed. In a dry run nginx tries it. */
     if (main->afterwards && rc != NGX_ABORT && (rc == NGX_OK || conf->dry_run) && ngx_http_tollbar_keep(r, &outcome) != NGX_OK) {
@@ -120,7 +121,13 @@ static ngx_int_t check_several(ngx_http_request_t *r, conf_t *conf, outcome_t *o
     rc = peek_at_all(r, conf, outcome, full);
     outcome->enforced = outcome->charges_n;
     if (rc == NGX_OK) {
+        rc = take_open(r, conf, outcome, full);
+    }
+    if (rc == NGX_OK) {
         rc = take_all(r, conf, outcome, full);
+    }
+    if (rc == NGX_AGAIN) {
+        ngx_http_tollbar_wait_keep(r, outcome);
     }
     if (rc == NGX_OK && conf->enforced < conf->limits.nelts) {
         rc = check_dry(r, conf, outcome);
@@ -152,7 +159,7 @@ static ngx_int_t peek_at_all(ngx_http_request_t *r, conf_t *conf, outcome_t *out
         if (rc == NGX_OK && charge->resolved->class != NULL) {
             continue;
         }
-        if (rc == NGX_OK && n + 1 == conf->enforced && n == conf->order[0] && worst == NGX_OK) {
+        if (rc == NGX_OK && n + 1 == conf->enforced && n == conf->order[0] && worst == NGX_OK && !ngx_http_tollbar_waits(r, charge)) {
             continue;
         }
         if (rc == NGX_OK && !(charge->resolved->plain && !full && would_pass(charge))) {
@@ -195,6 +202,31 @@ static void choose_binding(outcome_t *outcome, charge_t *charge, ngx_flag_t firs
     } else if (charge->retry_ns > before->retry_ns) {
         before->retry_ns = charge->retry_ns;
     }
+}
+
+/* Asks the store about the limits that only it can decide, one after the other. Limits whose last
+ * answer was a refusal come first, because a node that still knows the refusal repeats it without
+ * the store, and then no other limit is charged. */
+static ngx_int_t take_open(ngx_http_request_t *r, conf_t *conf, outcome_t *outcome, ngx_flag_t full)
+{
+    charge_t *charge;
+    ngx_uint_t n, pass;
+    ngx_int_t rc;
+
+    for (pass = 0; pass < 2; pass++) {
+        for (n = 0; n < conf->enforced; n++) {
+            charge = &outcome->charges[conf->order[n]];
+            if (!charge->applies || !charge->open || charge->charged || (charge->reason == TOLLBAR_REASON_STORE_DENIED) != !pass) {
+                continue;
+            }
+            rc = take_at(r, charge, full);
+            if (rc != NGX_OK) {
+                outcome->binding = charge;
+                return rc;
+            }
+        }
+    }
+    return NGX_OK;
 }
 
 static ngx_int_t take_all(ngx_http_request_t *r, conf_t *conf, outcome_t *outcome, ngx_flag_t full)
@@ -279,6 +311,7 @@ static ngx_inline ngx_int_t prepare(ngx_http_request_t *r, limit_t *limit, charg
     charge->wait = 0;
     charge->decided = 0;
     charge->charged = 0;
+    charge->open = 0;
     charge->applies = 1;
     charge->reason = TOLLBAR_REASON_FAULT;
     if (rc == NGX_DECLINED && limit->zone->tree != NULL) {

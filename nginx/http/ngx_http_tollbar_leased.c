@@ -1,5 +1,5 @@
-/* Decides a request by a limit with a node. The node decides from this machine's permits, and no
- * request waits for the store. */
+/* Decides a request by a limit with a node. The node decides from this machine's permits. With
+ * `sync_wait` a request waits for the store if these do not suffice (ngx_http_tollbar_wait.c). */
 
 #include "ngx_http_tollbar.h"
 
@@ -11,12 +11,21 @@ ngx_int_t ngx_http_tollbar_take_leased(ngx_http_request_t *r, charge_t *charge, 
 {
     tollbar_decision decision = TOLLBAR_DECISION_INIT;
     int32_t verdict;
+    ngx_int_t rc;
 
     if (charge->charged) {
         return NGX_OK;
     }
-    verdict = tollbar_lease_check(charge->limit->zone->sync->lease, charge->key.data, charge->key.len, charge->resolved->cost,
-                                  &decision);
+    if (ngx_http_tollbar_waits(r, charge)) {
+        rc = ngx_http_tollbar_take_or_wait(r, charge, &verdict, &decision);
+        if (rc != NGX_OK) {
+            return rc;
+        }
+        charge->charged = verdict == TOLLBAR_ALLOWED;
+    } else {
+        verdict = tollbar_lease_check(charge->limit->zone->sync->lease, charge->key.data, charge->key.len, charge->resolved->cost,
+                                      &decision);
+    }
     if (verdict < 0) {
         return ngx_http_tollbar_failed(r, charge, verdict);
     }
@@ -32,6 +41,11 @@ ngx_int_t ngx_http_tollbar_peek_leased(ngx_http_request_t *r, charge_t *charge, 
 
     if (verdict < 0) {
         return ngx_http_tollbar_failed(r, charge, verdict);
+    }
+    if (verdict == TOLLBAR_DENIED && ngx_http_tollbar_waits(r, charge)) {
+        (void) set_decision(charge, verdict, &decision);
+        charge->open = 1;
+        return NGX_OK;
     }
     if (verdict == TOLLBAR_DENIED && charge_refusal && charge->resolved->cost != 0) {
         rc = ngx_http_tollbar_take_leased(r, charge, 1);

@@ -327,12 +327,15 @@ static ngx_uint_t place_of(const limit_t *limit)
     return limit->dry_run ? 2 : zone != NULL && zone->sync != NULL;
 }
 
+/* The sort key of nodes begins here. */
+#define NODES ((uint64_t) 1 << 62)
+
 /* The sort key of the charging order. These limits come first to last:
  *
  *     a tree                          which takes no permits back, and which the module cannot peek at
  *     tables that take permits back   by the time after which they have refilled a permit
  *     rates with variables            together, because each request may have another rate
- *     nodes                           which take no permits back
+ *     nodes                           which take no permits back, by the time after which a permit refills
  *     other tables                    which take no permits back, and lifetime quotas, which refill none
  *     `count` and `when`              which charge only after the answer */
 static uint64_t refill_of(const ngx_tollbar_limit_t *base)
@@ -348,11 +351,11 @@ static uint64_t refill_of(const ngx_tollbar_limit_t *base)
         return UINT64_MAX;
     }
     if (zone->sync != NULL) {
-        return UINT64_MAX - 2;
+        return NODES + zone->policy.period_ns / ngx_max(zone->policy.limit, 1);
     }
     refill = ngx_tollbar_refill(&zone->zone, &zone->policy);
     if (refill == TOLLBAR_NO_TIME) {
         return UINT64_MAX - 1;
     }
-    return zone->rate != NULL ? UINT64_MAX - 3 : refill;
+    return zone->rate != NULL ? NODES - 1 : ngx_min(refill, NODES - 2);
 }

@@ -12,32 +12,38 @@ typedef struct {
     const char *name;
     ngx_flag_t counts;
     const char *help;
-    /* In tollbar_lease_stats. */
+    /* In leased_t. */
     size_t offset;
 } metric_t;
-
-/* Prometheus' names of counters end in "_total". */
-static const metric_t metrics[] = {
-    { "granted_permits", 1, "Permits that the store has granted.", offsetof(tollbar_lease_stats, granted) },
-    { "questions", 1, "Questions to the store.", offsetof(tollbar_lease_stats, asked) },
-    { "overdrawn_permits", 1, "Permits admitted before the store's answer.", offsetof(tollbar_lease_stats, overdrawn) },
-    { "fallback_permits", 1, "Permits admitted at this machine's share while the store did not answer.",
-      offsetof(tollbar_lease_stats, fallback_permits) },
-    { "uncounted_permits", 1, "Permits admitted uncounted while the store did not answer.", offsetof(tollbar_lease_stats, uncounted) },
-    { "denied", 1, "Requests refused.", offsetof(tollbar_lease_stats, denied) },
-    { "queue_full", 1, "Messages to the worker that asks the store that found no room.", offsetof(tollbar_lease_stats, queue_full) },
-    { "full", 1, "Denied requests for whose key the zone had no place.", offsetof(tollbar_lease_stats, full) },
-    { "opened", 1, "Times that the store stopped answering.", offsetof(tollbar_lease_stats, opened) },
-    { "owed_permits", 0, "Permits admitted that the store has not charged yet.", offsetof(tollbar_lease_stats, owed) },
-};
-
-#define METRICS (sizeof(metrics) / sizeof(metrics[0]))
 
 /* A zone with `sync`, and its numbers. */
 typedef struct {
     ngx_str_t name;
     tollbar_lease_stats stats;
+    uint64_t waiting;
+    uint64_t waited;
+    uint64_t wait_full;
 } leased_t;
+
+/* Prometheus' names of counters end in "_total". */
+static const metric_t metrics[] = {
+    { "granted_permits", 1, "Permits that the store has granted.", offsetof(leased_t, stats.granted) },
+    { "questions", 1, "Questions to the store.", offsetof(leased_t, stats.asked) },
+    { "overdrawn_permits", 1, "Permits admitted before the store's answer.", offsetof(leased_t, stats.overdrawn) },
+    { "fallback_permits", 1, "Permits admitted at this machine's share while the store did not answer.",
+      offsetof(leased_t, stats.fallback_permits) },
+    { "uncounted_permits", 1, "Permits admitted uncounted while the store did not answer.", offsetof(leased_t, stats.uncounted) },
+    { "denied", 1, "Requests refused.", offsetof(leased_t, stats.denied) },
+    { "queue_full", 1, "Messages to the worker that asks the store that found no room.", offsetof(leased_t, stats.queue_full) },
+    { "full", 1, "Denied requests for whose key the zone had no place.", offsetof(leased_t, stats.full) },
+    { "opened", 1, "Times that the store stopped answering.", offsetof(leased_t, stats.opened) },
+    { "owed_permits", 0, "Permits admitted that the store has not charged yet.", offsetof(leased_t, stats.owed) },
+    { "waiting", 0, "Requests that wait for the store now.", offsetof(leased_t, waiting) },
+    { "waited", 1, "Requests that have waited for the store.", offsetof(leased_t, waited) },
+    { "wait_full", 1, "Requests refused because too many waited for the store.", offsetof(leased_t, wait_full) },
+};
+
+#define METRICS (sizeof(metrics) / sizeof(metrics[0]))
 
 /* A writer of the library: prints into a buffer, and says how long the text is. */
 typedef int32_t (*writer_t)(const void *sources, size_t count, char *buffer, size_t capacity, size_t *length);
@@ -177,6 +183,9 @@ static ngx_int_t append_leases(ngx_http_request_t *r, main_conf_t *main, ngx_cha
             ngx_tollbar_zone_failed(zones[n], r->connection->log, error);
             return NGX_ERROR;
         }
+        leased[count].waiting = ngx_http_tollbar_wait_count(zone->sync);
+        leased[count].waited = zone->sync->node->waited;
+        leased[count].wait_full = zone->sync->node->wait_full;
         if (ngx_http_tollbar_page_text(r->pool, &zones[n]->shm.name, &leased[count].name, 1) != NGX_OK) {
             return NGX_ERROR;
         }
@@ -209,7 +218,7 @@ static u_char *print_metric(u_char *to, const metric_t *metric, const leased_t *
                      metric->counts ? "counter" : "gauge");
     for (n = 0; n < count; n++) {
         to = ngx_sprintf(to, "tollbar_lease_%s%s{limit=\"%V\"} %uL\n", metric->name, end, &zones[n].name,
-                         *(const uint64_t *) ((const u_char *) &zones[n].stats + metric->offset));
+                         *(const uint64_t *) ((const u_char *) &zones[n] + metric->offset));
     }
     return to;
 }

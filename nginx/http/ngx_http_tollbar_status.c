@@ -19,6 +19,9 @@ typedef struct {
     tollbar_table_stats stats;
     tollbar_lease_stats leases;
     uint64_t circuit;
+    uint64_t waiting;
+    uint64_t waited;
+    uint64_t wait_full;
     /* The decisions of each policy. A node has none. */
     decided_t *decided;
     ngx_uint_t decided_n;
@@ -66,6 +69,9 @@ static const metric_t metrics[] = {
     { "full", offsetof(seen_t, leases.full), NODE },
     { "opened", offsetof(seen_t, leases.opened), NODE },
     { "owed", offsetof(seen_t, leases.owed), NODE },
+    { "waiting", offsetof(seen_t, waiting), NODE },
+    { "waited", offsetof(seen_t, waited), NODE },
+    { "wait_full", offsetof(seen_t, wait_full), NODE },
 };
 
 #define METRICS (sizeof(metrics) / sizeof(metrics[0]))
@@ -215,6 +221,9 @@ static int32_t read_stats(ngx_pool_t *pool, seen_t *seen)
     seen->stats.capacity = sync->node->capacity;
     error = tollbar_lease_get_stats(sync->lease, &seen->leases);
     seen->circuit = seen->leases.circuit;
+    seen->waiting = ngx_http_tollbar_wait_count(sync);
+    seen->waited = sync->node->waited;
+    seen->wait_full = sync->node->wait_full;
     seen->stats.denied = seen->leases.denied;
     return error;
 }

@@ -13,6 +13,7 @@ const char *ngx_http_tollbar_fallbacks[3] = { "share", "deny", "allow" };
 static ngx_int_t read_number(ngx_conf_t *cf, ngx_str_t *argument, sync_t *sync);
 static ngx_int_t read_fallback(ngx_conf_t *cf, ngx_str_t *argument, sync_t *sync);
 static ngx_int_t read_life(ngx_conf_t *cf, ngx_str_t *argument, sync_t *sync);
+static ngx_int_t read_wait(ngx_conf_t *cf, ngx_str_t *argument, sync_t *sync);
 static char *check_words(ngx_conf_t *cf, ngx_str_t *name, zone_t *zone);
 static char *check_node(ngx_conf_t *cf, ngx_str_t *name, zone_t *zone, tollbar_lease **trial);
 static char *refuse_node(ngx_conf_t *cf, ngx_str_t *name, zone_t *zone, int32_t error);
@@ -29,7 +30,7 @@ static ngx_flag_t begins(const ngx_str_t *text, const char *word)
 ngx_int_t ngx_http_tollbar_sync_read(ngx_conf_t *cf, ngx_str_t *argument, sync_t **place)
 {
     static const tollbar_lease_options usual = TOLLBAR_LEASE_OPTIONS_INIT(0);
-    static const char *words[] = { "sync=", "name=", "nodes=", "overdraft=", "fallback=", "lease=" };
+    static const char *words[] = { "sync=", "name=", "nodes=", "overdraft=", "fallback=", "lease=", "sync_wait=" };
     sync_t *sync = *place;
     ngx_uint_t n = 0;
     ngx_str_t value;
@@ -60,6 +61,8 @@ ngx_int_t ngx_http_tollbar_sync_read(ngx_conf_t *cf, ngx_str_t *argument, sync_t
         return read_fallback(cf, argument, sync);
     case 5:
         return read_life(cf, argument, sync);
+    case 6:
+        return read_wait(cf, argument, sync);
     default:
         return read_number(cf, argument, sync);
     }
@@ -109,6 +112,21 @@ static ngx_int_t read_life(ngx_conf_t *cf, ngx_str_t *argument, sync_t *sync)
         return NGX_ERROR;
     }
     sync->options.life_ns = (uint64_t) life * 1000000;
+    return NGX_OK;
+}
+
+/* A node notices within 250 ms that the store does not answer, and `fallback` then decides. With a
+ * shorter wait a request would be refused before that. */
+static ngx_int_t read_wait(ngx_conf_t *cf, ngx_str_t *argument, sync_t *sync)
+{
+    ngx_str_t text = { argument->len - 10, argument->data + 10 };
+    ngx_int_t wait = ngx_parse_time(&text, 0);
+
+    if (wait < 250 || wait > 60000) {
+        (void) ngx_tollbar_conf_refuse(cf, "invalid value \"%V\", it must be a time from 250ms to 1m", argument);
+        return NGX_ERROR;
+    }
+    sync->wait_ns = (uint64_t) wait * 1000000;
     return NGX_OK;
 }
 

@@ -2,7 +2,8 @@
  *
  * Such a zone holds a node in place of a table. The node has this nginx's part of the limit:
  * permits that the store granted for a short time. The master makes the node before it forks, as it
- * makes tables. Requests are decided by the node alone. Every worker has a client on its event
+ * makes tables. The node decides requests alone. With `sync_wait` a request that it cannot decide
+ * waits for the store's answer (ngx_http_tollbar_wait.c). Every worker has a client on its event
  * loop. The library elects the one client that asks the store, and another one if that worker ends.
  * So `nodes` counts nginx servers, not workers.
  *
@@ -24,6 +25,12 @@ typedef struct {
     uint64_t capacity;
     /* The TOLLBAR_CIRCUIT_ number that was logged last, so that only one worker logs a change. */
     ngx_atomic_t circuit;
+    /* Requests that have waited for the store, and requests that were refused because as many as may
+     * wait waited already. */
+    ngx_atomic_t waited;
+    ngx_atomic_t wait_full;
+    /* The requests that wait now, by the number that the master gives each process. */
+    uint16_t waiting[NGX_MAX_PROCESSES];
 } ngx_http_tollbar_node_t;
 
 /* A worker's client. */
@@ -38,11 +45,15 @@ typedef struct {
     ngx_str_t name;
     /* `capacity` is computed from the zone's size. */
     tollbar_lease_options options;
+    /* Nanoseconds that a request waits for the store at most. 0: no request waits. */
+    uint64_t wait_ns;
 
     /* This process's view. NULL until the master has made or found the node. */
     tollbar_lease *lease;
     ngx_http_tollbar_node_t *node;
     ngx_http_tollbar_client_t *client;
+    /* This process's requests that wait for the store. */
+    ngx_queue_t waiting;
 } ngx_http_tollbar_sync_t;
 
 typedef struct ngx_http_tollbar_zone_s ngx_http_tollbar_zone_t;
@@ -73,5 +84,20 @@ void ngx_http_tollbar_node_settle(ngx_shm_zone_t *shm_zone);
  * ngx_shm_zone_t *. */
 ngx_int_t ngx_http_tollbar_clients_start(ngx_cycle_t *cycle, ngx_array_t *zones);
 void ngx_http_tollbar_clients_end(void);
+
+/* Whether no client of the node has reached the store yet, or failed to. */
+ngx_flag_t ngx_http_tollbar_client_is_new(const ngx_http_tollbar_sync_t *sync);
+
+/* Makes the client tick after the current events: a request waits for it. */
+void ngx_http_tollbar_client_hurry(ngx_http_tollbar_sync_t *sync);
+
+/* Lets the waiting requests go on that the node can decide now. */
+void ngx_http_tollbar_wait_look(ngx_http_tollbar_sync_t *sync);
+
+/* Decides all waiting requests, because the client ends. */
+void ngx_http_tollbar_wait_end(ngx_http_tollbar_sync_t *sync);
+
+/* The requests that wait in all processes. */
+uint64_t ngx_http_tollbar_wait_count(const ngx_http_tollbar_sync_t *sync);
 
 #endif

@@ -127,7 +127,7 @@ RATES = [
     ("rate=1r/999999999d", LONG), ("rate=900000000000r/s", "it must be at most {rate}r/s"),
 ]
 PARAMETERS = ("zone=, rate=, policy=, burst=, ban=, after=, on_full=, hot_keys=, room=, top_refused=, or file=, capacity=, mode=, "
-              "trust_anyone, or sync=, nodes=, fallback=, lease=, overdraft=, name=")
+              "trust_anyone, or sync=, nodes=, fallback=, lease=, overdraft=, name=, sync_wait=")
 HTTP = [
     *zones_of("tollbar_zone", " rate=1r/s"),
     ("no zone", "{{tollbar_zone $arg_k rate=1r/s burst=2;}}", "", '"tollbar_zone" must have "zone" parameter, such as zone=one:10m'),
@@ -207,6 +207,7 @@ SYNC = [
     for word, expected in [
         *[(f"nodes={n}", "it must be a whole number from 1 to 65535") for n in ("0", "65536", "two", "")],
         *[(f"lease={n}", "it must be a time from 1ms to 10m") for n in ("0ms", "601s", "long")],
+        *[(f"sync_wait={n}", "it must be a time from 250ms to 1m") for n in ("249ms", "61s", "on")],
         ("overdraft=some", "it must be a whole number, 0 or more"), ("fallback=pray", "it must be share, deny or allow")]
 ] + [
     ("no nodes", "{{tollbar_zone $arg_k zone=z:1m rate=100r/s burst=20 sync=redis://127.0.0.1;}}", "",
@@ -225,7 +226,7 @@ SYNC = [
      '"room" must not be beside "sync" in zone "z"'),
     ("variables", f"{{{{tollbar_zone $arg_k zone=z:1m rate=$arg_r {STORE};}}}}", "",
      '"rate" and "burst" must not hold variables beside "sync" in zone "z"'),
-    ("too small for a node", f"{{{{{SHARED.replace(':1m', ':100k')}}}}}", "", 'zone "z" is too small, with "sync" it must have at least 360k'),
+    ("too small for a node", f"{{{{{SHARED.replace(':1m', ':100k')}}}}}", "", 'zone "z" is too small, with "sync" it must have at least 364k'),
     ("one name of two zones", f"[[{SHARED}]] {{{{{SHARED.replace('=z:', '=y:').replace(';', ' name=z;')}}}}}", "",
      'zone "y" must have another "name" in the store than zone "z", which has it in {first}; declared'),
     ("a URL", "{{tollbar_zone $arg_k zone=z:1m rate=100r/s burst=20 nodes=2 sync=http://127.0.0.1;}}", "",

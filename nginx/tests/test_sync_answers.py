@@ -195,7 +195,7 @@ def test_under_valgrind(machines, tmp_path):
     server = (f"location / {{ tollbar zone=z nodelay cost=$arg_b; tollbar zone=local nodelay; {CONTENT} }}"
               f"location /redirect {{ tollbar zone=y nodelay; try_files /none /; }} {PAGES}")
     more = (f"{LOCAL.replace('1r/h', '1000r/s')} tollbar_headers both;"
-            f"tollbar_zone $arg_k$arg_a zone=y:360k policy=\"50/s burst 20\" sync=unix:{store.socket} nodes=2 fallback=deny;")
+            f"tollbar_zone $arg_k$arg_a zone=y:364k policy=\"50/s burst 20\" sync=unix:{store.socket} nodes=2 fallback=deny;")
     nginx = machines.add(wrapper=memory.wrapper(report),
                          **{**machines.parts(ZONE, 2, more=more, main="master_process off;"), "server": server})
     wait_for_circuit(nginx, "closed")

@@ -29,16 +29,18 @@ def wrong_url(column, why):
 # the configuration.
 CASES = [
     ("the usual", SHARED, "tollbar zone=z nodelay;", None),
-    ("all parameters", f"{ZONE}{STORE}/3 nodes=2 fallback=deny lease=20ms overdraft=1 name=logins;", "tollbar zone=z nodelay;", None),
+    ("all parameters", f"{ZONE}{STORE}/3 nodes=2 fallback=deny lease=20ms overdraft=1 name=logins sync_wait=1m;", "tollbar zone=z nodelay;", None),
     ("no overdraft", f"{ZONE}{STORE} nodes=2 overdraft=0;", "", None),
     ("a policy", f'tollbar_zone $arg_k zone=z:1m policy="100/s burst 20" {STORE} nodes=2;', "tollbar zone=z;", None),
     ("no nodes", f"{ZONE}{STORE};", "", '"sync" must have "nodes" parameter beside it, such as nodes=4, in zone "z"'),
     *[(f"{word} alone", f"{ZONE}{word};", "", f'"{word}" must have "sync" beside it')
-      for word in ("nodes=2", "fallback=deny", "lease=1s", "overdraft=3", "name=x")],
+      for word in ("nodes=2", "fallback=deny", "lease=1s", "overdraft=3", "name=x", "sync_wait=1s")],
     *[(word, f"{ZONE}{STORE} {word};", "", f'invalid value "{word}", it must be a whole number from 1 to 65535')
       for word in ("nodes=0", "nodes=65536", "nodes=two", "nodes=")],
     *[(word, f"{ZONE}{STORE} nodes=2 {word};", "", f'invalid value "{word}", it must be a time from 1ms to 10m')
       for word in ("lease=0ms", "lease=601s", "lease=long", "lease=")],
+    *[(word, f"{ZONE}{STORE} nodes=2 {word};", "", f'invalid value "{word}", it must be a time from 250ms to 1m')
+      for word in ("sync_wait=249ms", "sync_wait=61s", "sync_wait=on", "sync_wait=")],
     *[(word, f"{ZONE}{STORE} nodes=2 {word};", "", f'invalid value "{word}", it must be a whole number, 0 or more')
       for word in ("overdraft=-1", "overdraft=some")],
     ("fallback unknown", f"{ZONE}{STORE} nodes=2 fallback=pray;", "", 'invalid value "fallback=pray", it must be share, deny or allow'),
@@ -86,8 +88,8 @@ CASES = [
      '"rate" and "burst" must not hold variables beside "sync" in zone "z"'),
     ("hot_keys", f"{ZONE}{STORE} nodes=2 hot_keys=64;", "", '"hot_keys" must not be beside "sync" in zone "z"'),
     ("on_full", f"{ZONE}{STORE} nodes=2 on_full=deny;", "", '"on_full" must not be beside "sync" in zone "z"'),
-    ("the least size", SHARED.replace(":1m", ":360k"), "", None),
-    ("a size too small", SHARED.replace(":1m", ":359k"), "", 'zone "z" is too small, with "sync" it must have at least 360k'),
+    ("the least size", SHARED.replace(":1m", ":364k"), "", None),
+    ("a size too small", SHARED.replace(":1m", ":363k"), "", 'zone "z" is too small, with "sync" it must have at least 364k'),
     # Limits
     ("no nodelay", SHARED, "tollbar zone=z;", 'with "sync" no request is delayed, so "nodelay" must be in a limit of zone "z" in '),
     ("a burst of a limit", SHARED, "tollbar zone=z burst=5 nodelay;", 'with "sync", "burst" must be in the "tollbar_zone" of zone "z" in '),
