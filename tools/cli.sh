@@ -9,7 +9,8 @@ if [ "$(printf '%s\n' "$tollbar_cli_least" "$rust_version" | sort -V | head -n 1
     echo "Rust is too old for the command: there is $rust_version, and $tollbar_cli_least or later is needed (https://rustup.rs)" >&2
     exit 1
 fi
-cargo build --quiet --profile command --package tollbar-cli ${2:+--target "$2"}
+# Without symbols it is a seventh smaller.
+cargo rustc --quiet --profile command --package tollbar-cli --bin tollbar ${2:+--target "$2"} -- -Cstrip=symbols
 mkdir -p "$build"
 # A new file in the place of the old one, which may be running.
 cp "target/${2:+$2/}command/tollbar" "$build/tollbar.new"
