@@ -62,7 +62,6 @@ func main() {
 		log.Fatal(err)
 	}
 	shop.mails = out
-	go shop.watch(stop)
 	go shop.deliver(stop)
 	server := &http.Server{Addr: *address, Handler: shop.routes(), ReadHeaderTimeout: 5 * time.Second}
 	go func() {
@@ -95,7 +94,9 @@ type shop struct {
 // open opens the limits. The rules' states are this process's own, the lease's are in Redis, the
 // bans' in the file.
 func open(file, store, bans string) (*shop, error) {
-	limits, err := rules.Open(file, rules.Options{})
+	s := &shop{orders: make(chan int, 30)}
+	s.fault.Store(new(string))
+	limits, err := rules.Open(file, rules.Options{Watch: time.Second / 4, Reloaded: s.reloaded})
 	if err != nil {
 		return nil, err
 	}
@@ -115,9 +116,18 @@ func open(file, store, bans string) (*shop, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &shop{rules: limits, reports: reports, bans: banned, pace: pace, orders: make(chan int, 30)}
-	s.fault.Store(new(string))
+	s.rules, s.reports, s.bans, s.pace = limits, reports, banned, pace
 	return s, nil
+}
+
+// reloaded notes whether the rules file is in force. With a fault in the file the former rules stay.
+func (s *shop) reloaded(err error) {
+	fault := ""
+	if err != nil {
+		fault = err.Error()
+		log.Print(fault)
+	}
+	s.fault.Store(&fault)
 }
 
 func (s *shop) routes() http.Handler {
@@ -210,24 +220,6 @@ func (s *shop) deliver(stop context.Context) {
 				return
 			}
 			s.delivered.Add(1)
-		}
-	}
-}
-
-// watch puts a changed rules file in force. With a fault in the file the former rules stay.
-func (s *shop) watch(stop context.Context) {
-	for tick := time.Tick(time.Second / 4); ; {
-		select {
-		case <-stop.Done():
-			return
-		case <-tick:
-		}
-		if changed, err := s.rules.ReloadIfChanged(); err != nil {
-			fault := err.Error()
-			s.fault.Store(&fault)
-			log.Print(fault)
-		} else if changed {
-			s.fault.Store(new(string))
 		}
 	}
 }

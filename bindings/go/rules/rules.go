@@ -3,12 +3,15 @@
 // Package rules decides on requests by a file of rules in TOML or YAML (docs/rules.md). It is a
 // separate package, so that a program without rules does not link libtollbar-rules.
 //
-//	limits, err := rules.Open("site.toml", rules.Options{})
+//	limits, err := rules.Follow("site.toml")
 //	...
-//	http.ListenAndServe(":8080", limits.Handler(mux))
+//	http.ListenAndServe(":8080", limits.Handler(mux)) // chi: router.Use(limits.Handler)
+//	engine.Use(tollgin.Wrap(limits.Handler))          // gin
+//	server.Use(echo.WrapMiddleware(limits.Handler))   // echo
 package rules
 
 import (
+	"log/slog"
 	"net"
 	"net/http"
 	"runtime"
@@ -32,6 +35,16 @@ type Options struct {
 	// keys keep the permits that they have left. 0: none, and such a limit begins anew if its
 	// policy changes.
 	Room uint32
+	// Watch is how often a goroutine looks whether the file has changed, and reloads it if so
+	// ([Rules.ReloadIfChanged]); it ends with Close. 0: never. A request is decided by the old rules
+	// or by the new ones.
+	Watch time.Duration
+	// Reloaded gets the outcome of each reload by Watch: nil, or the error of a file with faults,
+	// whose former rules stay in force. Nil means that errors go to [slog.Error].
+	Reloaded func(error)
+	// Fields returns what a rule may name of a request beside its own fields ([RequestFields]), such
+	// as {":user", name} for `key = "field user"`. Nil means nothing.
+	Fields func(*http.Request) []Field
 }
 
 // Field is a field of a request. The names ":method", ":path" and ":address" are the request's
@@ -82,6 +95,9 @@ func (e *FileError) Unwrap() error { return e.Code }
 type Rules struct {
 	handle uintptr
 	guard  guard.Guard
+	fields func(*http.Request) []Field
+	// Closed by Close; ends the goroutine that watches the file.
+	closed chan struct{}
 }
 
 // Open reads the rules file and puts its rules in force. A name that ends in .yaml, .yml or .json
@@ -92,15 +108,54 @@ func Open(path string, options Options) (*Rules, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Rules{handle: handle}
+	r := &Rules{handle: handle, fields: options.Fields, closed: make(chan struct{})}
 	runtime.SetFinalizer(r, func(r *Rules) { _ = r.Close() })
+	if options.Watch > 0 {
+		go r.watch(options.Watch, options.Reloaded)
+	}
 	return r, nil
+}
+
+// Follow is Open for a file that may change: once a second a goroutine looks whether it has, until
+// Close. A file with faults is logged by [slog.Error], and the former rules stay in force.
+func Follow(path string) (*Rules, error) {
+	return Open(path, Options{Watch: time.Second})
+}
+
+// watch reloads a changed file until the rules are closed.
+func (r *Rules) watch(every time.Duration, reloaded func(error)) {
+	if reloaded == nil {
+		reloaded = func(err error) {
+			if err != nil {
+				slog.Error("tollbar: the former rules stay in force", "error", err)
+			}
+		}
+	}
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-r.closed:
+			return
+		case <-ticker.C:
+		}
+		changed, err := r.ReloadIfChanged()
+		if err == tollbar.ErrClosed {
+			return
+		}
+		if changed || err != nil {
+			reloaded(err)
+		}
+	}
 }
 
 // Close ends the rules. A second call does nothing.
 func (r *Rules) Close() error {
 	if r.guard.Close() {
 		runtime.SetFinalizer(r, nil)
+		if r.closed != nil {
+			close(r.closed)
+		}
 		closeRules(r.handle)
 	}
 	return nil
@@ -195,7 +250,11 @@ func RequestFields(request *http.Request) []Field {
 // Retry-After in seconds, rounded up. If the check fails, the request gets status 500.
 func (r *Rules) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
-		answer, err := r.Check(RequestFields(request))
+		fields := RequestFields(request)
+		if r.fields != nil {
+			fields = append(fields, r.fields(request)...)
+		}
+		answer, err := r.Check(fields)
 		switch {
 		case err != nil:
 			http.Error(w, "the limits cannot be checked", http.StatusInternalServerError)

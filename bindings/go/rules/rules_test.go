@@ -168,6 +168,90 @@ func TestHandler(t *testing.T) {
 	})
 }
 
+// A rule may name what only the program knows.
+func TestFieldsOfTheProgram(t *testing.T) {
+	r, err := rules.Open(write(t, "version = 1\n[group.a]\nkey = 'field user'\nlimit = '1/day'\n"),
+		rules.Options{Fields: func(r *http.Request) []rules.Field {
+			name, _, _ := r.BasicAuth()
+			return []rules.Field{{Name: ":user", Value: name}}
+		}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	handler := r.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(204) }))
+	for i, c := range []struct {
+		user string
+		want int
+	}{{"ann", 204}, {"ann", 429}, {"bob", 204}} {
+		request := httptest.NewRequest("GET", "/", nil)
+		request.SetBasicAuth(c.user, "")
+		got := httptest.NewRecorder()
+		handler.ServeHTTP(got, request)
+		if got.Code != c.want {
+			t.Errorf("request %d: %d", i, got.Code)
+		}
+	}
+}
+
+func TestAWatchedFile(t *testing.T) {
+	path := write(t, twoAnHour)
+	outcomes := make(chan error)
+	r, err := rules.Open(path, rules.Options{
+		Watch: time.Millisecond, Reloaded: func(err error) { outcomes <- err },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	// Another file takes the place of the old one, as with an editor that saves.
+	replace := func(text string) {
+		if err := os.Rename(write(t, text), path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var fault *rules.FileError
+	replace("version = 1\n[group.a]\nlimit = \"2/y\"\n")
+	if err := <-outcomes; !errors.As(err, &fault) {
+		t.Error(err)
+	}
+	replace("version = 1\n[group.a]\nlimit = \"1/h\"\n")
+	if err := <-outcomes; err != nil {
+		t.Error(err)
+	}
+	request := []rules.Field{{Name: ":address", Value: "192.0.2.1"}}
+	for _, want := range []tollbar.Verdict{tollbar.Allowed, tollbar.Denied} {
+		if answer, err := r.Check(request); err != nil || answer.Verdict != want || answer.Generation != 2 {
+			t.Error(answer, err)
+		}
+	}
+	_ = r.Close()
+	replace(twoAnHour)
+	select {
+	case err := <-outcomes:
+		t.Error("a reload after Close", err)
+	case <-time.After(50 * time.Millisecond):
+	}
+	// A value that no call has made.
+	if err := new(rules.Rules).Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestFollow(t *testing.T) {
+	r, err := rules.Follow(write(t, twoAnHour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if answer, err := r.Check([]rules.Field{{Name: ":address", Value: "192.0.2.1"}}); err != nil || answer.Verdict != tollbar.Allowed {
+		t.Error(answer, err)
+	}
+	if _, err := rules.Follow("/nonexistent/limits.toml"); err == nil {
+		t.Error("no such file")
+	}
+}
+
 func TestReloadsBesideRequests(t *testing.T) {
 	path := write(t, twoAnHour)
 	r := mustOpen(t, path)

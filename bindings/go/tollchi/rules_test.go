@@ -22,7 +22,7 @@ func TestRulesFile(t *testing.T) {
 		0o600); err != nil {
 		t.Fatal(err)
 	}
-	limits, err := rules.Open(path, rules.Options{})
+	limits, err := rules.Follow(path)
 	if err != nil {
 		t.Fatal(err)
 	}
