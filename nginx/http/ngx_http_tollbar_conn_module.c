@@ -4,6 +4,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
+#include "ngx_http_tollbar_conn.h"
 #include "ngx_http_tollbar_request.h"
 #include "ngx_tollbar_conn_limit.h"
 #include "ngx_tollbar_variables.h"
@@ -12,7 +13,6 @@ typedef ngx_tollbar_conn_conf_t conf_t;
 typedef ngx_tollbar_conn_main_conf_t main_conf_t;
 typedef ngx_tollbar_conn_record_t record_t;
 
-static ngx_int_t handler(ngx_http_request_t *r);
 static ngx_int_t log_handler(ngx_http_request_t *r);
 static void judge(const ngx_http_request_t *r, record_t *record);
 static ngx_flag_t has_refused(ngx_uint_t status);
@@ -51,9 +51,17 @@ ngx_module_t ngx_http_tollbar_conn_module = {
     NGX_MODULE_V1, &context, commands, NGX_HTTP_MODULE, NULL, NULL, join, NULL, NULL, part, NULL, NGX_MODULE_V1_PADDING
 };
 
-/* The handler of the preaccess phase. The first location with limits that the request, a redirect
- * or a subrequest reaches counts the request once, until the main request ends. */
-static ngx_int_t handler(ngx_http_request_t *r)
+ngx_flag_t ngx_http_tollbar_conn_counts(ngx_http_request_t *r)
+{
+    conf_t *conf = ngx_http_get_module_loc_conf(r, ngx_http_tollbar_conn_module);
+
+    return conf->limits.nelts != 0 && record_of(r) == NULL;
+}
+
+/* Also the handler of the preaccess phase: for a location without rates, and for a request after its
+ * delay. The first location with limits that the request, a redirect or a subrequest reaches counts
+ * the request once, until the main request ends. */
+ngx_int_t ngx_http_tollbar_conn_enter(ngx_http_request_t *r)
 {
     conf_t *conf = ngx_http_get_module_loc_conf(r, ngx_http_tollbar_conn_module);
     ngx_tollbar_conn_limit_t **limits = conf->limits.elts;
@@ -62,7 +70,7 @@ static ngx_int_t handler(ngx_http_request_t *r)
     ngx_uint_t n;
     ngx_int_t rc;
 
-    if (conf->limits.nelts == 0 || record_of(r) != NULL) {
+    if (!ngx_http_tollbar_conn_counts(r)) {
         return NGX_DECLINED;
     }
     for (n = 0; n < conf->limits.nelts; n++) {
@@ -77,6 +85,23 @@ static ngx_int_t handler(ngx_http_request_t *r)
         }
     }
     return NGX_DECLINED;
+}
+
+void ngx_http_tollbar_conn_leave(ngx_http_request_t *r)
+{
+    record_t *record = record_of(r);
+    ngx_pool_cleanup_t *cleanup;
+
+    if (record == NULL) {
+        return;
+    }
+    ngx_tollbar_conn_record_leave(record);
+    for (cleanup = r->main->pool->cleanup; cleanup != NULL; cleanup = cleanup->next) {
+        if (cleanup->data == record) {
+            cleanup->handler = NULL;
+        }
+    }
+    ngx_http_set_ctx(r->main, NULL, ngx_http_tollbar_conn_module);
 }
 
 /* The handler of the log phase, in a configuration that learns. The request's memory is freed after
@@ -187,7 +212,7 @@ static ngx_int_t complete(ngx_conf_t *cf)
     if (n < main->zones.nelts && ngx_http_tollbar_add_handler(cf, NGX_HTTP_LOG_PHASE, log_handler) != NGX_OK) {
         return NGX_ERROR;
     }
-    return ngx_http_tollbar_add_handler(cf, NGX_HTTP_PREACCESS_PHASE, handler);
+    return ngx_http_tollbar_add_handler(cf, NGX_HTTP_PREACCESS_PHASE, ngx_http_tollbar_conn_enter);
 }
 
 static ngx_int_t join(ngx_cycle_t *cycle)

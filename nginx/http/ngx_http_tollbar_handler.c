@@ -1,6 +1,7 @@
 /* Decides a request by all limits of its location. */
 
 #include "ngx_http_tollbar.h"
+#include "ngx_http_tollbar_conn.h"
 
 typedef ngx_http_tollbar_limit_t limit_t;
 typedef ngx_http_tollbar_conf_t conf_t;
@@ -19,8 +20,8 @@ typedef ngx_http_tollbar_outcome_t outcome_t;
  * which returns the phase handler's value. */
 static ngx_int_t check(ngx_http_request_t *r, conf_t *conf, main_conf_t *main);
 static ngx_inline ngx_flag_t is_timed(main_conf_t *main);
-static ngx_int_t check_several(ngx_http_request_t *r, conf_t *conf, outcome_t *outcome, ngx_flag_t full);
-static ngx_int_t peek_at_all(ngx_http_request_t *r, conf_t *conf, outcome_t *outcome, ngx_flag_t full);
+static ngx_int_t check_several(ngx_http_request_t *r, conf_t *conf, outcome_t *outcome, ngx_flag_t full, ngx_int_t *busy);
+static ngx_int_t peek_at_all(ngx_http_request_t *r, conf_t *conf, outcome_t *outcome, ngx_flag_t full, ngx_flag_t each);
 static ngx_int_t take_open(ngx_http_request_t *r, conf_t *conf, outcome_t *outcome, ngx_flag_t full);
 static ngx_int_t take_all(ngx_http_request_t *r, conf_t *conf, outcome_t *outcome, ngx_flag_t full);
 static void give_back(const charge_t *charge);
@@ -58,9 +59,12 @@ static ngx_int_t check(ngx_http_request_t *r, conf_t *conf, main_conf_t *main)
     ngx_http_variable_value_t *status;
     charge_t usual[USUAL_LIMITS];
     outcome_t outcome;
+    /* The status with which tollbar_conn refuses the request. NGX_DECLINED: it does not. NGX_OK: it
+     * has no limit here. */
+    ngx_int_t busy = ngx_http_tollbar_conn_counts(r) ? NGX_DECLINED : NGX_OK;
     ngx_int_t rc;
 
-    if (conf->limits.nelts == 1 && conf->enforced == 1) {
+    if (conf->limits.nelts == 1 && conf->enforced == 1 && busy == NGX_OK) {
         rc = prepare(r, ((limit_t **) conf->limits.elts)[0], usual);
         if (rc == NGX_OK) {
             rc = take(r, usual, full);
@@ -85,9 +89,15 @@ static ngx_int_t check(ngx_http_request_t *r, conf_t *conf, main_conf_t *main)
             }
         }
         outcome.binding = outcome.dry = NULL;
-        rc = check_several(r, conf, &outcome, full);
+        rc = check_several(r, conf, &outcome, full, &busy);
         if (begin != 0) {
             ngx_http_tollbar_times_end(main->times, begin);
+        }
+        if (busy > NGX_OK) {
+            /* No rate is charged, by a redirect to a page for the error neither. */
+            status = ngx_http_tollbar_value(r, main, NGX_HTTP_TOLLBAR_VARIABLE_STATUS);
+            (void) ngx_tollbar_set_text(status, (u_char *) "", 0);
+            return busy;
         }
     }
     if (rc == NGX_DECLINED || rc == NGX_AGAIN) {
@@ -112,19 +122,33 @@ static ngx_inline ngx_flag_t is_timed(main_conf_t *main)
 
 /* Charges all enforced limits or none, as ngx_tollbar_several.h explains. The last limit needs no
  * peek if it is charged first, because a refused charge takes nothing, as a peek does. If the
- * enforced limits admit the request, the module then checks the limits in a dry run one by one. */
-static ngx_int_t check_several(ngx_http_request_t *r, conf_t *conf, outcome_t *outcome, ngx_flag_t full)
+ * enforced limits admit the request, the module then checks the limits in a dry run one by one.
+ *
+ * Beside limits of tollbar_conn it peeks at all, then counts the request there, and then charges, so
+ * that a refusal of either kind takes nothing of the other. A request that is to be delayed, or that
+ * waits for the store, is counted again when that ends. */
+static ngx_int_t check_several(ngx_http_request_t *r, conf_t *conf, outcome_t *outcome, ngx_flag_t full, ngx_int_t *busy)
 {
+    ngx_flag_t counts = *busy == NGX_DECLINED;
     ngx_int_t rc;
 
     outcome->charges_n = 0;
-    rc = peek_at_all(r, conf, outcome, full);
+    rc = peek_at_all(r, conf, outcome, full, counts);
     outcome->enforced = outcome->charges_n;
+    if (rc == NGX_OK && counts) {
+        *busy = ngx_http_tollbar_conn_enter(r);
+        if (*busy != NGX_DECLINED) {
+            return NGX_DECLINED;
+        }
+    }
     if (rc == NGX_OK) {
         rc = take_open(r, conf, outcome, full);
     }
     if (rc == NGX_OK) {
         rc = take_all(r, conf, outcome, full);
+    }
+    if (counts && (rc != NGX_OK || (outcome->binding != NULL && outcome->binding->wait != 0))) {
+        ngx_http_tollbar_conn_leave(r);
     }
     if (rc == NGX_AGAIN) {
         ngx_http_tollbar_wait_keep(r, outcome);
@@ -135,9 +159,9 @@ static ngx_int_t check_several(ngx_http_request_t *r, conf_t *conf, outcome_t *o
     return rc == NGX_OK && outcome->binding == NULL && outcome->dry == NULL ? NGX_DECLINED : rc;
 }
 
-/* Peeks at all enforced limits. It goes on after a refusal, because the longest wait of all
- * refusals becomes Retry-After. */
-static ngx_int_t peek_at_all(ngx_http_request_t *r, conf_t *conf, outcome_t *outcome, ngx_flag_t full)
+/* Peeks at all enforced limits, at the last too with `each`. It goes on after a refusal, because the
+ * longest wait of all refusals becomes Retry-After. */
+static ngx_int_t peek_at_all(ngx_http_request_t *r, conf_t *conf, outcome_t *outcome, ngx_flag_t full, ngx_flag_t each)
 {
     limit_t **limits = conf->limits.elts;
     charge_t *charge;
@@ -159,7 +183,7 @@ static ngx_int_t peek_at_all(ngx_http_request_t *r, conf_t *conf, outcome_t *out
         if (rc == NGX_OK && charge->resolved->class != NULL) {
             continue;
         }
-        if (rc == NGX_OK && n + 1 == conf->enforced && n == conf->order[0] && worst == NGX_OK && !ngx_http_tollbar_waits(r, charge)) {
+        if (rc == NGX_OK && n + 1 == conf->enforced && n == conf->order[0] && worst == NGX_OK && !each && !ngx_http_tollbar_waits(r, charge)) {
             continue;
         }
         if (rc == NGX_OK && !(charge->resolved->plain && !full && would_pass(charge))) {

@@ -50,7 +50,7 @@ static ngx_command_t commands[] = {
     { ngx_string("tollbar_headers"), ANYWHERE|NGX_CONF_TAKE1, ngx_tollbar_conf_set_word, NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(conf_t, headers), &header_kinds },
     { ngx_string("tollbar_status_page"), NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1, ngx_http_tollbar_read_status_page, 0, 0, NULL },
-    { ngx_string("tollbar_rules"), ANYWHERE|NGX_CONF_TAKE12, ngx_http_tollbar_read_rules, NGX_HTTP_LOC_CONF_OFFSET, 0, NULL },
+    { ngx_string("tollbar_rules"), ANYWHERE|NGX_CONF_TAKE123, ngx_http_tollbar_read_rules, NGX_HTTP_LOC_CONF_OFFSET, 0, NULL },
     { ngx_string("tollbar_rules_field"), ANYWHERE|NGX_CONF_TAKE2, ngx_http_tollbar_read_rules_field, NGX_HTTP_LOC_CONF_OFFSET, 0, NULL },
     ngx_null_command
 };

@@ -44,6 +44,8 @@ typedef struct {
     ngx_tollbar_where_t where;
     ngx_str_t path;
     uint64_t keys;
+    /* The segments or permits for which each key has room, or 0. */
+    uint32_t room;
     ngx_http_tollbar_opened_t *opened;
     /* Limits the log lines about requests that the rules cannot decide. */
     ngx_tollbar_seldom_t failed;

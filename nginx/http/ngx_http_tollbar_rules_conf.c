@@ -17,17 +17,20 @@ typedef ngx_http_tollbar_conf_t conf_t;
 static rules_t *find(ngx_array_t *all, const ngx_str_t *path);
 static opened_t *former(const rules_t *rules);
 static char *attach(ngx_conf_t *cf, rules_t *rules);
+static char *read_option(ngx_conf_t *cf, ngx_str_t *argument, uint64_t *keys, uint32_t *room);
 static char *open_file(ngx_conf_t *cf, const rules_t *rules, uint32_t flags, uint64_t keys, tollbar_rules **opened);
 static void detach(void *data);
 static char *next_line(char **rest);
 
-/* tollbar_rules FILE [keys=NUMBER] | off */
+/* tollbar_rules FILE [keys=NUMBER] [room=NUMBER] | off */
 char *ngx_http_tollbar_read_rules(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     main_conf_t *main = ngx_http_conf_get_module_main_conf(cf, ngx_http_tollbar_module);
     ngx_str_t *value = cf->args->elts, path = value[1];
     rules_t **place = &((conf_t *) conf)->rules;
-    ngx_int_t keys = KEYS;
+    uint64_t keys = 0;
+    uint32_t room = 0;
+    ngx_uint_t n;
     char *error;
 
     if (*place != NGX_CONF_UNSET_PTR) {
@@ -37,22 +40,23 @@ char *ngx_http_tollbar_read_rules(ngx_conf_t *cf, ngx_command_t *cmd, void *conf
         *place = NULL;
         return NGX_CONF_OK;
     }
-    if (cf->args->nelts == 3) {
-        keys = ngx_strncmp(value[2].data, "keys=", 5) == 0 ? ngx_atoi(value[2].data + 5, value[2].len - 5) : NGX_ERROR;
-        if (keys <= 0) {
-            return ngx_tollbar_conf_refuse(cf, "invalid parameter \"%V\" in \"tollbar_rules\" directive, it must be keys=NUMBER, from 1 on", &value[2]);
+    for (n = 2; n < cf->args->nelts; n++) {
+        error = read_option(cf, &value[n], &keys, &room);
+        if (error != NGX_CONF_OK) {
+            return error;
         }
     }
+    keys = keys != 0 ? keys : KEYS;
     if (ngx_conf_full_name(cf->cycle, &path, 1) != NGX_OK || ngx_http_tollbar_rules_load(cf) != NGX_OK) {
         return NGX_CONF_ERROR;
     }
     *place = find(&main->rules, &path);
     if (*place != NULL) {
-        if ((*place)->keys == (uint64_t) keys) {
+        if ((*place)->keys == keys && (*place)->room == room) {
             return NGX_CONF_OK;
         }
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "\"%V\" has keys=%uL in %V:%ui, and keys=%uL here, the numbers must be equal", &path, (*place)->keys,
-                           &(*place)->where.file, (*place)->where.line, (uint64_t) keys);
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "\"%V\" has keys=%uL and room=%uD in %V:%ui, and keys=%uL and room=%uD here, the numbers must be equal",
+                           &path, (*place)->keys, (*place)->room, &(*place)->where.file, (*place)->where.line, keys, room);
         return NGX_CONF_ERROR;
     }
     *place = ngx_pcalloc(cf->pool, sizeof(rules_t));
@@ -61,13 +65,31 @@ char *ngx_http_tollbar_read_rules(ngx_conf_t *cf, ngx_command_t *cmd, void *conf
     }
     (*place)->where = ngx_tollbar_conf_here(cf);
     (*place)->path = path;
-    (*place)->keys = (uint64_t) keys;
+    (*place)->keys = keys;
+    (*place)->room = room;
     error = attach(cf, *place);
     if (error != NGX_CONF_OK) {
         /* The configuration ends here, and no later step must see a file that is not open. */
         main->rules.nelts--;
     }
     return error;
+}
+
+/* Reads keys=NUMBER or room=NUMBER; 0 is none yet. */
+static char *read_option(ngx_conf_t *cf, ngx_str_t *argument, uint64_t *keys, uint32_t *room)
+{
+    ngx_int_t number;
+
+    if (ngx_strncmp(argument->data, "room=", 5) == 0 && *room == 0) {
+        return ngx_tollbar_conf_room(cf, argument, room);
+    }
+    number = ngx_strncmp(argument->data, "keys=", 5) == 0 && *keys == 0 ? ngx_atoi(argument->data + 5, argument->len - 5) : NGX_ERROR;
+    if (number <= 0) {
+        return ngx_tollbar_conf_refuse(cf, "invalid parameter \"%V\" in \"tollbar_rules\" directive, it must be keys=NUMBER, from 1 on, or room=NUMBER, "
+                                       "each once", argument);
+    }
+    *keys = (uint64_t) number;
+    return NGX_CONF_OK;
 }
 
 /* tollbar_rules_field NAME VALUE */
@@ -182,8 +204,8 @@ static char *attach(ngx_conf_t *cf, rules_t *rules)
     return error;
 }
 
-/* The rules of this file that the running configuration has open. NULL: none, or with room for
- * another number of keys. */
+/* The rules of this file that the running configuration has open. NULL: none, or with other
+ * memory. */
 static opened_t *former(const rules_t *rules)
 {
     volatile ngx_cycle_t *running = ngx_cycle;
@@ -202,7 +224,7 @@ static opened_t *former(const rules_t *rules)
     }
     main = ngx_http_cycle_get_module_main_conf(running, ngx_http_tollbar_module);
     found = main != NULL ? find(&main->rules, &rules->path) : NULL;
-    return found != NULL && found->keys == rules->keys ? found->opened : NULL;
+    return found != NULL && found->keys == rules->keys && found->room == rules->room ? found->opened : NULL;
 }
 
 static char *open_file(ngx_conf_t *cf, const rules_t *rules, uint32_t flags, uint64_t keys, tollbar_rules **opened)
@@ -213,6 +235,7 @@ static char *open_file(ngx_conf_t *cf, const rules_t *rules, uint32_t flags, uin
 
     options.flags = flags;
     options.keys = keys;
+    options.room = rules->room;
     code = ngx_http_tollbar_rules_calls.open((const char *) rules->path.data, &options, opened, faults, sizeof(faults));
     if (code == 0) {
         return NGX_CONF_OK;

@@ -352,9 +352,14 @@ RULES = [
     ("more zones than a page has room for", "".join(f"tollbar_zone $arg_k zone=z{n}:344k rate=1r/s;" for n in range(1025)),
      "{{tollbar_status_page prometheus;}}", '"tollbar_status_page prometheus" has room for 1024 zones, and there must not be 1025'),
     *[(f"rules with {word}", f"{{{{tollbar_rules {rules.SITE} {word};}}}}", "",
-       f'invalid parameter "{word}" in "tollbar_rules" directive, it must be keys=NUMBER, from 1 on') for word in ("keys=0", "keys=x", "size=1m")],
+       f'invalid parameter "{word.split()[-1]}" in "tollbar_rules" directive, it must be keys=NUMBER, from 1 on, or room=NUMBER, each once')
+      for word in ("keys=0", "keys=x", "size=1m", "keys=5 keys=6", "room=5 room=6")],
+    ("rules with no room", f"{{{{tollbar_rules {rules.SITE} room=0;}}}}", "",
+     'invalid room value "room=0", it must be a number of segments or permits from 1 to 16777216'),
     ("rules with two numbers of keys", f"[[tollbar_rules {rules.SITE};]]", f"{{{{tollbar_rules {rules.SITE} keys=5;}}}}",
-     f'"{rules.SITE}" has keys=100000 in {{first}}, and keys=5 here, the numbers must be equal'),
+     f'"{rules.SITE}" has keys=100000 and room=0 in {{first}}, and keys=5 and room=0 here, the numbers must be equal'),
+    ("rules with two numbers of segments", f"[[tollbar_rules {rules.SITE} room=3;]]", f"{{{{tollbar_rules {rules.SITE} room=4;}}}}",
+     f'"{rules.SITE}" has keys=100000 and room=3 in {{first}}, and keys=100000 and room=4 here, the numbers must be equal'),
     ("a field of nginx itself", "{{tollbar_rules_field Path $uri;}}", "",
      'invalid name "Path" in "tollbar_rules_field" directive, nginx itself gives the method, the path and the address, so the name must be another'),
 ]

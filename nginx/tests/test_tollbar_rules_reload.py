@@ -1,5 +1,6 @@
 """Reloads of nginx with a rules file: keys keep their states, and a bad file changes nothing."""
 
+import itertools
 import threading
 
 import pytest
@@ -59,6 +60,37 @@ def test_a_sliding_log_keeps_its_state_too(launch):
     nginx.rules("body = 'x'\n[group.a]\nlimit = '3/h algo sliding-log'\n")
     assert nginx.reload()
     assert statuses(nginx.each("/", "/")) == [200, 429] and nginx.get("/").body == b"x"
+
+
+@pytest.mark.parametrize("http", ["tollbar_rules rules.toml room=30;", "tollbar_rules rules.toml keys=1000 room=30;"])
+def test_with_room_any_algorithm_becomes_any_other(launch, http):
+    """A key with two permits left has two under the next policy, and a fresh key all of it."""
+    limits = {"5/h": 5, "8/h algo sliding-window segments 4": 8, "6/h algo sliding-log": 6, "9/h algo fixed-window anchor first": 9}
+    order = ["5/h", "8/h algo sliding-window segments 4", "6/h algo sliding-log", "9/h algo fixed-window anchor first",
+             "6/h algo sliding-log", "8/h algo sliding-window segments 4", "5/h"]  # fmt: skip
+
+    def rule(limit):
+        return f"[group.a]\nkey = 'header x-user'\nlimit = '{limit}'\n"
+
+    def ask(nginx, user, times):
+        return [nginx.get("/", headers=[f"X-User: {user}"]).status for _ in range(times)]
+
+    nginx = launch(rule(order[0]), http=http, workers=2)
+    for number, (now, then) in enumerate(itertools.pairwise(order)):
+        most = limits[now] - 2
+        assert ask(nginx, f"u{number}", most) == [200] * most, (now, then)
+        nginx.rules(rule(then))
+        assert nginx.reload()
+        assert ask(nginx, f"u{number}", 4) == [200, 200, 429, 429], (now, then)
+        assert ask(nginx, f"fresh{number}", limits[then] + 1).count(200) == limits[then], (now, then)
+
+
+def test_without_room_a_log_in_place_of_a_bucket_begins_anew(launch):
+    nginx = launch("[group.a]\nlimit = '3/h'\n")
+    assert statuses(nginx.each(*["/"] * 4)) == [200, 200, 200, 429]
+    nginx.rules("[group.a]\nlimit = '3/h algo sliding-log'\n")
+    assert nginx.reload()
+    assert statuses(nginx.each(*["/"] * 4)) == [200, 200, 200, 429]
 
 
 def test_a_bad_file_changes_nothing(launch):
