@@ -11,7 +11,8 @@
 #   orderings each atomic ordering of the core weakened, until a model fails (tools/orderings.py); it goes on where it stopped, and
 #             ORDERINGS=src/queue chooses files; tools/orderings.txt has the results
 #   solver    the arithmetic of the usual steps, for all inputs, by z3
-#   leases    a million schedules of leases in virtual time, as many with steps of the store's clock, and as many with machines that disagree
+#   leases    a million schedules of leases in virtual time, as many with steps of the store's clock, and as many with machines that disagree;
+#             every state of a world of two machines (crates/tollbar-redis/model)
 #   pingora   the example of a pingora proxy
 #   rules     a log of 10^6 lines by a rules file, through every face and the command
 #   benches   `cargo bench`, `make bench`, criterion's cases and `make bench-peers` to their ends at full size; the page is written to
@@ -37,7 +38,11 @@ step_clock() { TOLLBAR_SOAK=1 cargo test --release --package tollbar-redis --tes
 step_loom() { TOLLBAR_SOAK=1 ONLY=loom tools/test.sh; }
 step_orderings() { tools/orderings.py; }
 step_solver() { tests/solver/run.sh build; }
-step_leases() { TOLLBAR_SCHEDULES=1000000 cargo test --release --package tollbar-redis --test lease_simulation --test lease_terms -- --nocapture; }
+step_leases() {
+    TOLLBAR_SCHEDULES=1000000 cargo test --release --package tollbar-redis --test lease_simulation --test lease_terms -- --nocapture
+    one=$?
+    TOLLBAR_MODEL=large cargo test --release --package tollbar-redis-model --test leases -- --nocapture --test-threads 1 && [ $one -eq 0 ]
+}
 step_pingora() { cargo test --locked --manifest-path examples/rust/Cargo.toml --target-dir build/examples-rust --package tollbar-example-pingora; }
 step_rules() { make --silent lib rules build/tollbar && TOLLBAR_LINES=1000000 PATH=$PATH:/usr/local/go/bin ffi-tests/rules/run.sh build; }
 step_benches() {

@@ -79,6 +79,9 @@ step_overflow() {
 step_redis() {
     # shellcheck disable=SC2046,SC2086
     cargo test $rust_packages $(tests_of tollbar-redis)
+    one=$?
+    # Every state of a small world of leases.
+    cargo test --package tollbar-redis-model --test leases && [ $one -eq 0 ]
 }
 step_loom() {
     [ -z "${TOLLBAR_QUICK:-}" ] || export LOOM_MAX_PREEMPTIONS=1

@@ -1,7 +1,7 @@
 //! What a node asks the store: about one key ([`Ask`]), and about the node itself ([`Requester`]).
 
 /// A node's question about one key.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Ask {
     /// The permits that the node asks for. 0: it wants no lease.
     pub want: u64,

@@ -10,7 +10,7 @@ use super::record::{Record, Update};
 use super::terms::Terms;
 
 /// The store's answer.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Grant {
     /// Permits granted. The store has charged them.
     pub permits: u64,

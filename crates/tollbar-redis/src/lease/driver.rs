@@ -8,9 +8,9 @@
 use super::ask::Ask;
 use super::bucket::Grant;
 use super::keys::{Entry, Fifo, Keys, Phase};
-use super::line::Said;
 use super::node::Node;
 use super::ring::{Found, KeyMessage, MessageKind};
+use super::said::Said;
 use super::stats::{Circuit, Count};
 use super::watchdog::{Trouble, Watchdog};
 use tollbar::internal::sync::Ordering;
@@ -73,9 +73,6 @@ const PROBES: u64 = 50_000_000;
 /// The driver skips a message that a writer has claimed and not published for this many
 /// nanoseconds: the writer counts as dead.
 const DEAD: u64 = 1_000_000_000;
-/// The shortest wait before the next question about a key for which the store had nothing, in
-/// nanoseconds.
-const RETRY_LEAST: u64 = 200_000;
 
 impl Driver {
     /// A driver with room for at least `keys` keys, at most 32,768; `seed` spreads its retries.
@@ -236,26 +233,15 @@ impl Driver {
         entry.hint = grant.tat;
         // A cap that has fallen bounds the chunk, or a machine asks for more than it can get.
         entry.chunk = entry.chunk.min((most / 2).max(1));
-        let mut said =
-            Said { confirmed: core::mem::take(&mut entry.sent_right), ..Said::default() };
+        let confirmed = core::mem::take(&mut entry.sent_right);
+        let said = Said::of(&node.terms, grant, (confirmed, waited), jitter, now);
         let micros = |n: u64| n.saturating_mul(1000);
-        // A right that is not whole comes back when the key's bucket may be full, and not before
-        // the rate has brought all that the store may grant.
-        let refill = grant.tat.saturating_sub(grant.now).max(node.terms.cap);
-        let is_whole = grant.open || node.terms.overdraft == 0;
-        said.shut = Some(if is_whole { 0 } else { now.saturating_add(micros(refill)) });
         if grant.permits != 0 {
             entry.want = 0;
             entry.granted_at = now;
             entry.life = micros(grant.life);
-            said.granted = grant.permits;
         } else if grant.retry != 0 {
-            let (wait, is_firm) = (micros(grant.retry).max(RETRY_LEAST), grant.served < waited);
-            // A random part of up to a quarter spreads the machines that ask for leases of one
-            // exhausted key. Requests that wait are refused for no longer than the store says.
-            let part = if is_firm { 0 } else { (wait / 256).saturating_mul(jitter >> 58) };
             entry.want = 0;
-            said.dry = Some((now.saturating_add(wait).saturating_add(part), is_firm));
         }
         if waited != 0 && grant.served != 0 {
             node.install(hash, grant.served, sent_at.saturating_add(node.patience()), now);

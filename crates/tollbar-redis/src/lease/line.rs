@@ -20,6 +20,7 @@
 //! lost lease costs the node permits and never adds any. It does depend on rights. A key has four
 //! candidate lines, and [`claim`] puts it into one of them only.
 
+use super::said::Said;
 use super::state::{self, KeyPhase, KeyState};
 use super::word;
 use tollbar::internal::{Slot, SlotPair};
@@ -27,7 +28,7 @@ use tollbar::internal::{Slot, SlotPair};
 /// The four slots of a key.
 #[derive(Debug)]
 #[repr(C, align(64))]
-pub(super) struct Line(pub(super) [Slot; 4]);
+pub struct Line(pub [Slot; 4]);
 
 /// The most tries of one swap. After that many a request is decided without the lease, and a lease
 /// that was being installed is lost.
@@ -38,25 +39,12 @@ const SIZE_LEAST: u64 = 4;
 
 /// The outcome of a request that a lease covered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Taken {
+pub struct Taken {
     /// Permits left in the key's leases.
     pub(super) left: u64,
     /// Whether at most a quarter of the last grant is left. The caller should then ask for the next
     /// lease.
     pub(super) low: bool,
-}
-
-/// What an answer says of the key. The default is a question that got no answer.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Said {
-    /// Permits of the right that the store has charged.
-    pub(super) confirmed: u64,
-    /// The key has no right before this time. 0: it has. `None`: as it was.
-    pub(super) shut: Option<u64>,
-    /// The store has no permits before this time, and whether it has not even one. `None`: it has.
-    pub(super) dry: Option<(u64, bool)>,
-    /// The permits of the lease that came with it; 0: none.
-    pub(super) granted: u64,
 }
 
 /// The lines in which a key may be.
@@ -108,7 +96,7 @@ impl Line {
     /// Spends `cost` permits of one lease. `None`: neither lease covers it, or [`TRIES`] swaps
     /// failed.
     #[inline(always)]
-    pub(super) fn take(&self, hash: u64, now: u64, cost: u64) -> Option<Taken> {
+    pub fn take(&self, hash: u64, now: u64, cost: u64) -> Option<Taken> {
         let [first, second, _, size] = &self.0;
         // A try fails because another thread's swap succeeded.
         for _ in 0..TRIES {
@@ -142,7 +130,7 @@ impl Line {
 
     /// The key's state, if the key is in this line.
     #[inline]
-    pub(super) fn state_of(&self, hash: u64) -> Option<KeyState> {
+    pub fn state_of(&self, hash: u64) -> Option<KeyState> {
         let pair = self.state().pair();
         match pair.key == hash {
             true => KeyState::of(pair.state),
@@ -161,7 +149,7 @@ impl Line {
 
     /// Uses `cost` permits of the key's right, of `most`. Returns how many are left; `None`: too
     /// few.
-    pub(super) fn use_right(&self, hash: u64, now: u64, cost: u64, most: u64) -> Option<u64> {
+    pub fn use_right(&self, hash: u64, now: u64, cost: u64, most: u64) -> Option<u64> {
         self.change(hash, |state| {
             let left = self.right_left(hash, state, now, most).checked_sub(cost)?;
             let state = KeyState { used: state.used.saturating_add(cost), shut: false, ..state };
@@ -218,7 +206,7 @@ impl Line {
 
     /// Records what the store said at `now`. If requests began to wait after the question, they
     /// count as asked until `until`. The client that asks calls it.
-    pub(super) fn heard(&self, hash: u64, said: &Said, now: u64, until: u64) {
+    pub fn heard(&self, hash: u64, said: &Said, now: u64, until: u64) {
         let size = self.size();
         let old = size.pair();
         let (known, before) = match old.key == hash {
@@ -263,7 +251,7 @@ impl Line {
 
     /// Installs a granted lease in the slot where the key has fewer permits left. If that slot has
     /// permits of the key, they join the new ones until the earlier of both ends.
-    pub(super) fn install(&self, hash: u64, lease: u64, now: u64) {
+    pub fn install(&self, hash: u64, lease: u64, now: u64) {
         let [first, second, ..] = &self.0;
         let (a, b) = (live(first, hash, now), live(second, hash, now));
         let slot = if a <= b { first } else { second };

@@ -40,6 +40,7 @@ mod making;
 mod node;
 pub mod record;
 mod ring;
+mod said;
 mod state;
 #[cfg(not(loom))]
 mod stats;
@@ -61,6 +62,16 @@ pub use node::{Node, Wait};
 #[cfg(not(loom))]
 pub use stats::{Circuit, Stats};
 pub use terms::{Fallback, OnLoss, Options, Terms, TermsError};
+
+/// What crates/tollbar-redis/model uses beyond the public interface, so that it explores the shipped
+/// arithmetic. It promises nothing to others: any version may change it.
+#[cfg(not(loom))]
+#[doc(hidden)]
+pub mod internal {
+    pub use super::line::Line;
+    pub use super::said::Said;
+    pub use super::state::{KeyPhase, KeyState};
+}
 
 /// Explores `f`, with at most three preemptions unless the environment says another number.
 #[cfg(all(test, loom))]

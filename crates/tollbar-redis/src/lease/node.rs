@@ -11,8 +11,9 @@
 
 use super::bucket::Grant;
 use super::layout::{Header, Layout};
-use super::line::{self, Candidates, Line, Said, Taken};
+use super::line::{self, Candidates, Line, Taken};
 use super::ring::{Found, KeyMessage, MessageKind, Ring, KEY_MOST, NUMBER_MOST};
+use super::said::Said;
 use super::state::{KeyPhase, KeyState};
 use super::stats::{Circuit, Count, Stats};
 use super::terms::{Fallback, Terms};

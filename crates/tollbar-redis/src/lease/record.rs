@@ -19,7 +19,7 @@ use super::terms::{fitting, micros, Terms};
 
 /// The record of a limit. Times are microseconds on the record's own clock (above). `raw` alone is
 /// on the server's clock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Record {
     /// The name of the data (the epoch): a random number.
     pub id: u64,

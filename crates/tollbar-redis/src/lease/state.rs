@@ -42,35 +42,41 @@ struct Part {
 
 /// The parts of a state word. [`KeyState::pack`] and [`KeyState::of`] are inverse to each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct KeyState {
+pub struct KeyState {
     /// Permits of the right that the store has not confirmed.
-    pub(super) used: u64,
+    pub used: u64,
     /// Requests that were refused since the last question. 7 may be more.
-    pub(super) pending: u64,
+    pub pending: u64,
     /// Requests that wait and are in no question yet. 63 may be more.
-    pub(super) waiting: u64,
+    pub waiting: u64,
     /// The number of answers, modulo 8.
-    pub(super) answers: u64,
-    pub(super) shut: bool,
-    pub(super) phase: KeyPhase,
+    pub answers: u64,
+    /// Whether the key has no right before the time in the line's size slot.
+    pub shut: bool,
+    /// What the key waits for until `units`.
+    pub phase: KeyPhase,
     /// The time, in units of 2^17 ns.
-    pub(super) units: u64,
+    pub units: u64,
 }
 
+/// What the key waits for, until the word's time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum KeyPhase {
+pub enum KeyPhase {
+    /// Nothing.
     #[default]
     Idle,
+    /// An answer.
     Asked,
+    /// Permits in the store.
     Dry,
-    /// Dry, also for requests that wait.
+    /// Permits in the store, also for requests that wait.
     Firm,
 }
 
 impl KeyState {
     /// `None`: the word is a claim.
     #[inline]
-    pub(super) fn of(word: u64) -> Option<KeyState> {
+    pub fn of(word: u64) -> Option<KeyState> {
         if word & CLAIM != 0 {
             return None;
         }
@@ -91,8 +97,9 @@ impl KeyState {
         })
     }
 
+    /// The word of the state.
     #[inline]
-    pub(super) fn pack(self) -> u64 {
+    pub fn pack(self) -> u64 {
         let phase = match self.phase {
             KeyPhase::Idle => 0,
             KeyPhase::Asked => ASKED,
@@ -113,7 +120,7 @@ impl KeyState {
 
     /// The phase at `now`: [`KeyPhase::Idle`] after the word's time.
     #[inline]
-    pub(super) fn phase_at(self, now: u64) -> KeyPhase {
+    pub fn phase_at(self, now: u64) -> KeyPhase {
         match self.units > now >> UNIT_BITS {
             true => self.phase,
             false => KeyPhase::Idle,

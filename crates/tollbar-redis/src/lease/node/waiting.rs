@@ -1,8 +1,8 @@
 //! Requests that wait for the store's answer.
 
 use super::super::bell;
-use super::super::line::Said;
 use super::super::ring::MessageKind;
+use super::super::said::Said;
 use super::super::state::KeyPhase;
 use super::super::stats::Circuit;
 use super::denial::{denied, never};

@@ -3,8 +3,9 @@
 use super::denial::{denied, never};
 use super::key_names::reserve_key;
 use super::Node;
-use crate::lease::line::{Line, Said};
+use crate::lease::line::Line;
 use crate::lease::ring::MessageKind;
+use crate::lease::said::Said;
 use crate::lease::state::KeyPhase;
 use crate::lease::stats::{Circuit, Count};
 use crate::lease::terms::Fallback;
