@@ -76,7 +76,8 @@ def test_variables(part, least):
     assert listed == names
 
 
-BLOCKS = [block for text in (TEXT, *READMES) for block in re.findall(r"(?ms)^```nginx\n(.*?)^```$", text)]
+FROM_LIMIT_REQ = (places.ROOT / "docs" / "from-limit-req.md").read_text()
+BLOCKS = [block for text in (TEXT, FROM_LIMIT_REQ, *READMES) for block in re.findall(r"(?ms)^```nginx\n(.*?)^```$", text)]
 
 
 @pytest.mark.parametrize("number", range(len(BLOCKS)))

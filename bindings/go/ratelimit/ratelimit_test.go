@@ -61,7 +61,7 @@ func TestSlack(t *testing.T) {
 	}
 }
 
-// docs/go.md: a limiter with a burst of the slack and one, and one permit at first, gives the same
+// docs/from-uber-ratelimit.md: a limiter with a burst of the slack and one, and one permit at first, gives the same
 // turns.
 func TestPolicyOfALimiter(t *testing.T) {
 	clock := &manual{now: begin}

@@ -1,4 +1,4 @@
-"""docs/python.md, "Coming from another package": both sides of each row of its tables run, and
+"""docs/from-limits.md: both sides of each row of its tables run, and
 answer alike."""
 
 import random
@@ -27,11 +27,11 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     from fastapi.testclient import TestClient
 
-MANUAL = Path(__file__).resolve().parents[3] / "docs" / "python.md"
+MANUAL = Path(__file__).resolve().parents[3] / "docs" / "from-limits.md"
 
 
 def section(name):
-    return re.search(rf"^### {name}\n(.*?)^##", MANUAL.read_text(), re.MULTILINE | re.DOTALL)[1]
+    return re.search(rf"^## {name}\n(.*?)^## ", MANUAL.read_text(), re.MULTILINE | re.DOTALL)[1]
 
 
 def rows(name):

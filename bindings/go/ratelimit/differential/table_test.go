@@ -17,7 +17,7 @@ func panics(call func()) (did bool) {
 	return
 }
 
-// The table of differences from go.uber.org/ratelimit in docs/go.md. The times are those in which a
+// The table of differences from go.uber.org/ratelimit in docs/from-uber-ratelimit.md. The times are those in which a
 // limiter lets 1001 calls pass.
 func TestDifferencesFromUber(t *testing.T) {
 	theirs := func(rate int, options ...theirUber.Option) time.Duration {
@@ -71,7 +71,7 @@ func TestDifferencesFromUber(t *testing.T) {
 	}
 }
 
-// The table of differences from juju/ratelimit in docs/go.md.
+// The table of differences from juju/ratelimit in docs/from-uber-ratelimit.md.
 func TestDifferencesFromJuju(t *testing.T) {
 	taken := func(available func(int64) int64, clock *manual) (sum int64) {
 		for _, at := range []time.Duration{time.Hour, 0, time.Hour} {
