@@ -79,8 +79,8 @@ impl Machine {
     /// Sends a question that asks for a lease of `want` permits; 0: for none.
     pub fn send(&mut self, terms: &Terms, want: u64, now: u64, fault: Fault) {
         let waiting = u64::from(self.waits);
-        let told = self.ahead.filter(|_| fault != Fault::TimeUntold);
-        let at = told.map_or(0, |ahead| (now / 1000).saturating_add_signed(ahead));
+        let known = self.ahead.filter(|_| fault != Fault::TimeUnreported);
+        let at = known.map_or(0, |ahead| (now / 1000).saturating_add_signed(ahead));
         let ask = Ask {
             want,
             least: want.min(1),

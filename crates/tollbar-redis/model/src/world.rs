@@ -54,7 +54,7 @@ pub enum Fault {
     /// A machine takes no answer for a confirmation of its debts.
     Unconfirmed,
     /// The machines tell the store nothing about its time.
-    TimeUntold,
+    TimeUnreported,
     /// The bound allows a killed machine its unreported debts, and not its successor's right.
     SuccessorForgotten,
 }

@@ -81,7 +81,7 @@ fn planted_faults_are_found() {
         (Fault::ChargedEarly, &leases, "the bound"),
         (Fault::AlwaysOpen, &rights, "the bound"),
         (Fault::Unconfirmed, &rights, first),
-        (Fault::TimeUntold, &steps, "the data's time"),
+        (Fault::TimeUnreported, &steps, "the data's time"),
         (Fault::SuccessorForgotten, &kills, "the bound"),
     ] {
         let model = Limits { fault, ..limits.clone() }.model();

@@ -63,8 +63,8 @@ pub use node::{Node, Wait};
 pub use stats::{Circuit, Stats};
 pub use terms::{Fallback, OnLoss, Options, Terms, TermsError};
 
-/// What crates/tollbar-redis/model uses beyond the public interface, so that it explores the shipped
-/// arithmetic. It promises nothing to others: any version may change it.
+/// What crates/tollbar-redis/model uses beyond the public interface, so that it explores the
+/// shipped arithmetic. It promises nothing to others: any version may change it.
 #[cfg(not(loom))]
 #[doc(hidden)]
 pub mod internal {
