@@ -114,6 +114,11 @@ impl Schedule {
         InForce { policy, until: NEVER }
     }
 
+    /// The policies: the usual one, then that of each entry.
+    pub fn policies(&self) -> impl Iterator<Item = &Policy> {
+        core::iter::once(&self.usual).chain(self.entries().map(|entry| &entry.policy))
+    }
+
     /// The zone whose local clocks the entries mean.
     pub fn zone(&self) -> &Zone {
         &self.zone

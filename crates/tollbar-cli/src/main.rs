@@ -25,7 +25,7 @@ use std::process::ExitCode;
 #[derive(Parser)]
 #[command(name = "tollbar", version, max_term_width = 100)]
 #[command(
-    after_help = "Exit status: 0 done, 1 something could not be read or written, 2 wrong usage."
+    after_help = "Exit status: 0 done, 1 something could not be read or written, 2 wrong usage or a file with faults, 3 warnings of `rules check` or failed cases of `rules test`."
 )]
 struct Arguments {
     #[command(subcommand)]
@@ -66,7 +66,7 @@ fn main() -> ExitCode {
     match run(arguments.command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(problem) => {
-            eprintln!("tollbar: {problem}");
+            eprintln!("{}{problem}", if problem.has_places { "" } else { "tollbar: " });
             ExitCode::from(problem.status)
         }
     }

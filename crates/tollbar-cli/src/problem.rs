@@ -6,8 +6,11 @@ use tollbar::policy::SyntaxError;
 /// Why the command stops. `Display` is the message without the program's name.
 #[derive(Debug)]
 pub struct Problem {
-    /// 1: something could not be read, written or allocated. 2: wrong usage.
+    /// 1: something could not be read, written or allocated. 2: wrong usage, or faults of a file.
+    /// 3: a file is sound, and something in it is not as it should be.
     pub status: u8,
+    /// Whether each line begins with a file, a line and a column, as editors want it.
+    pub has_places: bool,
     /// The message; lines after the first are shown as they are.
     pub text: String,
 }
@@ -18,12 +21,22 @@ pub type Result<T> = std::result::Result<T, Problem>;
 impl Problem {
     /// Something could not be read, written or allocated.
     pub fn io(text: impl Into<String>) -> Problem {
-        Problem { status: 1, text: text.into() }
+        Problem { status: 1, has_places: false, text: text.into() }
     }
 
     /// The caller asked for something that cannot be.
     pub fn usage(text: impl Into<String>) -> Problem {
-        Problem { status: 2, text: text.into() }
+        Problem { status: 2, has_places: false, text: text.into() }
+    }
+
+    /// Faults of a file: a line for each, with its place.
+    pub fn faults(text: impl Into<String>) -> Problem {
+        Problem { status: 2, has_places: true, text: text.into() }
+    }
+
+    /// What was found in a sound file.
+    pub fn found(text: impl Into<String>) -> Problem {
+        Problem { status: 3, has_places: true, text: text.into() }
     }
 
     /// A text of the caller is wrong: says where, with a mark below it.

@@ -1,20 +1,38 @@
-//! `tollbar rules`: checks and explains rules files.
+//! `tollbar rules`: checks, tests and explains rules files.
+
+mod cases;
+mod source;
+mod test;
 
 use crate::problem::{Problem, Result};
+pub use source::problem;
+use source::RulesSource;
 use std::fmt::Write;
-use std::path::Path;
-use tollbar_rules::{
-    explain, lint, read, Field, Format, Level, LoadError, Options, RuleFile, Rules,
-};
+use std::path::{Path, PathBuf};
+use tollbar_rules::{explain, lint, Field, Format, Level, LoadError, Options};
 
 /// Checks and explains rules files
 #[derive(clap::Subcommand)]
 pub enum RulesCommand {
     /// Reads a rules file, and says what its writer may not mean; faults end it with status 2, and
-    /// warnings with status 1
+    /// warnings with status 3
     Check {
-        /// The rules file: TOML, or YAML by its name
+        /// The rules file: TOML, or YAML by its name; - is standard input
         file: String,
+        /// Standard input is YAML
+        #[arg(long)]
+        yaml: bool,
+    },
+    /// Makes the requests of a file of cases, and says which the rules decide otherwise; failed
+    /// cases end it with status 3
+    Test {
+        /// The rules file; - is standard input
+        file: String,
+        /// The cases: TOML, or YAML by its name
+        cases: String,
+        /// Standard input is YAML
+        #[arg(long)]
+        yaml: bool,
     },
     /// Translates another program's limits into a rules file, and prints a remark for each line
     /// that rules cannot express
@@ -27,7 +45,7 @@ pub enum RulesCommand {
     },
     /// Says which rules a request matches and why
     Explain {
-        /// The rules file
+        /// The rules file; - is standard input
         file: String,
         /// The request's method
         method: String,
@@ -58,10 +76,13 @@ pub enum From {
 /// Runs the command.
 pub fn run(command: RulesCommand) -> Result<()> {
     match command {
-        RulesCommand::Check { file } => check(&file),
+        RulesCommand::Check { file, yaml } => check(&RulesSource::read(&file, yaml)?),
+        RulesCommand::Test { file, cases, yaml } => {
+            test::test(&RulesSource::read(&file, yaml)?, &cases)
+        }
         RulesCommand::Import { from, file } => import(from, &file),
         RulesCommand::Explain { file, method, path, headers } => {
-            let rules = load(&file)?;
+            let rules = RulesSource::read(&file, false)?.rules()?;
             let mut fields = vec![
                 Field::new(b":method", method.as_bytes()),
                 Field::new(b":path", path.as_bytes()),
@@ -82,14 +103,19 @@ fn field(text: &str) -> Result<Field<'_>> {
     Ok(Field::new(name.as_bytes(), value.as_bytes()))
 }
 
-fn check(file: &str) -> Result<()> {
+fn check(source: &RulesSource) -> Result<()> {
     // As a program opens them: what has no room in a table is a fault, too.
-    drop(Rules::open(file, &Options::default()).map_err(|error| problem(&error))?);
-    let rules = load(file)?;
-    let findings = lint(&rules);
+    drop(source.open(&Options::default())?);
+    let rules = source.rules()?;
+    let (findings, file) = (lint(&rules), source.name().display());
     let mut out = String::new();
     for finding in &findings {
-        let _ = writeln!(out, "{file}:{finding}");
+        let of = if rules.files.is_empty() {
+            source.name()
+        } else {
+            finding.place.file_in(&rules.files)
+        };
+        let _ = writeln!(out, "{}:{finding}", of.display());
     }
     let limits: usize = rules.rules.iter().map(|rule| rule.limits.len()).sum();
     let warnings = findings.iter().filter(|finding| finding.level != Level::Note).count();
@@ -107,7 +133,7 @@ fn check(file: &str) -> Result<()> {
     match findings.iter().filter(|finding| finding.level == Level::Warning).count() {
         0 => Ok(()),
         faults => {
-            Err(Problem::io(format!("{file}: {}", crate::text::count(faults as u64, "warning"))))
+            Err(Problem::found(format!("{file}: {}", crate::text::count(faults as u64, "warning"))))
         }
     }
 }
@@ -123,7 +149,7 @@ fn import(from: From, file: &str) -> Result<()> {
         From::Traefik => import::traefik(&text, Format::of(Path::new(file))),
     };
     let imported = imported
-        .map_err(|problems| problem(&LoadError::Problems(Path::new(file).to_owned(), problems)))?;
+        .map_err(|problems| problem(&LoadError::Problems(vec![PathBuf::from(file)], problems)))?;
     let shown = crate::text::plain_line(file.as_bytes());
     for remark in &imported.remarks {
         eprintln!("{shown}:{}: {}", remark.place, crate::text::plain_line(remark.text.as_bytes()));
@@ -134,20 +160,4 @@ fn import(from: From, file: &str) -> Result<()> {
         )));
     }
     crate::stdout::print(imported.toml.as_bytes())
-}
-
-fn load(file: &str) -> Result<RuleFile> {
-    let path = Path::new(file);
-    let text = std::fs::read_to_string(path).map_err(|error| Problem::system(file, &error))?;
-    read(&text, Format::of(path))
-        .map_err(|problems| problem(&LoadError::Problems(path.to_owned(), problems)))
-}
-
-/// Why rules cannot be loaded, for the command's user.
-pub fn problem(error: &LoadError) -> Problem {
-    match error {
-        LoadError::Problems(..) => Problem::usage(error.to_string()),
-        LoadError::Read(path, error) => Problem::system(&path.display().to_string(), error),
-        _ => Problem::io(error.to_string()),
-    }
 }

@@ -21,14 +21,15 @@ check 'a chart of twenty bars' 20 "$("$tollbar" policy explain '100/s burst 20' 
 # --- rules -----------------------------------------------------------------------------------------
 
 site=$(dirname "$0")/../../../examples/rules/site.toml
-has 'rules check: the worst case' ':6:9: note: site: "30/min burst 15" admits 44 in some minute' "$("$tollbar" rules check "$site")"
+has 'rules check: the worst case that surprises' ':12:10: warning: blog: "6/min" admits 11 in some minute' "$("$tollbar" rules check "$site")"
+check 'rules check: one that does not' 0 "$("$tollbar" rules check "$site" | grep -c 'site: "30/min burst 15"')"
 printf "version = 1\n[group.a]\nlimit = '5r/y'\nlimti = 1\n" >"$work/bad.toml"
 "$tollbar" rules check "$work/bad.toml" >"$work/out" 2>"$work/errors"
 check 'rules check: faults' "2||$work/bad.toml:3:11: $work/bad.toml:4:1: " \
     "$?|$(cat "$work/out")|$(sed 's/^tollbar: //' "$work/errors" | grep -o '^[^ ]* ' | tr -d '\n')"
 printf "version = 1\n[group.a]\nlimit = '5/s'\nkey = 'header X-Real-IP'\n" >"$work/forged.toml"
 "$tollbar" rules check "$work/forged.toml" >"$work/out" 2>/dev/null
-check 'rules check: warnings' '1|1' "$?|$(grep -c 'warning: a: anybody can choose the key' "$work/out")"
+check 'rules check: warnings' '3|1' "$?|$(grep -c 'warning: a: anybody can choose the key' "$work/out")"
 has 'rules explain' 'takes 1 of "6/min" and "200/day" by address' "$("$tollbar" rules explain "$site" GET /blog/x :address:192.0.3.1)"
 for second in 01 02 03 04 05 06 07 08 09 10 11 12; do
     echo "192.0.3.1 - - [17/May/2015:10:05:$second +0000] \"GET / HTTP/1.1\" 200 1"
@@ -42,7 +43,7 @@ check 'rules import: a remark about a delay' "0|$work/nginx.conf:3:2: nginx dela
 has 'rules import: good rules' '1 rule with 1 limit, 0 warnings' "$("$tollbar" rules check "$work/imported.toml")"
 echo 'http {' >"$work/nginx.conf"
 "$tollbar" rules import nginx "$work/nginx.conf" 2>"$work/errors"
-check 'rules import: faults' "2|tollbar: $work/nginx.conf:1:1: \"http\" without an end; expected \"}\"" "$?|$(cat "$work/errors")"
+check 'rules import: faults' "2|$work/nginx.conf:1:1: \"http\" without an end; expected \"}\"" "$?|$(cat "$work/errors")"
 # imports PROGRAM NAME LIMIT: the rules from the configuration on stdin pass the check and have the
 # limit.
 imports() {

@@ -57,7 +57,17 @@ impl Time {
         Time { tables: unix, unix }
     }
 
-    fn of(self, home: &Home) -> u64 {
+    /// The time for tables with the usual clock.
+    pub fn tables(self) -> u64 {
+        self.tables
+    }
+
+    /// Nanoseconds since 1970.
+    pub fn unix(self) -> u64 {
+        self.unix
+    }
+
+    pub fn of(self, home: &Home) -> u64 {
         match home {
             Home::Calendar(_) => self.unix,
             Home::Shared(_) | Home::Own(_) => self.tables,
@@ -78,12 +88,13 @@ struct LimitedRule {
     /// The places of the key, and of what the request says of its class.
     key: Range<usize>,
     class: Range<usize>,
+    cost: u64,
 }
 
 impl LimitedRules {
-    pub fn push(&mut self, rule: usize, key: Range<usize>, class: Range<usize>) {
+    pub fn push(&mut self, rule: usize, key: Range<usize>, class: Range<usize>, cost: u64) {
         if let Some(place) = self.parts.get_mut(self.count) {
-            *place = LimitedRule { rule, key, class };
+            *place = LimitedRule { rule, key, class, cost };
             self.count += 1;
         }
     }
@@ -98,10 +109,10 @@ pub(crate) struct Charge<'a> {
     pub set: &'a Set,
     /// The table that the rules share.
     pub shared: &'a Table,
-    /// The request's route, whose cost counts.
-    pub route: Option<usize>,
     /// The caller's time. Without one each table reads its clock.
     pub now: Option<Time>,
+    /// The Unix time, if some limit depends on it.
+    pub unix: u64,
 }
 
 impl Charge<'_> {
@@ -173,10 +184,13 @@ impl Charge<'_> {
     ) -> Result<(), ManyError> {
         let (rule, key, asked) =
             (&self.set.rules()[part.rule], bytes(keys, &part.key), bytes(keys, &part.class));
-        let cost = self.set.cost(part.rule, self.route);
         for (n, home) in self.set.homes[part.rule].iter().enumerate() {
+            let times = rule.limits.get(n).and_then(|limit| limit.when.as_ref());
+            if times.is_some_and(|times| !times.hold(self.unix)) {
+                continue;
+            }
             let (table, id) = home.table(self.shared);
-            let limit = Limit::Key(table, id, key, cost);
+            let limit = Limit::Key(table, id, key, part.cost);
             several.set_now(self.now.map(|now| now.of(home)));
             match rule.class(n, key, asked).filter(|_| classes) {
                 Some(class) => several.add_class(&limit, class.as_bytes())?,

@@ -2,11 +2,13 @@
 
 use crate::charge::{Charge, Decided, LimitedRules, Time};
 use crate::file::{Format, Place, Problem};
-use crate::load::{LoadError, Stamp};
+use crate::load::{self, LoadError, Stamps};
 use crate::request::Field;
-use crate::rule::{Missing, Refusal};
+use crate::rule::{Missing, Refusal, RuleFile};
 use crate::set::{Home, Part, Set};
 use crate::store::{Reloaded, Store};
+use crate::taken::Taken;
+use crate::times;
 use arc_swap::{ArcSwap, Guard};
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
@@ -70,7 +72,7 @@ pub struct Rules {
     /// Only reloads and statistics lock it.
     store: Mutex<Store>,
     path: Option<PathBuf>,
-    stamp: Mutex<Option<Stamp>>,
+    stamps: Mutex<Stamps>,
     /// Whether the last reload of this process failed.
     reload_failed: AtomicBool,
     /// With a shared table: the process that may reload, as [`this_process`].
@@ -82,6 +84,7 @@ pub struct Rules {
 pub struct Answer {
     set: Guard<Arc<Set>>,
     decided: Decided,
+    taken: Taken,
 }
 
 impl Rules {
@@ -92,9 +95,9 @@ impl Rules {
     /// [`LoadError`]: the file cannot be read, has problems, or no table can be made for it.
     pub fn open(path: impl AsRef<Path>, options: &Options) -> Result<Rules, LoadError> {
         let path = path.as_ref();
-        let (text, stamp) = crate::load::text(path)?;
-        let mut rules = Rules::of(&text, Format::of(path), path, options)?;
-        (rules.path, rules.stamp) = (Some(path.to_owned()), Mutex::new(stamp));
+        let mut stamps = Stamps::new();
+        let mut rules = Rules::of(load::file(path, &mut stamps)?, path, options)?;
+        (rules.path, rules.stamps) = (Some(path.to_owned()), Mutex::new(stamps));
         Ok(rules)
     }
 
@@ -103,11 +106,11 @@ impl Rules {
     /// # Errors
     /// As [`Rules::open`].
     pub fn from_text(text: &str, format: Format, options: &Options) -> Result<Rules, LoadError> {
-        Rules::of(text, format, Path::new("rules"), options)
+        let name = Path::new("rules");
+        Rules::of(load::text(text, format, name)?, name, options)
     }
 
-    fn of(text: &str, format: Format, name: &Path, options: &Options) -> Result<Rules, LoadError> {
-        let file = crate::load::parse(text, format, name)?;
+    fn of(file: RuleFile, name: &Path, options: &Options) -> Result<Rules, LoadError> {
         let mut table = TableOptions::new(options.keys);
         table.missing = TableMissing::Report;
         table.seed = options.seed;
@@ -123,7 +126,7 @@ impl Rules {
             table: Arc::clone(store.table()),
             store: Mutex::new(store),
             path: None,
-            stamp: Mutex::new(None),
+            stamps: Mutex::new(Stamps::new()),
             reload_failed: AtomicBool::new(false),
             owner: options.shared.then(|| AtomicU64::new(this_process())),
         })
@@ -172,9 +175,15 @@ impl Rules {
         let set = self.set.load();
         let mut keys = KEYS.take();
         keys.clear();
-        let decided = self.decide_by(&set, request, now, &mut keys);
+        let mut taken = Taken { generation: set.generation(), at: 0, refused_shadows: 0 };
+        if set.has_answers {
+            // Before the limits read their clocks, because permits that come back before the charge
+            // must not be given back.
+            taken.at = now.map_or_else(|| self.now(), Time::tables);
+        }
+        let decided = self.decide_by(&set, request, now, &mut keys, &mut taken);
         KEYS.set(keys);
-        decided.map(|decided| Answer { set, decided })
+        decided.map(|decided| Answer { set, decided, taken })
     }
 
     fn decide_by(
@@ -183,16 +192,24 @@ impl Rules {
         request: &[Field<'_>],
         now: Option<Time>,
         keys: &mut Vec<u8>,
+        to_settle: &mut Taken,
     ) -> Result<Decided, ManyError> {
         let seen = set.see(request);
-        let matching = set.matching(&seen);
+        let unix = match now {
+            Some(now) => now.unix(),
+            None if set.has_times => times::wall_clock(),
+            None => 0,
+        };
+        let matching = set.matching(&seen, unix);
         let mut parts = LimitedRules::default();
         let mut uncharged = None;
         for &rule in matching.rules() {
-            let part = set.part(rule, &seen, keys);
+            let part = set.part(rule, matching.route, &seen, keys);
             set.tally(rule, &part);
             match part {
-                Part::Limited(key) => parts.push(rule, key, set.class(rule, &seen, keys)),
+                Part::Limited(key, cost) => {
+                    parts.push(rule, key, set.class(rule, &seen, keys), cost)
+                }
                 Part::MissingDenied | Part::Ambiguous => {
                     return Ok(Decided::without(Verdict::Denied, Reason::MissingKey, Some(rule)))
                 }
@@ -201,8 +218,11 @@ impl Rules {
                 Part::NoLimit => {}
             }
         }
-        let charge = Charge { set, shared: &self.table, route: matching.route, now };
-        let taken = charge.take(&parts, keys)?;
+        let charge = Charge { set, shared: &self.table, now, unix };
+        let mut taken = charge.take(&parts, keys)?;
+        if let Some(taken) = taken.as_mut().filter(|_| set.has_times) {
+            set.bound_wait(&matching, unix, &mut taken.decision);
+        }
         let refusing = taken.and_then(|taken| taken.refusing());
         for &rule in matching.rules() {
             let shadows = set.shadows_of(rule);
@@ -213,15 +233,19 @@ impl Rules {
                     || refusing == Some(rule)
                         && charge.admits_without(rule, &parts, keys).unwrap_or(false));
             for &shadow in shadows.iter().filter(|_| reaches) {
-                let part = set.part(shadow, &seen, keys);
+                let part = set.part(shadow, matching.route, &seen, keys);
                 set.tally(shadow, &part);
-                if let Part::Limited(key) = part {
+                if let Part::Limited(key, cost) = part {
                     let mut alone = LimitedRules::default();
-                    alone.push(shadow, key, set.class(shadow, &seen, keys));
+                    alone.push(shadow, key, set.class(shadow, &seen, keys), cost);
                     // A shadow's decision does not change the answer. The table counts it. An error
                     // is left out, because the shadow refuses nothing.
                     if let Ok(Some(by_shadow)) = charge.take(&alone, keys) {
-                        set.compare(refusing, rule, shadow, by_shadow.decision.is_allowed());
+                        let admits = by_shadow.decision.is_allowed();
+                        set.compare(refusing, rule, shadow, admits);
+                        if !admits {
+                            to_settle.note_refused_shadow(set, shadow);
+                        }
                     }
                 }
             }
@@ -247,12 +271,11 @@ impl Rules {
     pub fn reload(&self) -> Result<Reloaded, LoadError> {
         let Some(path) = &self.path else { return Err(LoadError::NoFile) };
         let mut store = self.lock_store().map_err(LoadError::OtherProcess)?;
-        let reloaded = crate::load::text(path).and_then(|(text, stamp)| {
-            // The stamp is stored before the text is parsed, so `reload_if_changed` reads a file
-            // with problems only once.
-            *self.stamp.lock().unwrap_or_else(PoisonError::into_inner) = stamp;
-            self.change(&mut store, &text, Format::of(path), path)
-        });
+        let mut stamps = Stamps::new();
+        let file = load::file(path, &mut stamps);
+        // Also after a fault, so that `reload_if_changed` reads files with faults only once.
+        *self.stamps.lock().unwrap_or_else(PoisonError::into_inner) = stamps;
+        let reloaded = file.and_then(|file| self.change(&mut store, file, path));
         // Relaxed, because nothing else is read by it.
         self.reload_failed.store(reloaded.is_err(), Ordering::Relaxed);
         reloaded
@@ -264,15 +287,17 @@ impl Rules {
         self.reload_failed.load(Ordering::Relaxed)
     }
 
-    /// [`Rules::reload`] if the file has changed since it was last read: another file in its place,
-    /// as after a change of a symbolic link, another length, or another time.
+    /// [`Rules::reload`] if the file, or one that it includes, has changed since it was last read:
+    /// another file in its place, as after a change of a symbolic link, another length, or another
+    /// time.
     ///
     /// # Errors
     /// As [`Rules::reload`], once for each change.
     pub fn reload_if_changed(&self) -> Result<Option<Reloaded>, LoadError> {
-        let Some(path) = &self.path else { return Err(LoadError::NoFile) };
-        let now = Stamp::of(path);
-        if now.is_some() && now == *self.stamp.lock().unwrap_or_else(PoisonError::into_inner) {
+        if self.path.is_none() {
+            return Err(LoadError::NoFile);
+        }
+        if !load::have_changed(&self.stamps.lock().unwrap_or_else(PoisonError::into_inner)) {
             return Ok(None);
         }
         self.reload().map(Some)
@@ -284,7 +309,8 @@ impl Rules {
     /// As [`Rules::reload`].
     pub fn replace(&self, text: &str, format: Format) -> Result<Reloaded, LoadError> {
         let mut store = self.lock_store().map_err(LoadError::OtherProcess)?;
-        self.change(&mut store, text, format, Path::new("rules"))
+        let name = Path::new("rules");
+        self.change(&mut store, load::text(text, format, name)?, name)
     }
 
     /// Makes this process the one that may reload shared rules. It is for a server that reads its
@@ -322,17 +348,16 @@ impl Rules {
     fn change(
         &self,
         store: &mut Store,
-        text: &str,
-        format: Format,
+        file: RuleFile,
         name: &Path,
     ) -> Result<Reloaded, LoadError> {
-        let file = crate::load::parse(text, format, name)?;
         let keys = file.policies_of_keys();
         if keys > store.overrides() {
             let most = store.overrides();
             let rule = file.rules.iter().max_by_key(|rule| rule.keys.len());
+            let files = if file.files.is_empty() { vec![name.to_owned()] } else { file.files };
             return Err(LoadError::Problems(
-                name.to_owned(),
+                files,
                 vec![Problem {
                     place: rule.map_or(Place::default(), |rule| rule.place),
                     field: rule.map_or(String::new(), |rule| format!("{}.keys", rule.name)),
@@ -461,6 +486,11 @@ impl Answer {
     /// The body to answer; empty for a request that may pass.
     pub fn body(&self) -> &str {
         self.refusal().map_or("", |refusal| &refusal.body)
+    }
+
+    /// What [`Rules::settle`] needs of this decision, if the request was admitted.
+    pub fn taken(&self) -> Taken {
+        self.taken
     }
 
     /// The number of the set that decided ([`Set::generation`]).

@@ -169,7 +169,7 @@ impl Key {
 }
 
 impl Source {
-    fn parse(text: &str, pattern: &Pattern) -> Result<Source, &'static str> {
+    pub(crate) fn parse(text: &str, pattern: &Pattern) -> Result<Source, &'static str> {
         let (word, name) =
             text.split_once([' ', '\t']).map_or((text, ""), |(word, name)| (word, name.trim()));
         let is_name = !name.is_empty()
@@ -199,34 +199,35 @@ impl Source {
     }
 
     fn write(&self, request: &Seen<'_>, out: &mut Vec<u8>) -> Written {
-        let value = match self {
-            // One byte, because a table has no empty keys.
-            Source::All => Said::One(b"*"),
-            Source::Nothing => Said::One(b""),
-            Source::Address(v4, v6) => {
-                let Some(key) = request.client().and_then(|address| address_key(address, *v4, *v6))
-                else {
-                    return Written::Missing;
-                };
-                out.extend_from_slice(key.as_bytes());
-                return Written::Key;
-            }
-            Source::Header(name) | Source::Field(name) => request.field(name),
-            Source::Cookie(name) => request.cookie(name),
-            Source::Path(_, at) => {
-                let Some(segment) = segments(&request.path).nth(*at) else {
-                    return Written::Missing;
-                };
-                out.extend_from_slice(segment);
-                return Written::Key;
-            }
-        };
-        match value {
+        if let Source::Address(v4, v6) = self {
+            let Some(key) = request.client().and_then(|address| address_key(address, *v4, *v6))
+            else {
+                return Written::Missing;
+            };
+            out.extend_from_slice(key.as_bytes());
+            return Written::Key;
+        }
+        match self.said(request) {
             Said::Nothing => Written::Missing,
             Said::Several => Written::Ambiguous,
             Said::One(value) => {
                 out.extend_from_slice(value);
                 Written::Key
+            }
+        }
+    }
+
+    /// What the request says. An address says nothing, because its key has no text.
+    pub(crate) fn said<'r>(&self, request: &'r Seen<'_>) -> Said<'r> {
+        match self {
+            // One byte, because a table has no empty keys.
+            Source::All => Said::One(b"*"),
+            Source::Nothing => Said::One(b""),
+            Source::Address(..) => Said::Nothing,
+            Source::Header(name) | Source::Field(name) => request.field(name),
+            Source::Cookie(name) => request.cookie(name),
+            Source::Path(_, at) => {
+                segments(&request.path).nth(*at).map_or(Said::Nothing, Said::One)
             }
         }
     }

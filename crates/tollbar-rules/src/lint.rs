@@ -1,5 +1,6 @@
 //! Finds settings in a rules file that its author probably did not intend.
 
+use crate::cost::{Cost, ONE};
 use crate::file::Place;
 use crate::key::Source;
 use crate::read::is_calendar;
@@ -63,7 +64,7 @@ pub fn lint(file: &RuleFile) -> Vec<Finding> {
     for rule in &file.rules {
         lint.limits(rule);
         lint.key(rule);
-        lint.class(rule);
+        lint.words_of_client(rule);
         lint.reach(rule);
         lint.replaces(rule);
     }
@@ -104,16 +105,10 @@ impl Lint<'_> {
     }
 
     fn limits(&mut self, rule: &Rule) {
-        let of_route = |route: &Rule| (route.cost, format!("route {}", route.name));
-        // The costs that requests of this rule may have.
-        let mut costs = vec![(rule.cost, "a request".to_owned())];
-        if rule.role == Role::Group {
-            costs.extend(self.routes_of(rule).map(of_route).filter(|(cost, _)| cost.is_some()));
-        }
+        let costs = self.costs(rule);
         for (n, limit) in rule.limits.iter().enumerate() {
             let policy = &limit.policy;
-            let worst = worst_case(policy, policy.period).unwrap_or(u64::MAX);
-            if worst > policy.limit && !policy.kind.is_forever() {
+            if let Some(worst) = surprise(policy) {
                 let period = period(policy);
                 let more = if policy.borrow { ", and the largest request besides" } else { "" };
                 let text = match is_calendar(policy) {
@@ -124,18 +119,14 @@ impl Lint<'_> {
                         policy.limit
                     ),
                 };
-                let level = match surprise(policy) {
-                    Some(_) => Level::Surprise,
-                    None => Level::Note,
-                };
-                self.add(level, limit.place, &rule.name, text);
+                self.add(Level::Surprise, limit.place, &rule.name, text);
             }
             for (cost, whose) in &costs {
-                if cost.unwrap_or(1) > most_at_once(policy) {
+                // Who writes the limit 0 means it.
+                if *cost > most_at_once(policy) && policy.limit > 0 {
+                    let most = most_at_once(policy);
                     let text = format!(
-                        "{whose} costs {}, and \"{policy}\" never has more than {}",
-                        cost.unwrap_or(1),
-                        most_at_once(policy)
+                        "{whose} costs {cost}, and \"{policy}\" never has more than {most}"
                     );
                     self.add(Level::Warning, limit.place, &rule.name, text);
                 }
@@ -150,6 +141,20 @@ impl Lint<'_> {
         }
     }
 
+    /// The costs that requests of a rule may have, as far as they are numbers.
+    fn costs(&self, rule: &Rule) -> Vec<(u64, String)> {
+        let fixed = |rule: &Rule| rule.cost.as_ref().and_then(Cost::fixed);
+        let own = rule.cost.as_ref().unwrap_or(&ONE);
+        let whose = if own.answer.is_some() { "the estimate for a request" } else { "a request" };
+        let mut costs: Vec<(u64, String)> =
+            own.taken.fixed().map(|cost| (cost, whose.to_owned())).into_iter().collect();
+        if rule.role == Role::Group && own.fixed().is_some() {
+            let of_route = |route: &Rule| Some((fixed(route)?, format!("route {}", route.name)));
+            costs.extend(self.routes_of(rule).filter_map(of_route));
+        }
+        costs
+    }
+
     /// The routes that share requests with a group.
     fn routes_of<'a>(&'a self, group: &'a Rule) -> impl Iterator<Item = &'a Rule> {
         let rules = &self.file.rules;
@@ -160,8 +165,9 @@ impl Lint<'_> {
 
     /// Another limit that refuses every request that limit `n` of the rule would refuse.
     fn stricter<'a>(&'a self, rule: &'a Rule, n: usize) -> Option<(&'a Rule, &'a Limit)> {
-        if matches!(rule.role, Role::Shadow(_)) || rule.keys.iter().any(|(_, own)| !own.is_empty())
-        {
+        let has_own = rule.keys.iter().any(|(_, own)| !own.is_empty()) || rule.plan.is_some();
+        let at_times = rule.limits.get(n).is_none_or(|limit| limit.when.is_some());
+        if matches!(rule.role, Role::Shadow(_)) || has_own || at_times {
             return None;
         }
         let always = |other: &&Rule| {
@@ -174,12 +180,15 @@ impl Lint<'_> {
             });
             let counts_all = other.exempt.is_empty()
                 && other.exempt_networks.is_empty()
-                && other.keys.is_empty();
+                && other.keys.is_empty()
+                && other.plan.is_none()
+                && other.limits.iter().all(|limit| limit.when.is_none());
             other.role == Role::Group
                 && other.covers(rule)
                 && other.key == rule.key
                 && counts_all
                 && !replaced
+                && self.costs(other) == self.costs(rule)
                 && other.cost == rule.cost
         };
         let own = &rule.limits.get(n)?.policy;
@@ -196,7 +205,7 @@ impl Lint<'_> {
     }
 
     fn key(&mut self, rule: &Rule) {
-        if rule.limits.is_empty() || matches!(rule.role, Role::Shadow(_)) {
+        if rule.limits.is_empty() || matches!(rule.role, Role::Shadow(_) | Role::Plan(_)) {
             return;
         }
         let forged = rule.key.sources().find_map(|source| match source {
@@ -210,7 +219,7 @@ impl Lint<'_> {
             return self.add(Level::Warning, rule.place, &rule.name, text);
         }
         let is_bounded = |other: &Rule| {
-            other.role == Role::Group
+            matches!(other.role, Role::Group | Role::Limit(_))
                 && !other.limits.is_empty()
                 && !other.key.is_chosen_by_client()
                 && other.covers(rule)
@@ -229,7 +238,27 @@ impl Lint<'_> {
         }
     }
 
-    fn class(&mut self, rule: &Rule) {
+    /// Notes words of the client that change what a request gets: its class, plan or cost.
+    fn words_of_client(&mut self, rule: &Rule) {
+        if let Some(plan) = rule.plan.as_ref().filter(|plan| plan.source.is_chosen_by_client()) {
+            let text = format!(
+                "a client can name the plan with the highest limit ({}); \"field NAME\" is a word of the server",
+                plan.source
+            );
+            self.add(Level::Note, plan.place, &rule.name, text);
+        }
+        let chosen = |source: &&Source| match source {
+            // The server reads as many bytes as this header says.
+            Source::Header(name) => name != "content-length",
+            source => source.is_chosen_by_client(),
+        };
+        let cost = rule.cost.as_ref().filter(|_| !matches!(rule.role, Role::Shadow(_)));
+        if let Some(source) = cost.and_then(|cost| cost.taken.sources().iter().find(chosen)) {
+            let text = format!(
+                "a client can choose its own cost ({source}), also 0; \"field NAME\" is a word of the server"
+            );
+            self.add(Level::Note, rule.place, &rule.name, text);
+        }
         if let Some(class) = rule.class.as_ref().filter(|class| class.source.is_chosen_by_client())
         {
             let text = format!(

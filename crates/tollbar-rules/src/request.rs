@@ -1,5 +1,6 @@
 //! A request as the rules see it.
 
+use crate::host;
 use crate::path::Spelling;
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -13,6 +14,7 @@ use tollbar::address::{self, Network, Peer};
 /// |---|---|
 /// | `:method` | the method, such as `GET` |
 /// | `:path` | the target as the client sent it, `/a/b?c=d` |
+/// | `:host` | the host; without this field it is that of the target `http://host/a`, or else the header `Host` |
 /// | `:address` | the address of the connection's other end, or `unix:` |
 /// | `:NAME` | any other word of the server, for `key = "field NAME"` |
 ///
@@ -64,6 +66,7 @@ pub(crate) struct Seen<'a> {
     fields: &'a [Field<'a>],
     trusted: &'a [Network],
     pub method: &'a [u8],
+    target: &'a [u8],
     pub path: Cow<'a, [u8]>,
     client: OnceCell<Option<IpAddr>>,
 }
@@ -73,8 +76,9 @@ impl<'a> Seen<'a> {
         let find = |name: &[u8]| {
             fields.iter().find(|field| field.name == name).map_or(&b""[..], |field| field.value)
         };
-        let path = spelling.normal(find(b":path"));
-        Seen { fields, trusted, method: find(b":method"), path, client: OnceCell::new() }
+        let target = find(b":path");
+        let (method, path) = (find(b":method"), spelling.normal(target));
+        Seen { fields, trusted, method, target, path, client: OnceCell::new() }
     }
 
     /// The value of a header or of a word. Empty values do not count.
@@ -88,6 +92,13 @@ impl<'a> Seen<'a> {
             field.name.eq_ignore_ascii_case(name.as_bytes()) && !field.value.is_empty()
         };
         self.fields.iter().filter(is).map(|field| field.value)
+    }
+
+    /// The hosts that the request names, without their ports: one, if the request is sound.
+    pub fn hosts(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        let own = self.all(":host").next().or_else(|| host::of_target(self.target));
+        let named = own.is_none().then(|| self.all("host"));
+        own.into_iter().chain(named.into_iter().flatten()).map(host::bare)
     }
 
     /// The value of a cookie. Empty values do not count.

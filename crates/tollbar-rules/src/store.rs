@@ -109,7 +109,7 @@ impl Store {
                 });
                 let homes: Vec<Vec<Home>> = homes.collect();
                 for (name, (home, _)) in &self.limits {
-                    let is_used = limits.get(name).is_some_and(|(new, _)| is_same(new, home));
+                    let is_used = limits.get(name).is_some_and(|(new, _)| new.is(home));
                     if let (false, Home::Shared(id)) = (is_used, home) {
                         let since = self.since.remove(&id.number()).unwrap_or(0);
                         self.free.push_back((since..=generation, *id));
@@ -121,7 +121,7 @@ impl Store {
                 self.resets =
                     file.rules.iter().map(|rule| (rule.name.clone(), rule.reset.clone())).collect();
                 let tallies = self.tally(&file);
-                Ok((Set::new(file, homes, tallies, generation + 1), reloaded))
+                Ok((Set::new(file, homes, tallies, generation + 1, old.map(Arc::as_ref)), reloaded))
             }
             Err(error) => {
                 for step in undo.into_iter().rev() {
@@ -264,7 +264,8 @@ impl Store {
             }
         }
         self.former.push((old.generation(), Arc::downgrade(old)));
-        Ok(Set::new(old.file.clone(), homes, old.tallies.clone(), old.generation() + 1))
+        let generation = old.generation() + 1;
+        Ok(Set::new(old.file.clone(), homes, old.tallies.clone(), generation, Some(old)))
     }
 
     /// Whether the policy of this limit can change in its table, so that its keys keep their
@@ -340,7 +341,7 @@ impl Store {
         for (name, keys) in &self.overrides {
             let Some((home, _)) = self.limits.get(name) else { continue };
             let (table, id) = home.table(&self.table);
-            let stays = limits.get(name).is_some_and(|(new, _)| is_same(new, home));
+            let stays = limits.get(name).is_some_and(|(new, _)| new.is(home));
             let new = overrides.get(name).filter(|_| stays);
             let new: HashSet<&[u8]> =
                 new.into_iter().flatten().map(|(key, _)| key.as_slice()).collect();
@@ -354,7 +355,7 @@ impl Store {
         for (name, keys) in overrides {
             let Some((home, _)) = limits.get(name) else { continue };
             let (table, id) = home.table(&self.table);
-            let stays = self.limits.get(name).is_some_and(|(old, _)| is_same(old, home));
+            let stays = self.limits.get(name).is_some_and(|(old, _)| old.is(home));
             let old = self.overrides.get(name).filter(|_| stays);
             for (key, policy) in keys {
                 // In the order of the keys' bytes.
@@ -387,16 +388,6 @@ fn begin_anew(rule: &Rule, limit: usize, home: &Home, shared: &Table) -> Result<
         table.reset(id, key)?;
     }
     Ok(())
-}
-
-fn is_same(one: &Home, two: &Home) -> bool {
-    match (one, two) {
-        (Home::Shared(one), Home::Shared(two)) => one == two,
-        (Home::Own(one), Home::Own(two)) | (Home::Calendar(one), Home::Calendar(two)) => {
-            Arc::ptr_eq(one, two)
-        }
-        _ => false,
-    }
 }
 
 fn make(options: &Options, shared: bool, policy: &Policy) -> Result<Table, TableError> {

@@ -233,7 +233,7 @@ impl Plan {
             } else {
                 format!("the rules cannot be loaded before they are changed: {first}")
             };
-            self.remark(Place { line: 1, column: 1 }, text);
+            self.remark(Place::new(1, 1), text);
             self.remarks.sort();
         }
         let limits = self.groups.iter().map(|group| group.limits.len()).sum();

@@ -44,8 +44,7 @@ pub fn directives(text: &str) -> Result<Vec<Directive>, Vec<Problem>> {
     let mut open: Vec<Vec<Directive>> = vec![Vec::new()];
     let mut heads: Vec<Directive> = Vec::new();
     let mut current = Directive::default();
-    let mut characters =
-        Characters { rest: text.chars().peekable(), place: Place { line: 1, column: 1 } };
+    let mut characters = Characters { rest: text.chars().peekable(), place: Place::new(1, 1) };
     loop {
         let place = characters.place;
         let Some(c) = characters.next() else { break };
@@ -146,7 +145,7 @@ impl Characters<'_> {
     fn next(&mut self) -> Option<char> {
         let c = self.rest.next()?;
         match c {
-            '\n' => self.place = Place { line: self.place.line + 1, column: 1 },
+            '\n' => self.place = Place::new(self.place.line + 1, 1),
             _ => self.place.column += 1,
         }
         Some(c)

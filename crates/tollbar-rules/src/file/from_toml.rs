@@ -16,7 +16,7 @@ pub fn parse(text: &str) -> Result<Node, Vec<Problem>> {
         return Err(errors.iter().map(problem).collect());
     }
     let value = Value::Table(lines.table(table.get_ref()));
-    Ok(Node { place: Place { line: 1, column: 1 }, value })
+    Ok(Node { place: Place::new(1, 1), value })
 }
 
 /// The text, with the offset at which each line begins.
@@ -54,7 +54,7 @@ impl<'a> Lines<'a> {
     fn place(&self, at: usize) -> Place {
         let line = self.begin.partition_point(|&begin| begin <= at).max(1);
         let begin = self.begin.get(line - 1).copied().unwrap_or(0);
-        Place { line, column: self.before(at).saturating_sub(self.before(begin)) + 1 }
+        Place::new(line, self.before(at).saturating_sub(self.before(begin)) + 1)
     }
 
     fn table(&self, table: &DeTable<'_>) -> Vec<Entry> {

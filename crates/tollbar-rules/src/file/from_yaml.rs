@@ -20,7 +20,7 @@ struct Reader<'a, T: Input> {
 }
 
 fn place(marker: &Marker) -> Place {
-    Place { line: marker.line().max(1), column: marker.col() + 1 }
+    Place::new(marker.line().max(1), marker.col() + 1)
 }
 
 impl<'a, T: Input + 'a> Reader<'a, T> {
@@ -28,11 +28,7 @@ impl<'a, T: Input + 'a> Reader<'a, T> {
         match self.parser.next_event() {
             Some(Ok(event)) => Ok(event),
             Some(Err(error)) => Err(syntax(place(error.marker()), error.info(), "")),
-            None => Err(syntax(
-                Place { line: self.lines.len(), column: 1 },
-                "the end of the file",
-                "a value",
-            )),
+            None => Err(syntax(Place::new(self.lines.len(), 1), "the end of the file", "a value")),
         }
     }
 
@@ -56,10 +52,7 @@ impl<'a, T: Input + 'a> Reader<'a, T> {
                 event => root = Some(self.node(event, span, 0)?),
             }
         }
-        Ok(root.unwrap_or(Node {
-            place: Place { line: 1, column: 1 },
-            value: Value::Table(Vec::new()),
-        }))
+        Ok(root.unwrap_or(Node { place: Place::new(1, 1), value: Value::Table(Vec::new()) }))
     }
 
     fn node(&mut self, event: Event<'a>, span: Span, depth: usize) -> Result<Node, Problem> {
@@ -148,7 +141,7 @@ impl<'a, T: Input + 'a> Reader<'a, T> {
         self.seen = (place.line, column, offset);
         let is_plain =
             line.get(offset..).is_some_and(|rest| rest.starts_with(text)) && !text.contains('\n');
-        let begins = is_plain.then_some(Place { line: place.line, column });
+        let begins = is_plain.then_some(Place::new(place.line, column));
         Value::Text(Text { text: text.to_owned(), begins })
     }
 }

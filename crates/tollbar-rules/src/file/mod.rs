@@ -34,7 +34,7 @@ const BYTES_MOST: usize = 16 << 20;
 pub fn parse(text: &str, format: Format) -> Result<Node, Vec<Problem>> {
     if text.len() > BYTES_MOST {
         return Err(vec![syntax(
-            Place { line: 1, column: 1 },
+            Place::new(1, 1),
             format!("a file of {} bytes", text.len()),
             "at most 16 MiB",
         )]);

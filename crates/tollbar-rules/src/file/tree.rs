@@ -1,14 +1,29 @@
 //! The tree of values with their places, and the problems of a file.
 
 use std::fmt;
+use std::path::{Path, PathBuf};
 
-/// A place in a file. Both numbers count from 1, and columns count characters.
+/// A place in a file. Lines and columns count from 1, and columns count characters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place {
+    /// The number of the file: 0 for the one that includes the others.
+    pub file: u32,
     /// The line.
     pub line: usize,
     /// The column.
     pub column: usize,
+}
+
+impl Place {
+    /// A place in the first file.
+    pub const fn new(line: usize, column: usize) -> Place {
+        Place { file: 0, line, column }
+    }
+
+    /// The file of the place.
+    pub fn file_in(self, files: &[PathBuf]) -> &Path {
+        files.get(self.file as usize).or(files.first()).map_or(Path::new(""), PathBuf::as_path)
+    }
 }
 
 impl fmt::Display for Place {
@@ -88,6 +103,26 @@ pub struct Entry {
     pub place: Place,
     /// Its value.
     pub node: Node,
+}
+
+impl Node {
+    /// Gives all places of the tree the number of their file.
+    pub(crate) fn set_file(&mut self, file: u32) {
+        self.place.file = file;
+        match &mut self.value {
+            Value::Text(text) => {
+                if let Some(begins) = &mut text.begins {
+                    begins.file = file;
+                }
+            }
+            Value::List(list) => list.iter_mut().for_each(|node| node.set_file(file)),
+            Value::Table(entries) => entries.iter_mut().for_each(|entry| {
+                entry.place.file = file;
+                entry.node.set_file(file);
+            }),
+            Value::Number(_) | Value::Bool(_) | Value::Other(_) => {}
+        }
+    }
 }
 
 impl Value {

@@ -1,4 +1,4 @@
-//! `class`: where the class of a request comes from.
+//! `class` and `plan`: where the class or the plan of a request comes from.
 
 use super::fields::{inside, Fields, Problems};
 use crate::file::quoted;
@@ -11,9 +11,14 @@ const EXPECTED: &str =
     "header NAME, cookie NAME, path NAME or field NAME; two with | between them for the first that is there";
 const WITHOUT: &str = "class = \"field NAME\" or \"header NAME\" beside the limit";
 
-/// Reads the field `class`.
-pub fn class(fields: &Fields<'_>, pattern: &Pattern, problems: &mut Problems) -> Option<Class> {
-    let (place, text) = fields.text("class", problems)?;
+/// Reads the field `class`, or another of its kind.
+pub fn class(
+    name: &str,
+    fields: &Fields<'_>,
+    pattern: &Pattern,
+    problems: &mut Problems,
+) -> Option<Class> {
+    let (place, text) = fields.text(name, problems)?;
     let wrong = match Key::parse(&[&text.text], pattern) {
         Ok(source)
             if source
@@ -31,7 +36,7 @@ pub fn class(fields: &Fields<'_>, pattern: &Pattern, problems: &mut Problems) ->
         }
     };
     let rest = text.text.get(wrong.0..).unwrap_or("");
-    problems.add(inside(place, text, wrong.0), &fields.name("class"), quoted(rest), wrong.1);
+    problems.add(inside(place, text, wrong.0), &fields.name(name), quoted(rest), wrong.1);
     None
 }
 

@@ -7,10 +7,12 @@ use tollbar::address::Network;
 /// The problems found so far.
 #[derive(Default)]
 pub struct Problems {
+    /// In the order in which they were found.
     pub all: Vec<Problem>,
 }
 
 impl Problems {
+    /// Adds a problem.
     pub fn add(
         &mut self,
         place: Place,
@@ -76,6 +78,7 @@ impl<'a> Fields<'a> {
         Some(fields)
     }
 
+    /// A field's value.
     pub fn get(&self, name: &str) -> Option<&'a Node> {
         self.entries.iter().find(|entry| entry.name == name).map(|entry| &entry.node)
     }
@@ -108,6 +111,7 @@ impl<'a> Fields<'a> {
         all
     }
 
+    /// A field that must be a string.
     pub fn text(&self, name: &str, problems: &mut Problems) -> Option<(Place, &'a Text)> {
         let node = self.get(name)?;
         match &node.value {
@@ -124,6 +128,7 @@ impl<'a> Fields<'a> {
         self.get(name).map(|node| texts(node, &self.name(name), problems))
     }
 
+    /// A field that must be a whole number from `least` to `most`.
     pub fn number(
         &self,
         name: &str,
@@ -233,4 +238,10 @@ fn is_near(one: &str, two: &str) -> bool {
     let back = a.iter().rev().zip(b.iter().rev()).take_while(|(a, b)| a == b).count();
     let (a, b) = (&a[..a.len() - back], &b[..b.len() - back]);
     a.len().max(b.len()) <= 1 || (a.len() == 2 && b.len() == 2 && a[0] == b[1] && a[1] == b[0])
+}
+
+/// Whether a rule can have the name.
+pub fn is_name(name: &str) -> bool {
+    (1..64).contains(&name.len())
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b))
 }

@@ -3,22 +3,53 @@
 use super::fields::Problems;
 use crate::file::{quoted, Place, Text};
 use crate::rule::Limit;
+use crate::times::Times;
 use tollbar::clock::Source;
 use tollbar::policy::text::parse_checked;
 use tollbar::policy::{Fault, PolicyError, Words};
 use tollbar::table::{Options, Table, TableError};
-use tollbar::{Kind, Policy};
+use tollbar::{Kind, Policy, SyntaxError};
 
 /// The most limits of a file. A table has 128 policies, and a reload may rename every rule while
 /// requests still use the old ones.
 pub const LIMITS_OF_FILE_MOST: usize = 63;
 
-/// Reads a policy that a key of a table can be under.
-pub fn limit(place: Place, text: &Text, field: &str, problems: &mut Problems) -> Option<Limit> {
+/// Reads a policy that a key of a table can be under, or the policies of a schedule. None if the
+/// text is neither.
+pub fn limit(place: Place, text: &Text, field: &str, problems: &mut Problems) -> Vec<Limit> {
     let error = match parse_checked(text.text.as_bytes(), &suits_table) {
-        Ok(policy) => return Some(Limit { policy, place }),
+        Ok(policy) => return vec![Limit { policy, when: None, place }],
         Err(error) => error,
     };
+    if !text.text.contains(',') {
+        fault(&error, place, text, field, problems);
+        return Vec::new();
+    }
+    match Times::of_limit(&text.text, &suits_table) {
+        Ok(policies) => {
+            let limit = |(policy, when)| Limit { policy, when: Some(when), place };
+            policies.into_iter().map(limit).collect()
+        }
+        Err(of_schedule) => {
+            let further = if of_schedule.column > error.column { of_schedule } else { error };
+            fault(&further, place, text, field, problems);
+            Vec::new()
+        }
+    }
+}
+
+/// Reads a policy that a key of a table can be under.
+pub fn policy(place: Place, text: &Text, field: &str, problems: &mut Problems) -> Option<Limit> {
+    match parse_checked(text.text.as_bytes(), &suits_table) {
+        Ok(policy) => Some(Limit { policy, when: None, place }),
+        Err(error) => {
+            fault(&error, place, text, field, problems);
+            None
+        }
+    }
+}
+
+fn fault(error: &SyntaxError, place: Place, text: &Text, field: &str, problems: &mut Problems) {
     // If the text is a policy that only a table refuses, the error names no column. `anchor`, if
     // the text has it, is then the option at fault.
     let is_of_tables = text.text.parse::<Policy>().is_ok();
@@ -51,7 +82,6 @@ pub fn limit(place: Place, text: &Text, field: &str, problems: &mut Problems) ->
         _ => (format!("{} in {of}", quoted(rest)), error.expected().to_owned()),
     };
     problems.add(wrong, field, found, expected);
-    None
 }
 
 /// The policy of a text, if a key of a table can be under it, or else what is wrong.

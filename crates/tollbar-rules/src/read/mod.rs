@@ -2,8 +2,13 @@
 //! run shows them all.
 
 mod classes;
+mod costs;
+mod draft;
 pub(crate) mod fields;
+mod keys;
 pub(crate) mod limits;
+mod of_rule;
+mod parts;
 mod rules;
 
 pub use limits::LIMITS_OF_FILE_MOST;
@@ -11,9 +16,10 @@ pub(crate) use limits::{is_alone, is_calendar};
 
 use crate::file::{self, Format, Node, Place, Problem, Value};
 use crate::path::Spelling;
-use crate::rule::{Role, Rule, RuleFile};
-use fields::{networks, Fields, Problems};
-use rules::{Defaults, Draft};
+use crate::rule::{Limit, Role, Rule, RuleFile};
+use crate::times::Times;
+use draft::{Defaults, Draft};
+use fields::{is_name, networks, Fields, Problems};
 use std::collections::{HashMap, HashSet};
 use tollbar::take_many::LIMITS_MOST;
 use tollbar::Policy;
@@ -33,9 +39,13 @@ pub const POLICIES_MOST: usize = 240;
 /// # Errors
 /// All problems, in the order of the file.
 pub fn read(text: &str, format: Format) -> Result<RuleFile, Vec<Problem>> {
-    let root = file::parse(text, format)?;
+    read_tree(&file::parse(text, format)?)
+}
+
+/// Reads the tree of a file, and of those that it includes.
+pub(crate) fn read_tree(root: &Node) -> Result<RuleFile, Vec<Problem>> {
     let mut problems = Problems::default();
-    let file = read_root(&root, &mut problems);
+    let file = read_root(root, &mut problems);
     let mut all = problems.all;
     if all.is_empty() {
         return Ok(file);
@@ -46,21 +56,22 @@ pub fn read(text: &str, format: Format) -> Result<RuleFile, Vec<Problem>> {
 
 fn read_root(root: &Node, problems: &mut Problems) -> RuleFile {
     let mut file = RuleFile::default();
-    let names =
-        ["version", "trusted-proxies", "same-paths", "status", "body", "group", "route", "shadow"];
+    let names = [
+        "version",
+        "include",
+        "trusted-proxies",
+        "same-paths",
+        "status",
+        "body",
+        "group",
+        "route",
+        "shadow",
+    ];
     let Some(fields) = Fields::new(root, "", &names, problems) else { return file };
-    match fields.get("version") {
-        None => problems.add(root.place, "version", "no version", "version = 1"),
-        Some(node) => {
-            if !matches!(node.value, Value::Number(VERSION)) {
-                problems.add(
-                    node.place,
-                    "version",
-                    fields::shown(&node.value),
-                    "1, the version of this format",
-                );
-            }
-        }
+    check_version(root, problems);
+    if let Some(node) = fields.get("include") {
+        let expected = "a file: rules of a text include no files";
+        problems.add(node.place, "include", "an include", expected);
     }
     if let Some(node) = fields.get("trusted-proxies") {
         file.trusted_place = Some(node.place);
@@ -69,7 +80,7 @@ fn read_root(root: &Node, problems: &mut Problems) -> RuleFile {
     file.spelling = spelling(&fields, problems);
     let defaults = Defaults { refusal: fields.refusal(problems) };
     let mut drafts: Vec<Draft> = Vec::new();
-    let mut names: HashMap<&str, Place> = HashMap::new();
+    let mut names: HashMap<String, Place> = HashMap::new();
     let sections = fields.sections(&["group", "route", "shadow"], problems);
     if let Some((section, entry)) = sections.get(RULES_MOST) {
         let field = format!("{section}.{}", entry.name);
@@ -91,23 +102,24 @@ fn read_root(root: &Node, problems: &mut Problems) -> RuleFile {
                 "a name of 1 to 63 letters, digits, . _ and -",
             );
         }
-        if let Some(other) = names.insert(&entry.name, entry.place) {
-            let found = format!("the name of the rule in line {}", other.line);
-            problems.add(
-                entry.place,
-                &field,
-                found,
-                "another name for each group, route and shadow",
-            );
-        }
-        let draft = Draft::read(section, entry, field, &defaults, problems);
-        drafts.extend(draft.map(|draft| {
-            if file.spelling.any_case {
-                draft.in_lower_case()
-            } else {
-                draft
+        for draft in Draft::read(section, entry, field, &defaults, problems) {
+            let (name, place) = (draft.rule.name.clone(), draft.rule.place);
+            if let Some(other) = names.insert(name, place) {
+                let file = if other.file == place.file { "" } else { " of another file" };
+                let found = format!("the name of the rule in line {}{file}", other.line);
+                let expected = "another name for each group, route and shadow";
+                problems.add(place, &draft.field, found, expected);
             }
-        }));
+            drafts.push(match file.spelling.any_case {
+                true => draft.in_lower_case(),
+                false => draft,
+            });
+        }
+    }
+    if let Some(draft) = drafts.get(RULES_MOST) {
+        let found = format!("{} rules, with their limits and plans", drafts.len());
+        problems.add(draft.rule.place, &draft.field, found, format!("at most {RULES_MOST}"));
+        return file;
     }
     if drafts.is_empty() && problems.all.is_empty() {
         problems.add(root.place, "", "no rules", "a [group.NAME] or a [route.NAME]");
@@ -115,6 +127,19 @@ fn read_root(root: &Node, problems: &mut Problems) -> RuleFile {
     file.rules = rules::link(drafts, problems);
     check_counts(&file.rules, root, problems);
     file
+}
+
+/// Refuses a file without a version, or of another one.
+pub(crate) fn check_version(root: &Node, problems: &mut Problems) {
+    let Value::Table(entries) = &root.value else { return };
+    match entries.iter().find(|entry| entry.name == "version").map(|entry| &entry.node) {
+        None => problems.add(root.place, "version", "no version", "version = 1"),
+        Some(node) if matches!(node.value, Value::Number(VERSION)) => {}
+        Some(node) => {
+            let found = fields::shown(&node.value);
+            problems.add(node.place, "version", found, "1, the version of this format");
+        }
+    }
 }
 
 /// `same-paths`: which spellings of a path the server behind the rules takes for one.
@@ -132,11 +157,6 @@ fn spelling(fields: &Fields<'_>, problems: &mut Problems) -> Spelling {
         }
     }
     spelling
-}
-
-fn is_name(name: &str) -> bool {
-    (1..64).contains(&name.len())
-        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b))
 }
 
 /// C5: refuses more keys with policies of their own, and more different policies, than the table
@@ -183,26 +203,47 @@ fn check_counts(rules: &[Rule], root: &Node, problems: &mut Problems) {
         );
     }
     check_keys(rules, problems);
-    for rule in rules.iter().filter(|rule| !matches!(rule.role, Role::Shadow(_))) {
+    let all = most_limits(rules);
+    for (n, rule) in rules.iter().enumerate() {
         // Rules that share a request with this rule: it may be all groups that overlap it, and one
         // route.
-        let shares = |other: &&Rule| !std::ptr::eq(*other, rule) && rule.overlaps(other);
-        let groups: usize = rules
-            .iter()
-            .filter(|other| other.role == Role::Group)
-            .filter(shares)
-            .map(|other| other.limits.len())
-            .sum();
-        let routes = rules.iter().filter(|other| other.role == Role::Route).filter(shares);
-        let route = match rule.role {
-            Role::Group => routes.map(|other| other.limits.len()).max().unwrap_or(0),
-            _ => 0,
+        let with_role = |role: Role| {
+            let shares = move |(m, other): &(usize, &Rule)| {
+                *m != n && other.role == role && rule.overlaps(other)
+            };
+            rules.iter().enumerate().filter(shares).map(|(m, _)| all[m])
         };
-        let sum = rule.limits.len() + groups + route;
+        let route = match rule.role {
+            Role::Group => with_role(Role::Route).max().unwrap_or(0),
+            Role::Route => 0,
+            _ => continue,
+        };
+        let sum = all[n] + with_role(Role::Group).sum::<usize>() + route;
         if sum > LIMITS_MOST {
             let found =
                 format!("a request of this rule may have {sum} limits, with those of other groups");
             problems.add(rule.place, &rule.name, found, format!("at most {LIMITS_MOST}"));
         }
     }
+}
+
+/// For each rule the most limits that a request may have of it: its own or those of a plan, and
+/// those of its further limits.
+fn most_limits(rules: &[Rule]) -> Vec<usize> {
+    // Of a schedule one policy is in force.
+    let counts = |limit: &&Limit| limit.when.as_ref().is_none_or(Times::are_usual);
+    let own = |rule: &Rule| rule.limits.iter().filter(counts).count();
+    let mut all: Vec<usize> = rules.iter().map(own).collect();
+    for (rule, of) in rules.iter().filter_map(|rule| Some((rule, rule.role.part_of()?))) {
+        if matches!(rule.role, Role::Plan(_)) {
+            all[of] = all[of].max(own(rule));
+        }
+    }
+    // A further limit may have plans, and stands behind its rule.
+    for n in (0..rules.len()).rev() {
+        if let Role::Limit(of) = rules[n].role {
+            all[of] += all[n];
+        }
+    }
+    all
 }

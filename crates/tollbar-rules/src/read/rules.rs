@@ -1,64 +1,68 @@
 //! Groups, routes and shadows.
 
 use super::classes;
-use super::fields::{self, inside, networks, shown, Fields, Problems};
-use super::limits::{self, is_alone, is_calendar, LIMITS_OF_FILE_MOST};
-use crate::file::{quoted, Entry, Node, Place, Text, Value};
+use super::draft::{Defaults, Draft};
+use super::fields::{Fields, Problems};
+use super::of_rule::{hosts, key, methods, pattern, policies, when};
+use super::parts;
+use crate::file::{quoted, Entry, Place, Text};
 use crate::key::Key;
 use crate::path::Pattern;
-use crate::rule::{Limit, Missing, Refusal, Role, Rule};
+use crate::rule::{Missing, Refusal, Role, Rule};
 use std::collections::HashSet;
 
-/// The file's settings for rules that have none of their own.
-pub struct Defaults {
-    pub refusal: (Option<u16>, Option<String>),
-}
-
-impl Defaults {
-    fn refusal(&self, status: u16) -> Refusal {
-        Refusal::or(self.refusal.clone(), &Refusal { status, body: String::new() })
+/// A rule without limits, for all requests of a path.
+fn blank(entry: &Entry, key: Key, path: Pattern) -> Rule {
+    Rule {
+        name: entry.name.clone(),
+        place: entry.place,
+        role: Role::Group,
+        path,
+        methods: Vec::new(),
+        hosts: Vec::new(),
+        when: None,
+        key,
+        limits: Vec::new(),
+        class: None,
+        plan: None,
+        cost: None,
+        missing: Missing::Allow,
+        exempt: HashSet::new(),
+        exempt_networks: Vec::new(),
+        keys: Vec::new(),
+        reset: String::new(),
+        refusal: Refusal { status: 429, body: String::new() },
+        replaces: Vec::new(),
     }
 }
 
-/// A rule whose references to other rules are still names.
-pub struct Draft {
-    pub rule: Rule,
-    field: String,
-    of: Option<(Place, String)>,
-    replaces: Vec<(Place, String)>,
-    /// Whether a shadow has a field `key`. Otherwise it has the key of its rule.
-    own_key: bool,
-}
-
-const COMMON: [&str; 13] = [
-    "path",
-    "method",
-    "key",
-    "limit",
-    "class",
-    "cost",
-    "missing",
-    "exempt",
-    "exempt-networks",
-    "keys",
-    "reset",
-    "status",
-    "body",
-];
+/// The fields of a group or route, beside those of all its parts.
+const OF_RULE: [&str; 5] = ["path", "method", "host", "when", "limits"];
 
 impl Draft {
+    /// A group or a route with its further limits and its plans, or a shadow.
     pub fn read(
         section: &str,
         entry: &Entry,
         field: String,
         defaults: &Defaults,
         problems: &mut Problems,
-    ) -> Option<Draft> {
+    ) -> Vec<Draft> {
         if section == "shadow" {
-            return Draft::shadow(entry, field, problems);
+            return Draft::shadow(entry, field, problems).into_iter().collect();
         }
-        let is_route = section == "route";
-        let names: Vec<&str> = COMMON.into_iter().chain(is_route.then_some("replaces")).collect();
+        Draft::enforced(section == "route", entry, field, defaults, problems).unwrap_or_default()
+    }
+
+    fn enforced(
+        is_route: bool,
+        entry: &Entry,
+        field: String,
+        defaults: &Defaults,
+        problems: &mut Problems,
+    ) -> Option<Vec<Draft>> {
+        let replaces = is_route.then_some("replaces");
+        let names: Vec<&str> = OF_RULE.into_iter().chain(parts::FIELDS).chain(replaces).collect();
         let fields = Fields::new(&entry.node, &field, &names, problems)?;
         let path = match fields.text("path", problems) {
             Some((place, text)) => pattern(place, text, &fields.name("path"), problems)?,
@@ -69,48 +73,26 @@ impl Draft {
             }
             None => Pattern::parse("/**").ok()?,
         };
-        let key = key(&fields, &path, problems);
-        let limits = policies(&fields, "limit", problems);
-        if limits.is_none() && !is_route && fields.get("limit").is_none() {
+        if !is_route && fields.get("limit").is_none() {
             problems.add(entry.place, &field, "no limit", "limit = \"100/min\", or another");
         }
-        let refusal = Refusal::or(fields.refusal(problems), &defaults.refusal(429));
-        let missing = missing(&fields, defaults, problems);
-        let class = classes::class(&fields, &path, problems);
-        let mut rule = Rule {
-            name: entry.name.clone(),
-            place: entry.place,
-            role: if is_route { Role::Route } else { Role::Group },
-            path,
-            methods: methods(&fields, problems),
-            key: key?,
-            limits: limits.unwrap_or_default(),
-            class,
-            cost: fields.number("cost", 0, i64::MAX, problems),
-            missing,
-            exempt: HashSet::new(),
-            exempt_networks: fields
-                .get("exempt-networks")
-                .map(|node| networks(node, &fields.name("exempt-networks"), false, problems))
-                .unwrap_or_default(),
-            keys: Vec::new(),
-            reset: fields
-                .text("reset", problems)
-                .map(|(_, text)| text.text.clone())
-                .unwrap_or_default(),
-            refusal,
-            replaces: Vec::new(),
-        };
-        classes::check(&rule, &field, problems);
-        if fields.get("class").is_none() {
-            classes::check_without(&rule, &field, problems);
-        }
-        rule.exempt = exempt(&fields, &rule.key, problems);
-        rule.keys = own_policies(&fields, &rule, problems);
+        let mut blank = blank(entry, Key::parse(&["address"], &path).ok()?, path);
+        blank.role = if is_route { Role::Route } else { Role::Group };
+        blank.methods = methods(&fields, problems);
+        blank.hosts = hosts(&fields, problems);
+        blank.when = when(&fields, problems);
+        blank.refusal = defaults.refusal(429);
+        blank.missing = Missing::Deny(defaults.refusal(403));
         let named = |(place, text): (Place, &Text)| (place, text.text.clone());
         let replaces =
             fields.texts("replaces", problems).unwrap_or_default().into_iter().map(named).collect();
-        Some(Draft { rule, field, of: None, replaces, own_key: true })
+        let mut all = parts::with_plans(blank, &fields, &field, defaults, problems)?;
+        if let Some(first) = all.first_mut() {
+            first.replaces = replaces;
+            let of = first.rule.clone_without_keys();
+            all.extend(parts::limits(&of, &fields, defaults, problems));
+        }
+        Some(all)
     }
 
     /// The rule where upper and lower case of paths do not differ.
@@ -150,36 +132,20 @@ impl Draft {
         // which may come later in the file.
         let path = Pattern::parse("/**").ok()?;
         let own_key = fields.get("key").is_some();
+        let key = match own_key {
+            true => key(&fields, &path, problems)?,
+            false => Key::parse(&["address"], &path).ok()?,
+        };
+        let class = classes::class("class", &fields, &path, problems);
         let rule = Rule {
-            name: entry.name.clone(),
-            place: entry.place,
             role: Role::Shadow(usize::MAX),
-            key: if own_key {
-                key(&fields, &path, problems)?
-            } else {
-                Key::parse(&["address"], &path).ok()?
-            },
-            class: classes::class(&fields, &path, problems),
-            path,
-            methods: Vec::new(),
+            class,
             limits: policies(&fields, "limit", problems)?,
-            cost: None,
-            missing: Missing::Allow,
-            exempt: HashSet::new(),
-            exempt_networks: Vec::new(),
-            keys: Vec::new(),
-            reset: String::new(),
-            refusal: Refusal { status: 429, body: String::new() },
-            replaces: Vec::new(),
+            ..blank(entry, key, path)
         };
         classes::check(&rule, &field, problems);
-        Some(Draft {
-            rule,
-            field,
-            of: Some((place, of.text.clone())),
-            replaces: Vec::new(),
-            own_key,
-        })
+        let of = Some((place, of.text.clone()));
+        Some(Draft { of, own_key, ..Draft::of_rule(rule, field, None) })
     }
 }
 
@@ -205,6 +171,12 @@ pub fn link(mut drafts: Vec<Draft>, problems: &mut Problems) -> Vec<Rule> {
     let is_enforced = |role: Role| !matches!(role, Role::Shadow(_));
     let mut rules: Vec<Rule> = Vec::new();
     for mut draft in drafts {
+        if let Some(of) = draft.part_of.as_ref().and_then(|of| find(of, &is_enforced)) {
+            draft.rule.role = match draft.rule.role {
+                Role::Plan(_) => Role::Plan(of),
+                _ => Role::Limit(of),
+            };
+        }
         for (place, name) in std::mem::take(&mut draft.replaces) {
             match find(&name, &is_group) {
                 Some(group) => draft.rule.replaces.push(group),
@@ -217,7 +189,8 @@ pub fn link(mut drafts: Vec<Draft>, problems: &mut Problems) -> Vec<Rule> {
             }
         }
         if let Some((place, name)) = &draft.of {
-            let Some(of) = find(name, &is_enforced).and_then(|n| Some((n, rules.get(n)?.clone())))
+            let Some(of) = find(name, &is_enforced)
+                .and_then(|n| Some((n, rules.get(n)?.clone_without_keys())))
             else {
                 problems.add(
                     *place,
@@ -241,6 +214,7 @@ pub fn link(mut drafts: Vec<Draft>, problems: &mut Problems) -> Vec<Rule> {
                 key,
                 exempt,
                 role: Role::Shadow(number),
+                plan: None,
                 ..of
             };
             draft.rule = Rule {
@@ -254,233 +228,4 @@ pub fn link(mut drafts: Vec<Draft>, problems: &mut Problems) -> Vec<Rule> {
         rules.push(draft.rule);
     }
     rules
-}
-
-fn pattern(place: Place, text: &Text, field: &str, problems: &mut Problems) -> Option<Pattern> {
-    Pattern::parse(&text.text)
-        .map_err(|(at, expected)| {
-            let rest = text.text.get(at..).unwrap_or("");
-            problems.add(
-                inside(place, text, at),
-                field,
-                format!("{} in {}", quoted(rest), quoted(&text.text)),
-                expected,
-            );
-        })
-        .ok()
-}
-
-/// The rule's key: `address` if the rule has no field `key`.
-fn key(fields: &Fields<'_>, pattern: &Pattern, problems: &mut Problems) -> Option<Key> {
-    let Some(texts) = fields.texts("key", problems) else {
-        return Key::parse(&["address"], pattern).ok();
-    };
-    let parts: Vec<&str> = texts.iter().map(|(_, text)| text.text.as_str()).collect();
-    if parts.is_empty() {
-        return None;
-    }
-    Key::parse(&parts, pattern)
-        .map_err(|(part, at, expected)| {
-            let (place, text) = texts[part];
-            problems.add(
-                inside(place, text, at),
-                &fields.name("key"),
-                quoted(text.text.get(at..).unwrap_or("")),
-                expected,
-            );
-        })
-        .ok()
-}
-
-fn methods(fields: &Fields<'_>, problems: &mut Problems) -> Vec<String> {
-    let mut all = Vec::new();
-    for (place, text) in fields.texts("method", problems).unwrap_or_default() {
-        if text.text.is_empty() || !text.text.bytes().all(|b| b.is_ascii_uppercase() || b == b'-') {
-            problems.add(
-                place,
-                &fields.name("method"),
-                quoted(&text.text),
-                "a method in upper case, such as POST, or a list of them",
-            );
-        }
-        all.push(text.text.clone());
-    }
-    all
-}
-
-fn policies(fields: &Fields<'_>, name: &str, problems: &mut Problems) -> Option<Vec<Limit>> {
-    let texts = fields.texts(name, problems)?;
-    let field = fields.name(name);
-    if let Some((place, _)) = texts.get(LIMITS_OF_FILE_MOST) {
-        problems.add(
-            *place,
-            &field,
-            format!("{} limits", texts.len()),
-            format!("at most {LIMITS_OF_FILE_MOST} in a file"),
-        );
-        return None;
-    }
-    let limits: Vec<Limit> = texts
-        .into_iter()
-        .filter_map(|(place, text)| limits::limit(place, text, &field, problems))
-        .collect();
-    for (n, limit) in limits.iter().enumerate() {
-        if limits[..n].iter().any(|other| other.policy == limit.policy) {
-            problems.add(
-                limit.place,
-                &field,
-                format!("\"{}\" a second time", limit.policy),
-                "each policy once",
-            );
-        }
-    }
-    (!limits.is_empty()).then_some(limits)
-}
-
-fn missing(fields: &Fields<'_>, defaults: &Defaults, problems: &mut Problems) -> Missing {
-    let deny = || Missing::Deny(defaults.refusal(403));
-    let Some(node) = fields.get("missing") else { return deny() };
-    let name = fields.name("missing");
-    match &node.value {
-        Value::Text(text) if text.text == "allow" => Missing::Allow,
-        Value::Text(text) if text.text == "deny" => deny(),
-        Value::Table(_) => match Fields::new(node, &name, &["status", "body"], problems) {
-            Some(own) => Missing::Deny(Refusal::or(
-                own.refusal(problems),
-                &Refusal { status: 403, body: String::new() },
-            )),
-            None => deny(),
-        },
-        value => {
-            problems.add(
-                node.place,
-                &name,
-                shown(value),
-                "\"allow\", \"deny\", or { status = 403, body = \"...\" }",
-            );
-            deny()
-        }
-    }
-}
-
-const NAMED: &str =
-    "a rule whose key has one source other than all, because other keys have no text";
-
-/// The bytes of a key that the file names.
-fn named(
-    key: &Key,
-    text: &str,
-    place: Place,
-    field: &str,
-    problems: &mut Problems,
-) -> Option<Vec<u8>> {
-    let bytes = key.named(text);
-    if bytes.is_none() {
-        let has_text = key.only().is_some_and(|source| *source != crate::key::Source::All);
-        let expected =
-            if has_text { "a key, or an address where the key is an address" } else { NAMED };
-        problems.add(place, field, quoted(text), expected);
-    }
-    bytes
-}
-
-fn exempt(fields: &Fields<'_>, key: &Key, problems: &mut Problems) -> HashSet<Vec<u8>> {
-    let field = fields.name("exempt");
-    let texts = fields.texts("exempt", problems).unwrap_or_default();
-    texts
-        .into_iter()
-        .filter_map(|(place, text)| named(key, &text.text, place, &field, problems))
-        .collect()
-}
-
-/// `keys`: policies of single keys.
-fn own_policies(
-    fields: &Fields<'_>,
-    rule: &Rule,
-    problems: &mut Problems,
-) -> Vec<(Vec<u8>, Vec<tollbar::Policy>)> {
-    let Some(node) = fields.get("keys") else { return Vec::new() };
-    let field = fields.name("keys");
-    let Value::Table(entries) = &node.value else {
-        problems.add(
-            node.place,
-            &field,
-            shown(&node.value),
-            "a table of keys and policies: { ann = \"1000/min\" }",
-        );
-        return Vec::new();
-    };
-    let mut all: Vec<(Vec<u8>, Vec<tollbar::Policy>)> = Vec::new();
-    let mut seen = HashSet::new();
-    for entry in entries {
-        let field = format!("{field}.{}", entry.name);
-        let Some(key) = named(&rule.key, &entry.name, entry.place, &field, problems) else {
-            continue;
-        };
-        if !seen.insert(key.clone()) {
-            problems.add(entry.place, &field, "a key a second time", "each key once");
-        }
-        if let Some(policies) = policies_of_key(&entry.node, &field, rule, problems) {
-            all.push((key, policies));
-        }
-    }
-    all.sort_by(|(one, _), (two, _)| one.cmp(two));
-    all
-}
-
-fn policies_of_key(
-    node: &Node,
-    field: &str,
-    rule: &Rule,
-    problems: &mut Problems,
-) -> Option<Vec<tollbar::Policy>> {
-    let texts = fields::texts(node, field, problems);
-    let mut own = Vec::new();
-    for (place, text) in texts {
-        let Some(limit) = limits::limit(place, text, field, problems) else { continue };
-        if is_alone(&limit.policy) {
-            let found = format!("\"{}\"", limit.policy);
-            problems.add(
-                place,
-                field,
-                found,
-                "another algorithm than sliding-window and sliding-log",
-            );
-        }
-        own.push(limit);
-    }
-    if rule.limits.iter().any(|limit| is_alone(&limit.policy)) {
-        problems.add(
-            node.place,
-            field,
-            "a key of a rule with a sliding window or log",
-            "keys of rules with other algorithms",
-        );
-    }
-    if own.len() != rule.limits.len() {
-        let found = format!("{} policies", own.len());
-        problems.add(
-            node.place,
-            field,
-            found,
-            format!("{}, one for each limit of the rule", rule.limits.len()),
-        );
-        return None;
-    }
-    for (own, of_rule) in own.iter().zip(&rule.limits) {
-        classes::check_own(own, &of_rule.policy, field, problems);
-        let expected = match (is_calendar(&own.policy), is_calendar(&of_rule.policy)) {
-            (true, false) => "another policy than a calendar",
-            (false, true) => "a calendar",
-            _ => continue,
-        };
-        let found = format!("\"{}\"", own.policy);
-        problems.add(
-            own.place,
-            field,
-            found,
-            format!("{expected}, because the limit of the rule is \"{}\"", of_rule.policy),
-        );
-    }
-    Some(own.into_iter().map(|limit| limit.policy).collect())
 }

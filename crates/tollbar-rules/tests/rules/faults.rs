@@ -143,3 +143,64 @@ fn limits_of_one_request_are_counted_as_far_as_rules_overlap() {
     let found = problems(&format!("version = 1\n{together}"), Format::Toml);
     assert!(found.len() == 9 && found[0].contains("18 limits"), "{found:#?}");
 }
+
+/// Costs, further limits, plans, hosts and times.
+#[test]
+fn faults_of_parts_have_places_too() {
+    let group = "[group.a]\nlimit = '1/s'\n";
+    for (text, expected) in [
+        ("cost = 'field'", "4:9: group.a.cost: \"field\"; expected field NAME, header NAME"),
+        ("cost = 'field a | b'", "4:19: group.a.cost: \"b\"; expected field NAME"),
+        (
+            "cost = -1",
+            "4:8: group.a.cost: -1; expected a whole number, or where the cost comes from",
+        ),
+        ("cost = 'answer'", "4:9: group.a.cost: \"answer\"; expected field NAME"),
+        ("cost = 'answer a b'", "4:8: group.a.cost: \"answer a b\"; expected answer NAME"),
+        (
+            "cost = 'field a'\nestimate = 5",
+            "5:12: group.a.estimate: an estimate; expected cost = \"answer NAME\"",
+        ),
+        ("host = 'a b'", "4:10: group.a.host: \"a b\"; expected a host without a port"),
+        ("when = 'mun'", "4:9: group.a.when: \"mun\" in \"mun\"; expected days such as"),
+        (
+            "when = 'sun 0/s'",
+            "4:13: group.a.when: \"0/s\" in \"sun 0/s\"; expected days and times only",
+        ),
+        ("plan = 'field p'", "4:8: group.a.plan: a plan, and no plans; expected plans ="),
+        ("plan = 'all'\nplans = { x = '1/s' }", "4:9: group.a.plan: \"all\"; expected header NAME"),
+        ("plans = { x = {} }", "4:11: group.a.plans.x: no limit; expected limit ="),
+        (
+            "plans = { x = { path = '/', limit = '1/s' } }",
+            "4:17: group.a.plans.x: unknown field \"path\"; expected one of limit",
+        ),
+        ("plans = { x = '1/y' }", "4:18: group.a.plans.x.limit: \"y\" in \"1/y\"; expected "),
+        (
+            "plans = 'x'",
+            "4:9: group.a.plans: \"x\"; expected a table of names: [group.a.plans.NAME]",
+        ),
+        ("limits = { x = {} }", "4:12: group.a.limits.x: no limit; expected limit ="),
+        (
+            "limits = { 'x y' = { limit = '1/s' } }",
+            "4:12: group.a.limits.x y: \"x y\"; expected a name of",
+        ),
+        (
+            "keys = { '1.1.1.1' = 'pro' }",
+            "4:23: group.a.keys.1.1.1.1: \"pro\" in \"pro\"; expected a limit",
+        ),
+        (
+            "limits = { b = { limit = '1/s' } }\n[group.'a.b']\nlimit = '1/s'",
+            "5:8: group.a.b: the name of the rule in line 4",
+        ),
+    ] {
+        let found = problem(&format!("{group}{text}"));
+        assert!(found.starts_with(expected), "{text}\nfound    {found}\nexpected {expected}");
+    }
+    let found = problem("[group.a]\nlimit = '1/s, sun 0/s'\nkeys = { '1.1.1.1' = '1/s' }");
+    assert!(
+        found.starts_with("4:22: group.a.keys.1.1.1.1: a key of a rule with a schedule"),
+        "{found}"
+    );
+    let found = problem("[group.a]\nlimit = '1/s, son 0/s'");
+    assert!(found.starts_with("3:15: group.a.limit: \"son 0/s\" in"), "{found}");
+}

@@ -5,9 +5,12 @@ mod calendars;
 mod classes;
 #[path = "../common/mod.rs"]
 mod common;
+mod costs;
 mod decisions;
 mod faults;
+mod includes;
 mod lint;
+mod parts;
 mod reload;
 mod reset;
 mod shadows;

@@ -1,0 +1,150 @@
+//! `exempt` and `keys`: single keys of a rule.
+
+use super::classes;
+use super::fields::{self, shown, Fields, Problems};
+use super::limits::{self, is_alone, is_calendar};
+use crate::file::{quoted, Node, Place, Value};
+use crate::key::Key;
+use crate::rule::{Limit, Rule};
+use std::collections::HashSet;
+use tollbar::Policy;
+
+const NAMED: &str =
+    "a rule whose key has one source other than all, because other keys have no text";
+
+/// The bytes of a key that the file names.
+fn named(
+    key: &Key,
+    text: &str,
+    place: Place,
+    field: &str,
+    problems: &mut Problems,
+) -> Option<Vec<u8>> {
+    let bytes = key.named(text);
+    if bytes.is_none() {
+        let has_text = key.only().is_some_and(|source| *source != crate::key::Source::All);
+        let expected =
+            if has_text { "a key, or an address where the key is an address" } else { NAMED };
+        problems.add(place, field, quoted(text), expected);
+    }
+    bytes
+}
+
+/// `exempt`: keys that are not limited.
+pub fn exempt(fields: &Fields<'_>, key: &Key, problems: &mut Problems) -> HashSet<Vec<u8>> {
+    let field = fields.name("exempt");
+    let texts = fields.texts("exempt", problems).unwrap_or_default();
+    texts
+        .into_iter()
+        .filter_map(|(place, text)| named(key, &text.text, place, &field, problems))
+        .collect()
+}
+
+/// `keys`: policies of single keys. A key may have those of one of the rule's `plans`.
+pub fn own_policies(
+    fields: &Fields<'_>,
+    rule: &Rule,
+    plans: &[Rule],
+    problems: &mut Problems,
+) -> Vec<(Vec<u8>, Vec<Policy>)> {
+    let Some(node) = fields.get("keys") else { return Vec::new() };
+    let field = fields.name("keys");
+    let Value::Table(entries) = &node.value else {
+        problems.add(
+            node.place,
+            &field,
+            shown(&node.value),
+            "a table of keys and policies: { ann = \"1000/min\" }",
+        );
+        return Vec::new();
+    };
+    let mut all: Vec<(Vec<u8>, Vec<Policy>)> = Vec::new();
+    let mut seen = HashSet::new();
+    for entry in entries {
+        let field = format!("{field}.{}", entry.name);
+        let Some(key) = named(&rule.key, &entry.name, entry.place, &field, problems) else {
+            continue;
+        };
+        if !seen.insert(key.clone()) {
+            problems.add(entry.place, &field, "a key a second time", "each key once");
+        }
+        if let Some(policies) = policies_of_key(&entry.node, &field, rule, plans, problems) {
+            all.push((key, policies));
+        }
+    }
+    all.sort_by(|(one, _), (two, _)| one.cmp(two));
+    all
+}
+
+fn policies_of_key(
+    node: &Node,
+    field: &str,
+    rule: &Rule,
+    plans: &[Rule],
+    problems: &mut Problems,
+) -> Option<Vec<Policy>> {
+    let texts = fields::texts(node, field, problems);
+    let mut own = Vec::new();
+    if let [(place, text)] = texts[..] {
+        if let Some(plan) = plans.iter().find(|plan| plan.own_name(rule) == text.text) {
+            own = plan.limits.iter().map(|limit| Limit { place, ..limit.clone() }).collect();
+        }
+    }
+    let of_plan = !own.is_empty();
+    let given = if of_plan { own.len() } else { texts.len() };
+    for (place, text) in texts.into_iter().filter(|_| !of_plan) {
+        let Some(limit) = limits::policy(place, text, field, problems) else { continue };
+        if is_alone(&limit.policy) {
+            let found = format!("\"{}\"", limit.policy);
+            problems.add(
+                place,
+                field,
+                found,
+                "another algorithm than sliding-window and sliding-log",
+            );
+        }
+        own.push(limit);
+    }
+    if rule.limits.iter().chain(&own).any(|limit| limit.when.is_some()) {
+        let expected = "rules without a schedule in a limit; `when` in a rule goes with keys";
+        problems.add(node.place, field, "a key of a rule with a schedule", expected);
+        return None;
+    }
+    if rule.limits.iter().any(|limit| is_alone(&limit.policy)) {
+        problems.add(
+            node.place,
+            field,
+            "a key of a rule with a sliding window or log",
+            "keys of rules with other algorithms",
+        );
+    }
+    if own.len() < given {
+        return None;
+    }
+    if own.len() != rule.limits.len() {
+        let found = format!("{} policies", own.len());
+        problems.add(
+            node.place,
+            field,
+            found,
+            format!("{}, one for each limit of the rule", rule.limits.len()),
+        );
+        return None;
+    }
+    for (own, of_rule) in own.iter().zip(&rule.limits) {
+        classes::check_own(own, &of_rule.policy, field, problems);
+        let expected = match (is_calendar(&own.policy), is_calendar(&of_rule.policy)) {
+            (true, false) => "another policy than a calendar",
+            (false, true) => "a calendar",
+            _ => continue,
+        };
+        let found = format!("\"{}\"", own.policy);
+        problems.add(
+            own.place,
+            field,
+            found,
+            format!("{expected}, because the limit of the rule is \"{}\"", of_rule.policy),
+        );
+    }
+    Some(own.into_iter().map(|limit| limit.policy).collect())
+}
