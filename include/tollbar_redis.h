@@ -99,10 +99,10 @@ uint32_t tollbar_redis_version(void);
  * sides of a fork, in every call but tollbar_lease_close. */
 typedef struct tollbar_lease tollbar_lease;
 
-/* How machines share a limit. Start from TOLLBAR_LEASE_OPTIONS_INIT. All machines of a limit set
- * the same options, except `capacity` and `fallback`. While you roll out a change, the stricter
- * options are in force, and tollbar_lease_client_error says so. There may be at most as many
- * machines as the smallest `nodes` among them. */
+/* How machines share a limit. Start from TOLLBAR_LEASE_OPTIONS_INIT. The first machine of a limit
+ * puts its policy and options into the store's record, and all machines follow the record.
+ * tollbar_lease_client_error says what a machine's configuration has otherwise. `capacity` and
+ * `fallback` are each machine's own. */
 typedef struct tollbar_lease_options {
     /* sizeof(tollbar_lease_options), as the caller's compiler sees it. */
     uint32_t struct_size;
@@ -357,10 +357,10 @@ int32_t tollbar_lease_client_fd(tollbar_lease_client *client, uint32_t *events);
 uint32_t tollbar_lease_client_circuit(const tollbar_lease_client *client);
 
 /* The fault, as text from the store or the client: why the store does not answer, why it grants
- * nothing, or that machines have different rates, bursts or options for the limit. The text is
- * empty if there is no fault, and never NULL. The client owns it until the next call. While
- * tollbar_lease_client_run runs, only its listener gets the text, and other callers get an empty
- * one. */
+ * nothing, or what the store's record of the limit has otherwise than the machine's configuration.
+ * The text is empty if there is no fault, and never NULL. The client owns it until the next call.
+ * While tollbar_lease_client_run runs, only its listener gets the text, and other callers get an
+ * empty one. */
 const char *tollbar_lease_client_error(tollbar_lease_client *client);
 
 /* Reports to the store all admissions that the store does not know yet, for at most `timeout_ms`,

@@ -51,9 +51,9 @@ func (c Circuit) String() string {
 	return "unknown"
 }
 
-// LeaseOptions say how machines share a limit. Nodes and URL are required. All machines of a limit
-// set the same options, except URL, Capacity and OnChange. While a change is rolled out, the
-// stricter options are in force.
+// LeaseOptions say how machines share a limit. Nodes and URL are required. The first machine of a
+// limit puts its policy and options into the store's record, and all machines follow the record.
+// URL, Capacity, Fallback and OnChange are each machine's own.
 type LeaseOptions struct {
 	// Nodes is the maximum number of machines that share the limit, 1 to 65,535.
 	Nodes uint32

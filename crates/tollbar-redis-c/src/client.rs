@@ -231,10 +231,10 @@ pub unsafe extern "C" fn tollbar_lease_client_circuit(client: *const tollbar_lea
 }
 
 /// The fault, as text from the store or the client: why the store does not answer, why it grants
-/// nothing, or that machines have different rates, bursts or options for the limit. The text is
-/// empty if there is no fault, and never NULL. The client owns it until the next call. While
-/// tollbar_lease_client_run runs, only its listener gets the text, and other callers get an empty
-/// one.
+/// nothing, or what the store's record of the limit has otherwise than the machine's configuration.
+/// The text is empty if there is no fault, and never NULL. The client owns it until the next call.
+/// While tollbar_lease_client_run runs, only its listener gets the text, and other callers get an
+/// empty one.
 ///
 /// # Safety
 /// `client` is NULL or a client.
@@ -254,8 +254,11 @@ pub unsafe extern "C" fn tollbar_lease_client_error(
     let (inner, buffer) = unsafe { (&*client.client.get(), &mut *client.error.get()) };
     // SAFETY: the lease outlives the client.
     let away = unsafe { tollbar_lease_client_circuit(client) } == TOLLBAR_CIRCUIT_OPEN;
+    // SAFETY: as above.
+    let lease = unsafe { reference(client.lease) };
+    let notice = lease.ok().and_then(|lease| inner.notice(&lease.node));
     let text = match (inner.fault(), inner.fault_text()) {
-        (None, _) if inner.notice().is_some() => inner.notice().unwrap_or_default(),
+        (None, _) if notice.is_some() => notice.unwrap_or_default(),
         (None, _) if away => link_text(inner.broken()),
         (None, _) => "",
         (Some(fault), "") => fault_text(fault),

@@ -46,10 +46,10 @@ pub struct tollbar_lease {
     pub(super) node: Node,
 }
 
-/// How machines share a limit. Start from TOLLBAR_LEASE_OPTIONS_INIT. All machines of a limit set
-/// the same options, except `capacity` and `fallback`. While you roll out a change, the stricter
-/// options are in force, and tollbar_lease_client_error says so. There may be at most as many
-/// machines as the smallest `nodes` among them.
+/// How machines share a limit. Start from TOLLBAR_LEASE_OPTIONS_INIT. The first machine of a limit
+/// puts its policy and options into the store's record, and all machines follow the record.
+/// tollbar_lease_client_error says what a machine's configuration has otherwise. `capacity` and
+/// `fallback` are each machine's own.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct tollbar_lease_options {

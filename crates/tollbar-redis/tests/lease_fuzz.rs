@@ -124,7 +124,7 @@ fn every_call(node: &Node, driver: &mut Driver, rng: &mut Rng, calls: u64) {
                             tat: rng.next(),
                             now: rng.next(),
                             epoch: 1,
-                            mixed: false,
+                            terms: None,
                             served: rng.pick(&[0, 1, 1 << 20, u64::MAX]),
                             life: rng.pick(&[0, 1_000, 1 << 40, u64::MAX]),
                             open: rng.one_in(2),

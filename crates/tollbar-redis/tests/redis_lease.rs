@@ -164,7 +164,7 @@ fn another_type_at_the_key() {
         fleet.until(length() / 2);
         server.command(&["SET", "tollbar:{planted}:k:", "many"]);
         fleet.until(length() * 7 / 12);
-        server.command(&["SET", "tollbar:{planted}:epoch", "long ago"]);
+        server.command(&["SET", "tollbar:{planted}:record", "long ago"]);
     });
     assert!(fleet.rate(length() * 2 / 3, length()) >= least());
 }

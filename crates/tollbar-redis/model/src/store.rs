@@ -3,6 +3,7 @@
 use crate::world::Fault;
 use tollbar_redis::lease::ask::{Ask, Requester};
 use tollbar_redis::lease::bucket::{self, Grant};
+use tollbar_redis::lease::change::Stored;
 use tollbar_redis::lease::record::Record;
 use tollbar_redis::lease::Terms;
 
@@ -37,20 +38,22 @@ impl Store {
         raw: u64,
         fault: Fault,
     ) -> Grant {
-        let requester = Requester { seen, run: 1, fresh: self.fresh };
-        let stored = self.tat.filter(|(_, expires)| *expires > raw).map(|(tat, _)| tat);
+        let requester = Requester { seen, fresh: self.fresh, ..Requester::default() };
+        let stored = self.tat.filter(|(_, expires)| *expires > raw).map(|(tat, _)| Stored {
+            tat,
+            version: terms.version,
+            until: 0,
+        });
         let early = fault == Fault::ChargedEarly;
         let asked = Ask { life: if early { 0 } else { ask.life }, ..*ask };
-        let (update, mut grant) =
+        let (record, mut grant, _) =
             bucket::execute(self.record, stored, terms, &asked, &requester, raw);
         if early {
             grant.life = ask.life;
         }
-        if update.write {
-            self.record = Some(update.record);
-        }
+        self.record = Some(record);
         if grant.tat > grant.now {
-            self.tat = Some((grant.tat, grant.tat - grant.now + raw + update.record.margin));
+            self.tat = Some((grant.tat, grant.tat - grant.now + raw + record.margin));
         }
         grant
     }

@@ -163,7 +163,8 @@ impl Limits {
             life: 1_001_000_000,
             ..Options::new(2)
         };
-        Terms::new(&policy, &options).expect("terms of the model")
+        // The store's record has these terms.
+        Terms { version: 1, ..Terms::new(&policy, &options).expect("terms of the model") }
     }
 
     /// Whether the store can lose data or step its clock.

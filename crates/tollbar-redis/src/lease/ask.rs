@@ -31,8 +31,11 @@ pub struct Ask {
 pub struct Requester {
     /// The name of the data in its last answer; 0: it has had none.
     pub seen: u64,
-    /// The server process that its connection leads to; 0: unknown.
-    pub run: u64,
+    /// The latest data's time in its answers from these data, in microseconds; 0: it has had none.
+    pub heard: u64,
+    /// Whether this is the first question on its connection. Data that were rolled back are reached
+    /// by new connections.
+    pub first: bool,
     /// The name for new data, if the store has no record.
     pub fresh: u64,
 }

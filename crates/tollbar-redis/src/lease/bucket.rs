@@ -6,7 +6,8 @@
 //! on the record's own clock, which never goes back ([`super::record`]).
 
 use super::ask::{Ask, Requester};
-use super::record::{Record, Update};
+use super::change::Stored;
+use super::record::Record;
 use super::terms::Terms;
 
 /// The store's answer.
@@ -33,36 +34,48 @@ pub struct Grant {
     pub epoch: u64,
     /// The data's time.
     pub now: u64,
-    /// Whether stricter terms than the node's are in force.
-    pub mixed: bool,
+    /// The terms in force, if they are not those of the question.
+    pub terms: Option<Terms>,
 }
 
-/// Answers `ask` as the script does, from the stored record and TAT, when the server's clock says
-/// `raw` microseconds. Returns the record that the script stores, and the answer.
+/// Answers `ask` as the script does, from the stored record and the key's value, when the server's
+/// clock says `raw` microseconds. Returns the record that the script stores, the answer, and the
+/// key's new value. The script stores the value if its TAT is after the data's time.
 pub fn execute(
     record: Option<Record>,
-    stored: Option<u64>,
+    stored: Option<Stored>,
     terms: &Terms,
     ask: &Ask,
     requester: &Requester,
     raw: u64,
-) -> (Update, Grant) {
-    let update = Record::apply(record, terms, ask, requester, raw);
-    (update, Grant { mixed: update.mixed, ..grant(&update.record, stored, ask, terms.refills()) })
+) -> (Record, Grant, Stored) {
+    let record = Record::apply(record, terms, ask, requester, raw);
+    let same = record.terms == Terms { fallback: 0, ..*terms };
+    // A TAT counts by the terms under which it was told.
+    let hint = if record.terms.version == terms.version { ask.hint } else { 0 };
+    let grant = grant(&record, stored, &Ask { hint, ..*ask });
+    let answer = Grant { terms: (!same).then_some(record.terms), ..grant };
+    let mut until = stored.map_or(0, |key| key.until);
+    if answer.permits != 0 {
+        until = until.max(answer.now.saturating_add(answer.life));
+    }
+    let until = if until > answer.now { until } else { 0 };
+    (record, answer, Stored { tat: answer.tat, version: record.terms.version, until })
 }
 
-/// Charges the debt, serves the requests that wait, and grants a lease, from the bucket whose TAT
-/// is `stored`. `None`: the store has no TAT for the key, so the bucket is as full as the
-/// question's hint and the record's floor allow. Debts drive a TAT at most `reach` ahead of now, so
-/// a later one is lowered to that.
+/// Charges the debt, serves the requests that wait, and grants a lease, from the bucket whose value
+/// is `stored`. `None`: the store has no value for the key, so the bucket is as full as the
+/// question's hint and the record's floor allow. Debts drive a TAT at most [`Record::reach`] ahead
+/// of now, so a later one is lowered to that.
 ///
 /// A lease is charged as if the node spent it at the end of its life. So the bound needs nothing
 /// kept back for lives.
-fn grant(record: &Record, stored: Option<u64>, ask: &Ask, refill: bool) -> Grant {
-    let Record { now, cap, id, .. } = *record;
-    let (furthest, limit) = (now.saturating_add(record.reach), now.saturating_add(cap));
-    let mut tat =
-        stored.unwrap_or(0).max(ask.hint).max(record.floor(refill)).max(now).min(furthest);
+fn grant(record: &Record, stored: Option<Stored>, ask: &Ask) -> Grant {
+    let (Record { now, id, .. }, cap) = (*record, record.cap());
+    let (furthest, limit) = (now.saturating_add(record.reach()), now.saturating_add(cap));
+    let Terms { num, den, .. } = record.terms;
+    let known = stored.map_or(0, |key| record.changes.convert(&key, num, den));
+    let mut tat = known.max(ask.hint).max(record.floor()).max(now).min(furthest);
     tat = tat.saturating_add(record.charge(ask.debt)).min(furthest);
     let served = served(record.fitting(limit.saturating_sub(tat)), ask);
     tat = tat.saturating_add(record.charge(served));

@@ -31,6 +31,8 @@ pub struct Client {
     connecting_since: u64,
     /// Whether the handshake has begun on the current connection.
     greeted: bool,
+    /// Whether a question has been asked on it.
+    asked: bool,
     /// When the driver was last busy, in nanoseconds.
     active_at: u64,
     /// Why the store last refused a question. The next answer clears it.
@@ -75,6 +77,7 @@ impl Client {
             connect_at: 0,
             connecting_since: 0,
             greeted: false,
+            asked: false,
             active_at: 0,
             fault: None,
             broken: None,
@@ -215,9 +218,9 @@ impl Client {
     }
 
     /// A text for the operator about a store that answers: its clock stands still, it grants
-    /// nothing, or machines disagree about the limit.
-    pub fn notice(&self) -> Option<&'static str> {
-        self.driver.notice()
+    /// nothing, or its record of the limit has other terms than the machine's configuration.
+    pub fn notice(&self, node: &Node) -> Option<&'static str> {
+        self.driver.notice(node)
     }
 
     /// Connects, reads answers and sends questions; `None` if the connection is over.
@@ -233,7 +236,7 @@ impl Client {
                 };
             }
             self.session.begin();
-            self.greeted = true;
+            (self.greeted, self.asked) = (true, false);
             self.driver.connected();
         }
         self.receive(node, now)?;
@@ -249,9 +252,10 @@ impl Client {
         while self.session.is_ready() {
             let fresh = self.random();
             let Some(question) = self.driver.next(node, now) else { break };
-            if wire::put(&mut self.session, node, &question, fresh).is_err() {
+            if wire::put(&mut self.session, node, &question, !self.asked, fresh).is_err() {
                 break;
             }
+            self.asked = true;
             self.driver.sent(node, now);
         }
         self.send()
@@ -408,7 +412,7 @@ fn is_alive(owner: u64) -> bool {
     !(gone && tollbar::internal::errno() == libc::ESRCH)
 }
 
-fn sleep(nanos: u64) {
+pub(super) fn sleep(nanos: u64) {
     let time = libc::timespec {
         tv_sec: (nanos / 1_000_000_000) as libc::time_t,
         tv_nsec: (nanos % 1_000_000_000) as libc::c_long,

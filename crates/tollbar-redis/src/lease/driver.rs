@@ -12,6 +12,7 @@ use super::node::Node;
 use super::ring::{Found, KeyMessage, MessageKind};
 use super::said::Said;
 use super::stats::{Circuit, Count};
+use super::terms::Terms;
 use super::watchdog::{Trouble, Watchdog};
 use tollbar::internal::sync::Ordering;
 
@@ -35,8 +36,6 @@ pub struct Driver {
     claimed: Option<(u64, u64)>,
     circuit: Circuit,
     watchdog: Watchdog,
-    /// Whether the store's last answer said that stricter terms than this node's are in force.
-    mixed: bool,
     /// The largest grant by the cap in force, in permits. 0: no answer has come.
     most: u64,
     /// Counts turns. Each sweeps a part of the node's lines.
@@ -89,7 +88,6 @@ impl Driver {
             claimed: None,
             circuit: Circuit::Unknown,
             watchdog: Watchdog::default(),
-            mixed: false,
             most: 0,
             turns: 0,
             news: false,
@@ -136,8 +134,7 @@ impl Driver {
                 },
             }
         }
-        if self.flight.front().is_some_and(|(_, at)| now.saturating_sub(at) > node.terms.patience())
-        {
+        if self.flight.front().is_some_and(|(_, at)| now.saturating_sub(at) > node.patience()) {
             self.open(node, now);
         }
         if header.circuit.load(Ordering::Relaxed) != self.circuit as u64 {
@@ -159,7 +156,8 @@ impl Driver {
         if probes && (self.flight.len() != 0 || now < self.probe_at) {
             return None;
         }
-        let slack = node.terms.slack();
+        let terms = node.terms();
+        let slack = terms.slack();
         let Some((number, _)) = self.queue.front() else {
             // No key to ask about: a probe or a heartbeat.
             return match self.circuit != Circuit::Closed
@@ -172,14 +170,14 @@ impl Driver {
                 _ => None,
             };
         };
-        let most = self.most(node);
+        let most = self.most(&terms);
         let entry = self.keys.get_mut(number as usize)?;
-        entry.note_requests(node, now);
+        entry.note_requests(node, &terms, now);
         if entry.want != 0 && entry.granted_at != 0 {
             entry.adapt(now, most);
         }
         let entry = self.keys.get(number as usize)?;
-        let ask = Ask { at: node.store_time(now), slack, ..entry.ask(node, most) };
+        let ask = Ask { at: node.store_time(now), slack, ..entry.ask(&terms, most) };
         Some(Question { key: entry.key(), ask })
     }
 
@@ -213,14 +211,14 @@ impl Driver {
         let jitter = self.random();
         self.answered_at = now;
         node.timed(now.saturating_sub(sent_at));
-        self.mixed = grant.mixed;
         node.on_answer(grant, sent_at, now);
+        let terms = node.terms();
         if grant.most != 0 {
             self.most = grant.most;
         }
-        let most = self.most(node);
-        let least = self.entry(number).map_or(0, |entry| entry.ask(node, most).least);
-        self.watchdog.on_answer(&node.terms, least, grant, sent_at, now);
+        let most = self.most(&terms);
+        let least = self.entry(number).map_or(0, |entry| entry.ask(&terms, most).least);
+        self.watchdog.on_answer(&terms, least, grant, sent_at, now);
         match self.watchdog.trouble() {
             None => self.close(node, now),
             Some(_) => self.open(node, now),
@@ -230,11 +228,11 @@ impl Driver {
         let waited = core::mem::take(&mut entry.sent_waiting).saturating_mul(entry.sent_cost);
         // Callers wrote any remaining debt after the question was sent.
         entry.owed_since = sent_at;
-        entry.hint = grant.tat;
+        (entry.hint, entry.hint_version) = (grant.tat, terms.version);
         // A cap that has fallen bounds the chunk, or a machine asks for more than it can get.
         entry.chunk = entry.chunk.min((most / 2).max(1));
         let confirmed = core::mem::take(&mut entry.sent_right);
-        let said = Said::of(&node.terms, grant, (confirmed, waited), jitter, now);
+        let said = Said::of(&terms, grant, (confirmed, waited), jitter, now);
         let micros = |n: u64| n.saturating_mul(1000);
         if grant.permits != 0 {
             entry.want = 0;
@@ -303,13 +301,17 @@ impl Driver {
         self.circuit
     }
 
-    /// A text for the operator about a store that answers: it answers wrongly, or machines disagree
-    /// about the limit.
-    pub fn notice(&self) -> Option<&'static str> {
+    /// A text for the operator about a store that answers: it answers wrongly, or its record of the
+    /// limit has other terms than the machine's configuration.
+    pub fn notice(&self, node: &Node) -> Option<&'static str> {
         Some(match self.watchdog.trouble() {
             Some(Trouble::Standing) => "the server answers, but its clock stands still",
-            Some(Trouble::Starved) => "the server answers, but has granted nothing for longer than the limit explains",
-            None if self.mixed && self.circuit == Circuit::Closed => "other machines have a lower rate, a smaller burst or other options for this limit: the stricter are in force",
+            Some(Trouble::Starved) => {
+                "the server answers, but has granted nothing for longer than the limit explains"
+            }
+            None if self.circuit == Circuit::Closed => {
+                return node.own_terms().mismatch(&node.terms())
+            }
             None => return None,
         })
     }
@@ -346,8 +348,8 @@ impl Driver {
         }
         // Time before the circuit closed does not count: debts of an outage are outside the bound.
         let debt = if message.kind == MessageKind::Waiting { 0 } else { message.debt };
-        let overdue = debt != 0
-            && now.saturating_sub(entry.owed_since.max(closed_at)) > node.terms.patience();
+        let overdue =
+            debt != 0 && now.saturating_sub(entry.owed_since.max(closed_at)) > node.patience();
         match message.kind {
             MessageKind::Right => entry.right = entry.right.saturating_add(debt),
             MessageKind::Fallback => {}
@@ -355,7 +357,7 @@ impl Driver {
         }
         entry.debt = entry.debt.saturating_add(debt);
         entry.want = entry.want.max(message.want);
-        if entry.frequents(debt.min(1), now, node.terms.life) && entry.want == 0 {
+        if entry.frequents(debt.min(1), now, node.life()) && entry.want == 0 {
             entry.want = 1;
             node.expect(entry.hash, now);
         }
@@ -402,6 +404,8 @@ impl Driver {
         if self.circuit != Circuit::Open {
             self.circuit = Circuit::Open;
             node.count(Count::Opened, 1);
+            // The node may miss a change of the terms.
+            node.cut_leases(now);
             node.header().circuit.store(Circuit::Open as u64, Ordering::Relaxed);
         }
         self.probe_at = now.saturating_add(PROBES);
@@ -416,10 +420,10 @@ impl Driver {
     }
 
     /// The largest grant in permits: by the cap in force, and by the node's own.
-    fn most(&self, node: &Node) -> u64 {
+    fn most(&self, terms: &Terms) -> u64 {
         match self.most {
-            0 => node.terms.most,
-            most => most.min(node.terms.most),
+            0 => terms.most,
+            most => most.min(terms.most),
         }
     }
 

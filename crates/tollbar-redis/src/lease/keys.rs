@@ -40,6 +40,8 @@ pub(super) struct Entry {
     pub(super) life: u64,
     /// The TAT of the store's last answer, in microseconds of the store's time.
     pub(super) hint: u64,
+    /// The version of the terms by which `hint` counts.
+    pub(super) hint_version: u64,
     /// When the last lease came. 0: none has come, or `chunk` has been adapted to it.
     pub(super) granted_at: u64,
     /// Debts, and questions for requests that waited, since `counted_since`.
@@ -90,6 +92,7 @@ impl Entry {
         chunk: 1,
         life: 0,
         hint: 0,
+        hint_version: 0,
         granted_at: 0,
         counted: 0,
         counted_since: 0,

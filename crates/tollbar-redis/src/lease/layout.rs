@@ -2,6 +2,7 @@
 
 use super::horizon::Horizon;
 use super::line::Line;
+use super::live::Live;
 use super::ring::{Ends, Place};
 use super::terms::{Terms, TermsError};
 use core::mem::size_of;
@@ -10,7 +11,7 @@ use tollbar::internal::sync::{AtomicU32, AtomicU64, Ordering};
 
 /// The first eight bytes of every node, and the version of the layout.
 const MAGIC: u64 = u64::from_ne_bytes(*b"tollnode");
-const VERSION: u64 = 4;
+const VERSION: u64 = 5;
 /// Kinds of counts, and shards of them.
 const COUNTS: usize = 9;
 const SHARDS: usize = 16;
@@ -31,8 +32,12 @@ pub(super) struct Header {
     pub(super) beat: AtomicU64,
     /// The client that asks the store; 0: none.
     pub(super) owner: AtomicU64,
+    /// The terms in force, as the store last said.
+    pub(super) live: Live,
     /// The name of the store's data in the last answer; 0: there has been none.
     pub(super) epoch: AtomicU64,
+    /// The latest time of these data in an answer, in microseconds.
+    pub(super) heard: AtomicU64,
     /// The estimate of the store's time.
     pub(super) horizon: Horizon,
     /// [`Stats::owed`](super::Stats::owed).
@@ -64,6 +69,7 @@ pub(super) struct Fixed {
     pub(super) lines: u64,
     pub(super) places: u64,
     pub(super) seed: u64,
+    /// The machine's own configuration.
     pub(super) terms: Terms,
     pub(super) name_length: u64,
     pub(super) name: [u8; NAME_MOST],
@@ -142,22 +148,22 @@ impl Layout {
     }
 }
 
+/// Whether a limit may have this name: 1 to 64 visible ASCII characters without braces. A cluster
+/// places a key by the part in braces, and the store's keys have the name in braces.
+pub(super) fn is_name(name: &str) -> bool {
+    (1..=NAME_MOST).contains(&name.len())
+        && name.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'{' | b'}'))
+}
+
 impl Fixed {
     /// `None` if the name is empty, longer than 64 bytes, or has a brace or a byte that is not
     /// visible ASCII.
     pub(super) fn new(name: &str, terms: &Terms, layout: &Layout, seed: u64) -> Option<Fixed> {
         let mut bytes = [0; NAME_MOST];
-        if name.is_empty() || name.len() > NAME_MOST {
+        if !is_name(name) {
             return None;
         }
-        for (to, byte) in bytes.iter_mut().zip(name.bytes()) {
-            // A cluster places a key by the part in braces, and the store's keys have the name in
-            // braces.
-            if !byte.is_ascii_graphic() || matches!(byte, b'{' | b'}') {
-                return None;
-            }
-            *to = byte;
-        }
+        bytes.iter_mut().zip(name.bytes()).for_each(|(to, byte)| *to = byte);
         Some(Fixed {
             bytes: layout.bytes,
             lines: layout.line_count as u64,
@@ -174,6 +180,7 @@ impl Header {
     /// Writes the header of a new node.
     pub(super) fn begin(&mut self, fixed: &Fixed) {
         self.fixed = *fixed;
+        self.live.store(&fixed.terms);
         self.version = VERSION;
         self.magic = MAGIC;
     }
@@ -184,6 +191,7 @@ impl Header {
             && self.version == VERSION
             && self.fixed.name_length <= NAME_MOST as u64
             && self.fixed.terms.may_be_made()
+            && self.live.load().may_be_made()
         {
             true => Some(self.fixed),
             false => None,

@@ -1,107 +1,18 @@
 -- Charges a debt to one key's bucket, serves the requests that wait, and grants a lease. KEYS: the
--- limit's record, the key's TAT. record.rs and bucket.rs compute the same in Rust, line for line, and their comments
--- give the reasons. Times are microseconds. All numbers stay below 2^53, up to which Lua's numbers
--- are exact.
-local own_num, own_den, own_cap, own_reach = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
-local want, least, hint, debt = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
-local run, seen, fresh, grace = ARGV[9], ARGV[10], ARGV[11], tonumber(ARGV[12])
-local at, slack, hold = tonumber(ARGV[13]), tonumber(ARGV[14]), tonumber(ARGV[15])
-local waiting, cost, own_life, refill = tonumber(ARGV[16]), tonumber(ARGV[17]), tonumber(ARGV[18]), ARGV[19] == '1'
+-- limit's record, the key's value. record.rs, change.rs and bucket.rs compute the same in Rust, line
+-- for line, and their comments give the reasons. Times are microseconds. All numbers stay below
+-- 2^53, up to which Lua's numbers are exact.
+local own = ARGV[1]
+local want, least, hint, debt = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
+local seen, fresh, heard = ARGV[6], ARGV[7], tonumber(ARGV[8])
+local at, slack = tonumber(ARGV[9]), tonumber(ARGV[10])
+local waiting, cost, own_life, first = tonumber(ARGV[11]), tonumber(ARGV[12]), tonumber(ARGV[13]), ARGV[14] == '1'
+local GRACE, HOLD, KEPT, CHANGES, GAPS, FARTHEST = 1000000, 2000000, 3000000, 8, 4, 2 ^ 50
 
 local time = redis.call('TIME')
 local raw = time[1] * 1000000 + time[2]
 
--- The record: the data's name, their time, and the terms in force.
-local record = redis.pcall('GET', KEYS[1])
-local id, ran, born, empty, lost, now, was, low, margin, num, den, rate_until, cap, cap_until, reach, reach_until
-if type(record) == 'string' then
-  id, ran, born, empty, lost, now, was, low, margin, num, den, rate_until, cap, cap_until, reach, reach_until = string.match(record,
-    '^(%x+) (%x*) (%d+) (%d+) ([01]) (%d+) (%d+) (%-?%d+) (%d+) ([1-9]%d*) ([1-9]%d*) (%d+) (%d+) (%d+) (%d+) (%d+)$')
-end
--- A question without want and debt is a probe. The script then always writes the record, so that a
--- server that refuses writes refuses the probe.
-local write, mixed = want + debt + waiting == 0, 0
-if not id then
-  now = at > 0 and at or raw
-  id, ran, born, empty, lost = fresh, run, now, now, seen ~= '' and refill and '1' or '0'
-  low, margin = raw - now, 1000000
-  num, den, rate_until = own_num, own_den, now + hold
-  cap, cap_until, reach, reach_until = own_cap, now + hold, own_reach, now + own_reach
-  write = true
-else
-  born, empty, now, was, low, margin = tonumber(born), tonumber(empty), tonumber(now), tonumber(was), tonumber(low), tonumber(margin)
-  num, den, rate_until = tonumber(num), tonumber(den), tonumber(rate_until)
-  cap, cap_until, reach, reach_until = tonumber(cap), tonumber(cap_until), tonumber(reach), tonumber(reach_until)
-  -- The data's time advances by as much as the server's clock, never goes back, and does not pass
-  -- the limit that the asking node sets.
-  local before = now
-  now = now + math.max(raw - was, 0)
-  if at > 0 and seen == id then
-    now = math.min(now, math.max(at + slack, before))
-  end
-  local offset = raw - now
-  if raw >= was + 1000 or offset ~= was - before then
-    write = true
-  end
-  if run ~= '' and run ~= ran then
-    ran, write = run, true
-    if refill then
-      empty, lost = now, '1'
-    end
-  elseif refill and seen ~= '' and seen ~= id and lost == '0' then
-    if now > born + grace then
-      empty = now
-    else
-      empty = born
-    end
-    lost, write = '1', true
-  end
-  -- The server expires keys by its own clock. A jump ahead by more than the margin may have expired
-  -- TATs too early.
-  if offset - low > margin then
-    margin = math.min(2 * (offset - low), 86400000000)
-    low, write = offset, true
-    if refill then
-      empty, lost = now, '1'
-    end
-  end
-  low = math.min(low, offset)
-  -- The slower rate, the smaller cap and the larger reach of debts are in force as long as a
-  -- machine asks with them.
-  if own_num == num and own_den == den then
-    rate_until = now + hold
-  else
-    local own, agreed = own_num / own_den, num / den
-    if own < agreed or now > rate_until then
-      cap = math.floor(math.min(cap * agreed / own, own_cap))
-      num, den, rate_until = own_num, own_den, now + hold
-      reach, reach_until = own_reach, now + own_reach
-      empty, lost, write = now, '1', true
-    else
-      own_cap, own_reach, mixed = math.floor(math.min(own_cap * own / agreed, cap)), reach, 1
-    end
-  end
-  if own_cap <= cap or now > cap_until then
-    write = write or own_cap ~= cap
-    cap, cap_until = own_cap, now + hold
-  else
-    mixed = 1
-  end
-  if own_reach >= reach or now > reach_until then
-    write = write or own_reach ~= reach
-    reach, reach_until = own_reach, now + own_reach
-  end
-end
-if write then
-  redis.call('SET', KEYS[1], string.format('%s %s %.0f %.0f %s %.0f %.0f %.0f %.0f %.0f %.0f %.0f %.0f %.0f %.0f %.0f',
-    id, ran, born, empty, lost, now, raw, low, margin, num, den, rate_until, cap, cap_until, reach, reach_until))
-end
-
-local function fits(micros)
-  return math.floor(micros * num / den)
-end
-
-local function charge(permits)
+local function charge_at(permits, num, den)
   local product = permits * den
   local whole = math.floor(product / num)
   if whole * num < product then
@@ -110,22 +21,206 @@ local function charge(permits)
   return whole
 end
 
-local floor = 0
-if lost == '1' or refill and now < born + grace then
-  floor = empty + reach
+-- Terms: version, rate, burst, cap, reach of debts, life, a machine's right, machines, on_loss,
+-- flags, the right before a time and that time.
+local TERMS = '((%d+) ([1-9]%d*) ([1-9]%d*) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) ([01]) (%d+) (%d+) (%d+))'
+local function parsed(text)
+  local all, version, num, den, burst, cap, reach, life, right, nodes, refill, flags, before, since = string.match(text, '^' .. TERMS .. '$')
+  if not all then
+    return nil
+  end
+  return { text = all, version = tonumber(version), num = tonumber(num), den = tonumber(den), burst = tonumber(burst),
+    cap = tonumber(cap), reach = tonumber(reach), life = life, right = tonumber(right), nodes = tonumber(nodes),
+    refill = refill == '1', flags = tonumber(flags), before = tonumber(before), since = tonumber(since) }
 end
+
+local function with(terms, version, before, since)
+  return parsed(string.format('%.0f %.0f %.0f %.0f %.0f %.0f %s %.0f %.0f %s %.0f %.0f %.0f', version, terms.num, terms.den, terms.burst,
+    terms.cap, terms.reach, terms.life, terms.right, terms.nodes, terms.refill and '1' or '0', terms.flags, before, since))
+end
+
+-- A TAT that was charged by an older version.
+local function converted(tat, known, ending, changes, num, den)
+  local list = {}
+  for of, made, from_num, from_den, most in string.gmatch(changes, '(%d+) (%d+) (%d+) (%d+) (%d+);') do
+    list[#list + 1] = { tonumber(of), tonumber(made), tonumber(from_num), tonumber(from_den), tonumber(most) }
+  end
+  for n, change in ipairs(list) do
+    if change[1] > known then
+      local next = list[n + 1] or { 0, 0, num, den }
+      local slower = (next[4] * change[3]) / (next[3] * change[4])
+      local from = slower < 1 and math.max(change[2], math.min(ending, tat, change[2] + KEPT)) or change[2]
+      if tat > from then
+        local used = math.ceil((tat - from) * slower)
+        tat = from + (change[5] > 0 and math.min(used, change[5]) or used)
+      end
+    end
+  end
+  return tat
+end
+
+-- The record: the data's name, their time, the terms in force, and what changes have left behind.
+local record = redis.pcall('GET', KEYS[1])
+local id, born, empty, floor, lost, now, was, low, margin, gaps, terms, tight, tight_until, cut_from, far, far_until, changes
+if type(record) == 'string' then
+  local head, text, tail
+  head, text, tail = string.match(record, '^([^;]+);([^;]+);(.+)$')
+  if head then
+    id, born, empty, floor, lost, now, was, low, margin, gaps = string.match(head, '^(%x+) (%d+) (%d+) (%d+) ([01]) (%d+) (%d+) (%-?%d+) (%d+)([%d ]*)$')
+    terms = parsed(text)
+    tight, tight_until, cut_from, far, far_until, changes = string.match(tail, '^(%d+) (%d+) (%d+) (%d+) (%d+);([%d ;]*)$')
+  end
+end
+local own_terms = terms and own == terms.text and terms or parsed(own)
+if not (id and terms and changes) then
+  if not own_terms then
+    return {}
+  end
+  now = at > 0 and at or raw
+  id, born, empty, lost = fresh, now, now, seen ~= '' and own_terms.refill and '1' or '0'
+  low, margin, gaps = raw - now, 1000000, ''
+  floor = now + own_terms.reach
+  terms = with(own_terms, math.max(own_terms.version, 1), own_terms.before, own_terms.since)
+  tight, tight_until, cut_from, far, far_until, changes = 0, 0, 0, 0, 0, ''
+else
+  born, empty, floor, now, was, low, margin = tonumber(born), tonumber(empty), tonumber(floor), tonumber(now), tonumber(was), tonumber(low), tonumber(margin)
+  tight, tight_until, cut_from = tonumber(tight), tonumber(tight_until), tonumber(cut_from)
+  far, far_until = tonumber(far), tonumber(far_until)
+  -- The data's time advances by as much as the server's clock, never goes back, and does not pass
+  -- the limit that the asking node sets.
+  local before, refill = now, terms.refill
+  local lost_at
+  now = now + math.max(raw - was, 0)
+  if at > 0 and seen == id then
+    now = math.min(now, math.max(at + slack, before))
+  end
+  local rolled_back, list = seen == id and heard > before, {}
+  for from, to in string.gmatch(gaps, ' (%d+) (%d+)') do
+    from, to = tonumber(from), tonumber(to)
+    rolled_back = rolled_back or seen == id and from < heard and heard < to
+    if to + GRACE >= now then
+      list[#list + 1] = { from, to }
+    end
+  end
+  if first and now > before then
+    if #list < GAPS then
+      list[#list + 1] = { before, now }
+    else
+      -- The shortest gives way.
+      local least
+      for _, gap in ipairs(list) do
+        if not least or gap[2] - gap[1] < least[2] - least[1] then
+          least = gap
+        end
+      end
+      if least[2] - least[1] < now - before then
+        least[1], least[2] = before, now
+      end
+    end
+  end
+  gaps = ''
+  if rolled_back then
+    now = math.max(now, heard)
+  else
+    for _, gap in ipairs(list) do
+      gaps = gaps .. string.format(' %.0f %.0f', gap[1], gap[2])
+    end
+  end
+  if rolled_back then
+    lost_at = refill and now
+  elseif refill and seen ~= '' and seen ~= id and (lost == '0' or heard > empty) then
+    lost_at = (lost == '1' or now > born + GRACE) and now or born
+  end
+  -- The server expires keys by its own clock. A jump ahead by more than the margin may have expired
+  -- TATs too early.
+  local offset = raw - now
+  if offset - low > margin then
+    margin, low = math.min(2 * (offset - low), 86400000000), offset
+    if refill then
+      lost_at = now
+    end
+  end
+  low = math.min(low, offset)
+  if lost_at then
+    empty, floor, lost = lost_at, lost_at + terms.reach, '1'
+  end
+  -- Terms of a higher version are put in force.
+  local new = own_terms
+  if new and new.version > terms.version and now >= tight_until then
+    local slower = (new.den * terms.num) / (new.num * terms.den)
+    far = math.ceil((now < far_until and math.max(far, terms.reach) or terms.reach) * math.max(slower, 1))
+    local most = 0
+    if new.burst < terms.burst and now >= cut_from then
+      most = charge_at(new.burst, new.num, new.den)
+      cut_from = now + charge_at(terms.burst, terms.num, terms.den)
+    end
+    changes = changes .. string.format('%.0f %.0f %.0f %.0f %.0f;', new.version, now, terms.num, terms.den, most)
+    if select(2, string.gsub(changes, ';', '')) > CHANGES then
+      changes = string.gsub(changes, '^[^;]*;', '')
+    end
+    far = math.min(math.max(far, new.reach), FARTHEST)
+    far_until = now + far
+    local burst, rights = math.max(terms.burst, new.burst), new.nodes * new.right
+    if new.right < terms.right then
+      rights = math.min(terms.nodes, new.nodes) * terms.right + math.max(new.nodes - terms.nodes, 0) * new.right
+    end
+    local left = math.max(math.ceil((floor - now) * slower + math.max(new.reach - terms.reach * slower, 0)), 0)
+    floor = now + (most > 0 and math.min(left, most) or left)
+    local exact = new.flags % 2 == 1
+    tight = new.cap
+    if exact then
+      tight = math.min(new.cap, charge_at(math.max(burst - rights, 0), new.num, new.den))
+    end
+    tight_until = now + HOLD
+    local held = now < terms.since and terms.before or terms.right
+    local above = math.floor(terms.cap * terms.num / terms.den) + 1 + new.nodes * new.right - burst
+    if new.right > held and above > 0 and exact then
+      terms = with(new, new.version, held, math.max(now + charge_at(above, new.num, new.den), terms.since))
+    else
+      terms = with(new, new.version, new.right, 0)
+    end
+  end
+end
+redis.call('SET', KEYS[1], string.format('%s %.0f %.0f %.0f %s %.0f %.0f %.0f %.0f%s;%s;%.0f %.0f %.0f %.0f %.0f;%s',
+  id, born, empty, floor, lost, now, raw, low, margin, gaps, terms.text, tight, tight_until, cut_from, far, far_until, changes))
+
+local num, den, version = terms.num, terms.den, terms.version
+local cap = now < tight_until and math.min(terms.cap, tight) or terms.cap
+local reach = now < far_until and math.max(terms.reach, far) or terms.reach
+
+local function fits(micros)
+  return math.floor(micros * num / den)
+end
+
+local function charge(permits)
+  return charge_at(permits, num, den)
+end
+
+local least_tat = (lost == '1' or terms.refill and now < born + GRACE) and floor or 0
 
 local furthest, limit = now + reach, now + cap
 local stored = redis.pcall('GET', KEYS[2])
-local tat = 0
+local tat, ending = 0, 0
 if type(stored) == 'string' then
-  tat = string.match(stored, '^%d+$') and tonumber(stored) or furthest
+  local value, known, last = string.match(stored, '^(%d+) (%d+) (%d+)$')
+  if value then
+    tat, known, ending = tonumber(value), tonumber(known), tonumber(last)
+    if known < version then
+      tat = converted(tat, known, ending, changes, num, den)
+    end
+  else
+    tat = furthest
+  end
 elseif stored then
   -- The value has another type, so this script did not write it. The bucket counts as empty,
   -- because nobody knows how many permits were taken.
   tat = furthest
 end
-tat = math.min(math.max(tat, hint, floor, now), furthest)
+-- A TAT counts by the terms under which it was told.
+if not own_terms or own_terms.version ~= version then
+  hint = 0
+end
+tat = math.min(math.max(tat, hint, least_tat, now), furthest)
 tat = math.min(tat + charge(debt), furthest)
 
 -- The requests that wait.
@@ -150,14 +245,15 @@ elseif want > 0 then
   else
     permits = math.min(math.max(want, least), math.max(room - math.floor(room / 2), least))
     tat = from + charge(permits)
+    ending = math.max(ending, now + life)
   end
 end
 if tat > now then
   -- PXAT takes an absolute time. PX would count from the start of the script, which may be before
   -- the time that TIME has returned.
   local expires = math.ceil((tat - now + raw + margin) / 1000)
-  redis.call('SET', KEYS[2], string.format('%.0f', tat), 'PXAT', string.format('%.0f', expires))
+  redis.call('SET', KEYS[2], string.format('%.0f %.0f %.0f', tat, version, ending > now and ending or 0), 'PXAT', string.format('%.0f', expires))
 end
 local open = tat + charge(math.floor(fits(cap) / 8)) <= limit and 1 or 0
-return { permits, retry, string.format('%.0f', tat), id, string.format('%.0f', now), mixed, served,
-  string.format('%.0f', life), open, fits(cap) }
+return { permits, retry, string.format('%.0f', tat), id, string.format('%.0f', now), served,
+  string.format('%.0f', life), open, fits(cap), own ~= terms.text and terms.text or '' }

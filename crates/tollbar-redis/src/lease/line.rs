@@ -121,6 +121,22 @@ impl Line {
         None
     }
 
+    /// Lets both leases end at `until` at the latest.
+    pub(super) fn cut(&self, until: u64) {
+        for slot in self.leases() {
+            let mut old = slot.pair();
+            loop {
+                let next = SlotPair { state: word::cut(old.state, until), ..old };
+                // A swap fails because a caller has spent, which happens once for each permit, or
+                // because the words of `old` were no pair.
+                if next.state == old.state || slot.swap(old, next).is_ok() {
+                    break;
+                }
+                old = slot.pair();
+            }
+        }
+    }
+
     /// Permits that both leases have left at `now`. A request takes its whole cost from one of
     /// them.
     #[inline]

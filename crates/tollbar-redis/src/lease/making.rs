@@ -18,7 +18,7 @@ impl Node {
         let terms = Terms::new(policy, options)?;
         Ok(Layout::new(
             options.capacity,
-            Table::bytes_for(&reserve_options(options), &reserves(policy, &terms)?)?,
+            Table::bytes_for(&reserve_options(options), &reserves(&terms)?)?,
         )?
         .bytes)
     }
@@ -103,7 +103,7 @@ impl Node {
         memory: impl FnOnce(usize) -> Result<Region, table::TableError>,
     ) -> Result<Node, NodeError> {
         let terms = Terms::new(policy, options)?;
-        let (own, reserves) = (reserve_options(options), reserves(policy, &terms)?);
+        let (own, reserves) = (reserve_options(options), reserves(&terms)?);
         let layout = Layout::new(options.capacity, Table::bytes_for(&own, &reserves)?)?;
         let fixed = Fixed::new(name, &terms, &layout, random_u64()?).ok_or(TermsError::Name)?;
         let region = memory(usize::try_from(layout.bytes).map_err(|_| TermsError::Capacity)?)?;
@@ -133,7 +133,7 @@ impl Node {
         Ok(Node {
             memory,
             layout,
-            terms: fixed.terms,
+            own: fixed.terms,
             fallback: fallback.ok_or(NodeError::NotANode)?,
             reserve,
             secrets: RapidSecrets::seed(fixed.seed),
@@ -141,8 +141,8 @@ impl Node {
     }
 }
 
-fn reserves(policy: &Policy, terms: &Terms) -> Result<[Policy; 2], TermsError> {
-    let reserve = terms.reserve(policy)?;
+fn reserves(terms: &Terms) -> Result<[Policy; 2], TermsError> {
+    let reserve = terms.reserve()?;
     Ok([reserve, reserve])
 }
 

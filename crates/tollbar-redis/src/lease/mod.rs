@@ -21,6 +21,7 @@ pub mod ask;
 #[cfg(not(loom))]
 mod bell;
 pub mod bucket;
+pub mod change;
 #[cfg(not(loom))]
 mod client;
 #[cfg(not(loom))]
@@ -35,12 +36,16 @@ mod keys;
 mod layout;
 mod line;
 #[cfg(not(loom))]
+mod live;
+#[cfg(not(loom))]
 mod making;
 #[cfg(not(loom))]
 mod node;
 pub mod record;
 mod ring;
 mod said;
+#[cfg(not(loom))]
+mod set;
 mod state;
 #[cfg(not(loom))]
 mod stats;
@@ -59,6 +64,8 @@ pub use driver::{Driver, Question};
 pub use error::NodeError;
 #[cfg(not(loom))]
 pub use node::{Node, Wait};
+#[cfg(not(loom))]
+pub use set::{set, SetError};
 #[cfg(not(loom))]
 pub use stats::{Circuit, Stats};
 pub use terms::{Fallback, OnLoss, Options, Terms, TermsError};

@@ -12,13 +12,14 @@
 use super::bucket::Grant;
 use super::layout::{Header, Layout};
 use super::line::{self, Candidates, Line, Taken};
+use super::live::Live;
 use super::ring::{Found, KeyMessage, MessageKind, Ring, KEY_MOST, NUMBER_MOST};
 use super::said::Said;
 use super::state::{KeyPhase, KeyState};
 use super::stats::{Circuit, Count, Stats};
-use super::terms::{Fallback, Terms};
+use super::terms::{patience, Fallback, Terms};
 use denial::{denied, never};
-use key_names::{reserve_key, store_key};
+use key_names::{reserve_key, store_key, KEYED, SINGLE};
 use rapidhash::v3::{rapidhash_v3_inline, RapidSecrets};
 use tollbar::decision::{Decision, Reason};
 use tollbar::internal::sync::Ordering;
@@ -33,7 +34,8 @@ use tollbar::table::Table;
 pub struct Node {
     pub(super) memory: Region,
     pub(super) layout: Layout,
-    pub(super) terms: Terms,
+    /// The machine's configuration.
+    pub(super) own: Terms,
     pub(super) fallback: Fallback,
     pub(super) reserve: Table,
     pub(super) secrets: RapidSecrets,
@@ -45,6 +47,9 @@ const SILENCE: u64 = 250_000_000;
 /// A debt that the client has not read within this many nanoseconds is lost: its caller was killed,
 /// or the client before this one.
 const UNREPORTED: u64 = 2_000_000_000;
+/// Nanoseconds that a lease lives on after a change of the terms, or after the circuit has opened.
+/// `change.rs` relies on it.
+const KEPT: u64 = 1_000_000_000;
 /// The lines that one turn of the client looks through for such debts.
 const SWEEP: usize = 64;
 /// The longest pause between two turns of a client that runs undisturbed and leads, in nanoseconds.
@@ -87,7 +92,7 @@ impl Node {
         let hash = self.hash(key);
         let left =
             self.lines_of(hash).into_iter().map(|line| line.left(hash, now)).max().unwrap_or(0);
-        if cost > self.terms.most {
+        if cost > self.live().most() {
             return never(left);
         }
         if left >= cost && left != 0 {
@@ -95,8 +100,8 @@ impl Node {
         }
         let known = self.line_of(hash).and_then(|line| Some((line, line.state_of(hash)?)));
         let (state, right) = match known {
-            Some((line, state)) => (state, line.right_left(hash, state, now, self.terms.overdraft)),
-            None => (KeyState::default(), self.terms.overdraft),
+            Some((line, state)) => (state, line.right_left(hash, state, now, self.live().right())),
+            None => (KeyState::default(), self.live().right()),
         };
         if self.circuit(now) != Circuit::Closed {
             let (policy, bytes) = reserve_key(key);
@@ -129,9 +134,20 @@ impl Node {
         fixed.name.get(..fixed.name_length as usize).unwrap_or_default()
     }
 
-    /// The numbers of the limit.
-    pub fn terms(&self) -> &Terms {
-        &self.terms
+    /// The numbers of the limit that are in force, as the store last said. Before its first answer
+    /// they are the machine's own.
+    pub fn terms(&self) -> Terms {
+        let terms = self.live().load();
+        match terms.may_be_made() {
+            true => terms,
+            // The memory is damaged.
+            false => self.own,
+        }
+    }
+
+    /// The numbers of the limit by the machine's configuration.
+    pub fn own_terms(&self) -> &Terms {
+        &self.own
     }
 
     /// Whether the store answers, as of `now`. The circuit also counts as open if the client has
@@ -180,6 +196,10 @@ impl Node {
         unsafe { self.memory.base().cast().as_ref() }
     }
 
+    fn live(&self) -> &Live {
+        &self.header().live
+    }
+
     pub(super) fn pop(&self) -> Found {
         self.ring().pop()
     }
@@ -196,12 +216,43 @@ impl Node {
     /// Records an answer's epoch and time.
     pub(super) fn on_answer(&self, grant: &Grant, sent: u64, received: u64) {
         let header = self.header();
-        // Relaxed: the epoch publishes no other memory.
+        if let Some(terms) = &grant.terms {
+            self.follow(terms, received);
+        }
+        header.live.advance(grant.now);
+        // Relaxed: these words publish no other memory.
         if header.epoch.load(Ordering::Relaxed) != grant.epoch {
             header.horizon.forget();
+            header.heard.store(0, Ordering::Relaxed);
         }
-        header.horizon.on_answer(grant.now, sent, received, self.terms.slack());
+        header.horizon.on_answer(grant.now, sent, received, self.terms().slack());
+        header.heard.fetch_max(grant.now, Ordering::Relaxed);
         header.epoch.store(grant.epoch, Ordering::Relaxed);
+    }
+
+    /// Lets all leases end [`KEPT`] after `now` at the latest. By a faster rate the store would
+    /// count as refilled what a long lease still has.
+    pub(super) fn cut_leases(&self, now: u64) {
+        let until = now.saturating_add(KEPT);
+        self.lines().iter().for_each(|line| line.cut(until));
+    }
+
+    /// Puts the store's terms in force, unless the node knows a later version: then the store has
+    /// lost that version, and the next question brings it back.
+    fn follow(&self, terms: &Terms, now: u64) {
+        let known = self.terms();
+        if terms.version < known.version || !terms.may_be_made() {
+            return;
+        }
+        self.cut_leases(now);
+        let terms = Terms { fallback: known.fallback, ..*terms };
+        self.live().store(&terms);
+        // A share that the reserve cannot count leaves the former one.
+        if let Ok(reserve) = terms.reserve() {
+            for policy in [KEYED, SINGLE] {
+                let _ = self.reserve.set_policy(policy, &reserve);
+            }
+        }
     }
 
     /// Installs a lease of `permits` until `until`.
@@ -324,7 +375,12 @@ impl Node {
     /// Nanoseconds for which callers wait for an answer before one of them asks again:
     /// [`Terms::patience`].
     pub(super) fn patience(&self) -> u64 {
-        self.terms.patience()
+        patience(self.live().life())
+    }
+
+    /// [`Terms::life`].
+    pub(super) fn life(&self) -> u64 {
+        self.live().life()
     }
 
     /// Nanoseconds until an answer is likely: the client's pause and the mean round trip, at most

@@ -36,9 +36,10 @@ pub enum OnLoss {
     Refill = 1,
 }
 
-/// How machines share one limit. All machines of a limit have the same options, except `capacity`
-/// and `fallback`. While an operator rolls out a change, the stricter options are in force. At no
-/// time there may be more machines than the smallest `nodes` among them.
+/// How machines share one limit. The first machine that asks the store puts its policy and options
+/// into the store's record of the limit, and from then on all machines follow the record
+/// ([`set`](super::set) changes it). A machine with another configuration says so
+/// ([`Client::notice`](super::Client::notice)). `capacity` and `fallback` are the machine's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// The most machines that share the limit: 1 to 65,535. Without the store a node has
@@ -148,13 +149,18 @@ impl From<PolicyError> for TermsError {
 }
 
 /// The numbers of one limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(C)]
 pub struct Terms {
+    /// The number of the change that brought these terms into the store's record. 0: a machine's
+    /// configuration, which no store has confirmed.
+    pub version: u64,
     /// The rate is `num` permits in `den` microseconds.
     pub num: u64,
     /// See `num`.
     pub den: u64,
+    /// The burst in permits.
+    pub burst: u64,
     /// How far ahead of the store's time grants may drive a key's TAT, in microseconds: the burst,
     /// less what exactness costs.
     pub cap: u64,
@@ -168,14 +174,27 @@ pub struct Terms {
     pub overdraft: u64,
     /// The most machines that share the limit.
     pub nodes: u64,
-    /// A [`Fallback`] as a number.
-    pub fallback: u64,
     /// An [`OnLoss`] as a number.
     pub on_loss: u64,
+    /// [`EXACT`], [`LIFE_GIVEN`] and [`OVERDRAFT_GIVEN`].
+    pub flags: u64,
+    /// A node's right before `since`.
+    pub overdraft_before: u64,
+    /// The data's time at which a node's right becomes `overdraft`, in microseconds.
+    pub since: u64,
+    /// A [`Fallback`] as a number. It is the machine's own and not in the store.
+    pub fallback: u64,
 }
 
+/// [`Terms::flags`]: [`Options::exact`].
+pub(super) const EXACT: u64 = 1;
+/// [`Terms::flags`]: the options give the life. Otherwise it follows from the policy.
+pub(super) const LIFE_GIVEN: u64 = 2;
+/// [`Terms::flags`]: the options give the overdraft. Otherwise it follows from the policy.
+pub(super) const OVERDRAFT_GIVEN: u64 = 4;
+
 /// Lua's numbers are exact below this.
-const EXACT: u128 = 1 << 53;
+const WHOLE: u128 = 1 << 53;
 /// The most permits of a lease: 24 bits of its word.
 pub(super) const PERMITS_MOST: u64 = (1 << 24) - 1;
 /// The most permits of a right: 7 bits of a key's word.
@@ -194,7 +213,6 @@ const MILLISECOND: u64 = 1_000_000;
 const LIFE_MOST: u64 = 600_000 * MILLISECOND;
 const SLACK_LEAST: u64 = 10_000;
 const SLACK_MOST: u64 = 1_000_000;
-const HOLD_LEAST: u64 = 2_000_000;
 /// Times ahead of the store's clock are below this many microseconds: 35 years.
 const AHEAD_MOST: u128 = 1 << 50;
 
@@ -242,8 +260,8 @@ impl Terms {
         // The greatest products of the script: (cap + owed, rounded up) * num, and permits * den.
         let ahead = cap + owed;
         if ahead >= AHEAD_MOST
-            || (ahead + 1) * u128::from(num) >= EXACT
-            || most * u128::from(den) >= EXACT
+            || (ahead + 1) * u128::from(num) >= WHOLE
+            || most * u128::from(den) >= WHOLE
         {
             return Err(TermsError::TooLarge);
         }
@@ -251,17 +269,25 @@ impl Terms {
         if overdraft > RIGHT_MOST {
             return Err(TermsError::TooLarge);
         }
+        let given = |flag, is_given| if is_given { flag } else { 0 };
         Ok(Terms {
+            version: 0,
             num,
             den,
+            burst: policy.burst,
             cap: cap as u64,
             debt_cap: ahead as u64,
             most,
             life,
             overdraft,
             nodes,
-            fallback: options.fallback as u64,
             on_loss: options.on_loss as u64,
+            flags: given(EXACT, options.exact)
+                | given(LIFE_GIVEN, options.life != 0)
+                | given(OVERDRAFT_GIVEN, options.overdraft != Options::OVERDRAFT_DEFAULT),
+            overdraft_before: overdraft,
+            since: 0,
+            fallback: options.fallback as u64,
         })
     }
 
@@ -272,13 +298,18 @@ impl Terms {
         (1..=65_535).contains(&self.nodes)
             && self.num != 0
             && self.den != 0
+            && u128::from(self.version) < WHOLE
+            && u128::from(self.burst) < WHOLE
+            && u128::from(self.since) < WHOLE
             && self.cap <= self.debt_cap
             && ahead < AHEAD_MOST
-            && (ahead + 1) * u128::from(self.num) < EXACT
+            && (ahead + 1) * u128::from(self.num) < WHOLE
             && self.most != 0
             && self.most == self.fitting(self.cap).min(PERMITS_MOST)
             && self.life <= LIFE_MOST
             && self.overdraft <= RIGHT_MOST
+            && self.overdraft_before <= self.overdraft
+            && self.flags <= EXACT | LIFE_GIVEN | OVERDRAFT_GIVEN
             && self.on_loss <= OnLoss::Refill as u64
     }
 
@@ -290,9 +321,10 @@ impl Terms {
 
     /// The policy of a node's reserve: the node's share of the rate, and a burst of its right.
     /// Without a right the burst is 1 and the reserve begins empty.
-    pub(super) fn reserve(&self, policy: &Policy) -> Result<Policy, TermsError> {
-        let period = policy.period.checked_mul(self.nodes).ok_or(TermsError::TooLarge)?;
-        let mut reserve = Policy::new(policy.limit, period).with_burst(self.overdraft.max(1));
+    pub(super) fn reserve(&self) -> Result<Policy, TermsError> {
+        let period = self.den.checked_mul(1000).and_then(|period| period.checked_mul(self.nodes));
+        let period = period.ok_or(TermsError::TooLarge)?;
+        let mut reserve = Policy::new(self.num, period).with_burst(self.overdraft.max(1));
         if self.overdraft == 0 {
             reserve.init = 0;
         }
@@ -300,6 +332,30 @@ impl Terms {
         // share is refused here.
         tollbar::algorithm::Rule::new(&reserve)?;
         Ok(reserve)
+    }
+
+    /// What the terms `in_force` have other than this machine's configuration.
+    pub(super) fn mismatch(&self, in_force: &Terms) -> Option<&'static str> {
+        let right = |terms: &Terms| match terms.flags & OVERDRAFT_GIVEN {
+            0 => None,
+            _ => Some(terms.overdraft),
+        };
+        let life = |terms: &Terms| if terms.flags & LIFE_GIVEN == 0 { 0 } else { terms.life };
+        Some(if (self.num, self.den) != (in_force.num, in_force.den) {
+            "the store's record of the limit has another rate than this machine's configuration, and is in force"
+        } else if self.burst != in_force.burst {
+            "the store's record of the limit has another burst than this machine's configuration, and is in force"
+        } else if self.nodes != in_force.nodes {
+            "the store's record of the limit has another number of nodes than this machine's configuration, and is in force"
+        } else if life(self) != life(in_force) {
+            "the store's record of the limit has another life of leases than this machine's configuration, and is in force"
+        } else if right(self) != right(in_force) {
+            "the store's record of the limit has another overdraft than this machine's configuration, and is in force"
+        } else if self.flags & EXACT != in_force.flags & EXACT || self.on_loss != in_force.on_loss {
+            "the store's record of the limit has another exactness or on_loss than this machine's configuration, and is in force"
+        } else {
+            return None;
+        })
     }
 
     /// Whether every bucket counts as empty after a loss of data.
@@ -328,13 +384,6 @@ impl Terms {
     pub fn slack(&self) -> u64 {
         quotient(self.life, 1000).clamp(SLACK_LEAST, SLACK_MOST)
     }
-
-    /// Microseconds for which terms stay in force after the last question by them: two lives of a
-    /// lease, at least 2 s. An idle node asks every 0.4 s, and leases granted by the old terms end
-    /// within a life.
-    pub fn hold(&self) -> u64 {
-        quotient(self.life, 500).max(HOLD_LEAST)
-    }
 }
 
 /// Whole permits that fit into `micros` microseconds, at `num` permits in `den` microseconds.
@@ -349,7 +398,8 @@ fn chosen_life(refill: u128) -> u64 {
     quotient128(nanos, 16).max(short).clamp(u128::from(MILLISECOND), u128::from(LIFE_LONG)) as u64
 }
 
-fn patience(life: u64) -> u64 {
+/// [`Terms::patience`] of leases that live for `life` nanoseconds.
+pub(super) fn patience(life: u64) -> u64 {
     (life / 2).clamp(PATIENCE_LEAST, PATIENCE_MOST)
 }
 

@@ -53,6 +53,12 @@ pub fn spend(word: u64, now: u64, cost: u64) -> Option<u64> {
     }
 }
 
+/// The word with an end at `until` nanoseconds at the latest, rounded down to a unit.
+#[inline]
+pub fn cut(word: u64, until: u64) -> u64 {
+    word & !UNTIL | (word & UNTIL).min(until >> UNIT_BITS)
+}
+
 /// The time at which the lease ends, in nanoseconds.
 #[inline]
 pub fn until(word: u64) -> u64 {

@@ -7,8 +7,6 @@ pub(super) enum Expect {
     Anything,
     /// A command whose error ends the conversation.
     Fine,
-    /// INFO server.
-    Info,
     /// SCRIPT LOAD of the script with this index, below 64.
     Load(u8),
     /// A call of the script with this index, below 128.
@@ -20,7 +18,6 @@ impl Expect {
         match self {
             Expect::Anything => 0,
             Expect::Fine => 1,
-            Expect::Info => 2,
             Expect::Load(number) => 64 | number,
             Expect::Call(number) => 128 | number,
         }
@@ -30,7 +27,6 @@ impl Expect {
         Some(match byte {
             0 => Expect::Anything,
             1 => Expect::Fine,
-            2 => Expect::Info,
             64..=127 => Expect::Load(byte & 63),
             128..=255 => Expect::Call(byte & 127),
             _ => return None,

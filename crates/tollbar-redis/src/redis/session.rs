@@ -5,7 +5,7 @@
 //! server replies in the order of the commands.
 //!
 //! ```text
-//! begin ─▶ AUTH, SELECT, CLIENT SETNAME, INFO server, SCRIPT LOAD … ─▶ is_ready ─▶ call … next …
+//! begin ─▶ AUTH, SELECT, CLIENT SETNAME, SCRIPT LOAD … ─▶ is_ready ─▶ call … next …
 //! ```
 
 use super::answer::Answer;
@@ -56,7 +56,6 @@ pub struct Session {
     greeting: usize,
     /// Calls without a reply.
     calls: usize,
-    run_id: Text<40>,
     user: Text<128>,
     password: Text<512>,
     db: u32,
@@ -83,9 +82,8 @@ enum Load {
 
 impl Session {
     /// Makes a session that has not begun, and takes its memory: `out_bytes` for commands, or more
-    /// if the handshake needs it, and `in_bytes` for replies, at least 16 KiB for the reply to
-    /// INFO. A longer reply ends the conversation. Only the first [`SCRIPTS_MOST`] of `scripts` are
-    /// used.
+    /// if the handshake needs it, and `in_bytes` for replies, at least 4 KiB. A longer reply ends
+    /// the conversation. Only the first [`SCRIPTS_MOST`] of `scripts` are used.
     ///
     /// At most `out_bytes / 16` calls, and at least 64, can be without a reply at a time.
     pub fn new(
@@ -94,7 +92,7 @@ impl Session {
         out_bytes: usize,
         in_bytes: usize,
     ) -> Result<Session, NoMemory> {
-        const INPUT_LEAST: usize = 16 << 10;
+        const INPUT_LEAST: usize = 4 << 10;
         let scripts = scripts.get(..SCRIPTS_MOST).unwrap_or(scripts);
         // 64 bytes frame each script's command; 2 KiB hold user, password and the other commands.
         let greeting = scripts.iter().fold(2048_usize, |sum, script| {
@@ -109,7 +107,6 @@ impl Session {
             loads: [Load::Done; SCRIPTS_MOST],
             greeting: 0,
             calls: 0,
-            run_id: Text::new(),
             user: url.user,
             password: url.password,
             db: url.db,
@@ -127,7 +124,7 @@ impl Session {
         self.input.clear();
         self.expected.clear();
         (self.calls, self.over, self.reported) = (0, None, false);
-        (self.run_id, self.error) = (Text::new(), Text::new());
+        self.error = Text::new();
         self.begun = true;
         let (user, password) = (self.user, self.password);
         let mut room = true;
@@ -141,9 +138,8 @@ impl Session {
             let db = super::resp::decimal(i64::from(self.db), &mut digits);
             room &= self.send(Expect::Fine, &[b"SELECT", db]);
         }
-        // An error to either command is ignored: an ACL user may lack the right to it.
+        // An error is ignored: an ACL user may lack the right to it.
         room &= self.send(Expect::Anything, &[b"CLIENT", b"SETNAME", b"tollbar"]);
-        room &= self.send(Expect::Info, &[b"INFO", b"server"]);
         for number in 0..self.scripts.len() {
             room &= self.load(number);
         }
@@ -165,12 +161,6 @@ impl Session {
     /// on another.
     pub fn fault(&self) -> Option<Fault> {
         self.over
-    }
-
-    /// The server's `run_id`, 40 hexadecimal digits that change with each start of the server;
-    /// empty if it is unknown.
-    pub fn run_id(&self) -> &[u8] {
-        self.run_id.as_bytes()
     }
 
     /// The text of the server's last error: at most 200 printable bytes; empty if there was none
@@ -293,7 +283,6 @@ impl Session {
             let expected = self.expected.used().first().copied().and_then(Expect::from_byte);
             let mut over = None;
             match (expected, fault) {
-                (Some(Expect::Info), None) => self.run_id = run_id(reply),
                 (Some(Expect::Load(number)), None) => {
                     let number = usize::from(number);
                     over = learn(self.shas.get_mut(number), self.loads.get_mut(number), reply);
@@ -388,19 +377,4 @@ fn learn(sha: Option<&mut [u8; SHA]>, load: Option<&mut Load>, reply: Reply<'_>)
     sha.iter_mut().zip(name).for_each(|(to, from)| *to = *from);
     *load = Load::Done;
     None
-}
-
-/// The `run_id` in the reply to INFO; empty if there is none.
-fn run_id(reply: Reply<'_>) -> Text<40> {
-    let mut found = Text::new();
-    let Reply::Bulk(text) = reply else { return found };
-    for line in text.split(|byte| *byte == b'\n') {
-        if let Some(b"run_id:") = line.get(..7) {
-            let id = line.get(7..).unwrap_or_default().trim_ascii_end();
-            if id.len() == 40 && id.iter().all(u8::is_ascii_hexdigit) {
-                id.iter().for_each(|digit| _ = found.push(*digit));
-            }
-        }
-    }
-    found
 }

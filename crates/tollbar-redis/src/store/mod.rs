@@ -17,12 +17,14 @@
 //! ones, so any number of machines share a limit exactly, at the price of a round trip for each
 //! decision. [`crate::lease`] decides without waiting for the network.
 
+mod connection;
 mod error;
 mod kinds;
 mod memory;
 mod plan;
 mod redis;
 
+pub(crate) use connection::Connection;
 pub use error::{LimitError, Message, StoreError};
 pub use memory::{MemoryLimit, MemoryStore};
 pub use redis::{RedisLimit, RedisStore};

@@ -23,13 +23,13 @@
 //! | memory of the server | about 100 bytes for each key; a sliding log as much again for each admission in the window |
 //! | needs | Redis 6.2 or any Valkey; an ACL user needs `~tollbar:*`, EVALSHA, SCRIPT LOAD, TIME, and the commands that the scripts in `scripts/` call |
 
+use super::connection::Connection;
 use super::memory::closed;
 use super::plan::{Mode, Plan, ScriptReply, RESET, SCRIPTS};
 use super::{check_key, check_name, LimitError, Message, Store, StoreError, KEY_MOST, NAME_MOST};
-use crate::redis::{Answer, Arg, Fault, Link, LinkError, NoMemory, Session, Url};
+use crate::redis::{Answer, Arg, NoMemory, Url};
 use tollbar::clock::{Clock, Monotonic};
 use tollbar::decision::Decision;
-use tollbar::internal::generation;
 use tollbar::policy::Policy;
 
 /// One connection to a server. A call connects if there is no connection, and waits for its answer,
@@ -37,12 +37,9 @@ use tollbar::policy::Policy;
 /// each thread.
 #[derive(Debug)]
 pub struct RedisStore {
-    link: Link,
-    session: Session,
+    connection: Connection,
     /// Nanoseconds that a call may take.
     timeout: u64,
-    /// The process that made the connection. A process forked from it must not use the connection.
-    process: u32,
     /// Nanoseconds since 1970 at the last decision; 0: none yet.
     server_time: u64,
 }
@@ -62,14 +59,8 @@ impl RedisStore {
 
     /// Takes the memory for a connection. It does not connect yet.
     pub fn new(url: &Url) -> Result<RedisStore, NoMemory> {
-        let session = Session::new(url, &SCRIPTS, 4096, 0)?;
-        Ok(RedisStore {
-            link: Link::new(url),
-            session,
-            timeout: Self::TIMEOUT,
-            process: 0,
-            server_time: 0,
-        })
+        let connection = Connection::new(url, &SCRIPTS)?;
+        Ok(RedisStore { connection, timeout: Self::TIMEOUT, server_time: 0 })
     }
 
     /// Sets the longest time of a call in nanoseconds, the lookup of the host's name and connecting
@@ -86,7 +77,7 @@ impl RedisStore {
 
     /// Closes the connection, if there is one. The next call connects again.
     pub fn close(&mut self) {
-        self.link.close();
+        self.connection.close();
     }
 
     fn decide(
@@ -112,119 +103,11 @@ impl RedisStore {
         let mut name = Bytes::<{ PREFIX_MOST + KEY_MOST }>::new();
         name.push(limit.prefix.get());
         name.push(key);
-        let reply = self.exchange(script, name.get(), args);
-        if reply.is_err()
-            && !matches!(
-                reply,
-                Err(StoreError::Foreign(_) | StoreError::Unavailable(_) | StoreError::Script(_))
-            )
-        {
-            // The answer may still come. On the same connection the next call would read it as the
-            // answer to its own question.
-            self.link.close();
-        }
-        let reply = reply?;
+        let (name, deadline) = (name.get(), Monotonic.now().saturating_add(self.timeout));
+        let reply =
+            self.connection.call(script, &[name], args, deadline, |answer| reply(answer, name))?;
         self.server_time = reply.now.saturating_mul(1000);
         Ok(reply)
-    }
-
-    fn exchange(
-        &mut self,
-        script: usize,
-        name: &[u8],
-        args: &[Arg<'_>],
-    ) -> Result<ScriptReply, StoreError> {
-        let deadline = Monotonic.now().saturating_add(self.timeout);
-        self.connected(deadline)?;
-        let mut tries = 0_u32;
-        loop {
-            self.session.call(script, &[name], args).map_err(|_| StoreError::NoRoom)?;
-            match self.answer(deadline, name)? {
-                Ok(reply) => return Ok(reply),
-                // The server has forgotten the script, and the session loads it again. If that
-                // happens a fourth time, somebody keeps flushing the server's scripts, and the call
-                // fails.
-                Err(Fault::NoScript) if tries < 3 => tries = tries.saturating_add(1),
-                Err(fault) => return Err(StoreError::of(fault, self.session.error_text())),
-            }
-        }
-    }
-
-    /// Makes a connection that is ready for calls, unless there is one.
-    fn connected(&mut self, deadline: u64) -> Result<(), StoreError> {
-        let process = generation();
-        if self.process != process {
-            // This closes the child's copy of the descriptor. The parent's connection stays.
-            self.link.close();
-            self.process = process;
-        }
-        // The read detects, before the call sends anything, that the server has closed the
-        // connection.
-        if self.link.is_open()
-            && self.session.is_ready()
-            && self.receive().is_ok()
-            && self.session.next().is_none()
-        {
-            return Ok(());
-        }
-        self.link.connect()?;
-        while !self.link.advance()? {
-            self.wait(deadline)?;
-        }
-        self.session.begin();
-        loop {
-            if let Some(reply) = self.session.next() {
-                let fault = reply.err().unwrap_or(Fault::Protocol);
-                self.link.close();
-                return Err(StoreError::of(fault, self.session.error_text()));
-            }
-            if self.session.is_ready() {
-                return Ok(());
-            }
-            self.turn(deadline)?;
-        }
-    }
-
-    /// Waits for the answer to the one outstanding call.
-    fn answer(
-        &mut self,
-        deadline: u64,
-        name: &[u8],
-    ) -> Result<Result<ScriptReply, Fault>, StoreError> {
-        loop {
-            match self.session.next() {
-                Some(Ok(answer)) => return reply(&answer, name).map(Ok),
-                Some(Err(fault)) => return Ok(Err(fault)),
-                None => {}
-            }
-            self.turn(deadline)?;
-        }
-    }
-
-    /// Writes, waits for the socket once, and reads.
-    fn turn(&mut self, deadline: u64) -> Result<(), StoreError> {
-        if !self.session.output().is_empty() {
-            let n = self.link.write(self.session.output())?;
-            self.session.wrote(n);
-        }
-        self.wait(deadline)?;
-        self.receive()?;
-        Ok(())
-    }
-
-    fn receive(&mut self) -> Result<(), LinkError> {
-        let n = self.link.read(self.session.input())?;
-        self.session.read(n);
-        Ok(())
-    }
-
-    fn wait(&mut self, deadline: u64) -> Result<(), StoreError> {
-        let left = deadline.saturating_sub(Monotonic.now());
-        if left == 0 {
-            return Err(StoreError::TimedOut);
-        }
-        self.link.wait(!self.session.output().is_empty(), left)?;
-        Ok(())
     }
 }
 

@@ -8,8 +8,9 @@ use std::collections::{BinaryHeap, HashMap};
 use tollbar::{Decision, Policy, Reason};
 use tollbar_redis::lease::ask::{Ask, Requester};
 use tollbar_redis::lease::bucket::{self, Grant};
+use tollbar_redis::lease::change::Stored;
 use tollbar_redis::lease::record::Record;
-use tollbar_redis::lease::{Driver, Node, Options, Wait};
+use tollbar_redis::lease::{Driver, Node, Options, Terms, Wait};
 
 /// How long a caller takes to wake the client, and the client's longest pause while it is busy.
 const WAKE: u64 = 20_000;
@@ -53,7 +54,7 @@ pub struct Crowd {
     /// Events by their number.
     what: HashMap<u64, Event>,
     number: u64,
-    tats: HashMap<Vec<u8>, u64>,
+    keys: HashMap<Vec<u8>, Stored>,
     record: Option<Record>,
     pub random: Rng,
     pub questions: u64,
@@ -80,7 +81,7 @@ impl Crowd {
             events: BinaryHeap::new(),
             what: HashMap::new(),
             number: 0,
-            tats: HashMap::new(),
+            keys: HashMap::new(),
             record: None,
             random: Rng(seed),
             questions: 0,
@@ -96,6 +97,16 @@ impl Crowd {
     /// Admitted by each machine.
     pub fn admitted(&self) -> Vec<u64> {
         self.machines.iter().map(|machine| machine.admitted).collect()
+    }
+
+    /// Puts other terms in force.
+    pub fn set(&mut self, terms: &Terms) {
+        let version = self.record.map_or(0, |record| record.terms.version) + 1;
+        let terms = Terms { version, ..*terms };
+        let (from, raw) = (Requester { fresh: 1, ..Requester::default() }, self.now / 1000);
+        let (record, ..) = bucket::execute(self.record, None, &terms, &Ask::default(), &from, raw);
+        assert_eq!(record.terms.version, version);
+        self.record = Some(record);
     }
 
     /// Requests denied because a machine had no place for the key.
@@ -209,12 +220,13 @@ impl Crowd {
     }
 
     fn execute(&mut self, n: usize, key: Vec<u8>, ask: &Ask) {
-        let (terms, tat) = (*self.machines[n].node.terms(), self.tats.get(&key).copied());
+        let (terms, known) = (self.machines[n].node.terms(), self.keys.get(&key).copied());
         let requester = Requester { fresh: 1, ..Requester::default() };
         let raw = self.now / 1000;
-        let (update, grant) = bucket::execute(self.record, tat, &terms, ask, &requester, raw);
-        self.record = Some(update.record);
-        self.tats.insert(key, grant.tat);
+        let (record, grant, value) =
+            bucket::execute(self.record, known, &terms, ask, &requester, raw);
+        self.record = Some(record);
+        self.keys.insert(key, value);
         let at = (self.now + self.delay()).max(self.machines[n].answered);
         self.machines[n].answered = at;
         self.event(at, n, Event::Answer(grant));

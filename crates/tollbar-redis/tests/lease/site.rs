@@ -5,6 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use tollbar::{Decision, Policy};
 use tollbar_redis::lease::ask::{Ask, Requester};
 use tollbar_redis::lease::bucket::{self, Grant};
+use tollbar_redis::lease::change::Stored;
 use tollbar_redis::lease::record::Record;
 use tollbar_redis::lease::{Driver, Node, Options};
 
@@ -23,8 +24,8 @@ pub struct Site {
     active_at: u64,
     /// Questions on their way: when they are answered, and what.
     flight: VecDeque<(u64, Grant)>,
-    /// The store's TATs in microseconds.
-    tats: HashMap<Vec<u8>, u64>,
+    /// The keys' values in the store.
+    keys: HashMap<Vec<u8>, Stored>,
     record: Option<Record>,
     pub asked: u64,
 }
@@ -41,7 +42,7 @@ impl Site {
             tick_at: now,
             active_at: now,
             flight: VecDeque::new(),
-            tats: HashMap::new(),
+            keys: HashMap::new(),
             record: None,
             asked: 0,
         };
@@ -94,11 +95,12 @@ impl Site {
 
     /// A store that never forgets: the shipped arithmetic and one record.
     fn execute(&mut self, key: Vec<u8>, ask: &Ask, at: u64) -> Grant {
-        let (terms, tat) = (*self.node.terms(), self.tats.get(&key).copied());
+        let (terms, known) = (self.node.terms(), self.keys.get(&key).copied());
         let requester = Requester { fresh: 1, ..Requester::default() };
-        let (update, grant) = bucket::execute(self.record, tat, &terms, ask, &requester, at / 1000);
-        self.record = Some(update.record);
-        self.tats.insert(key, grant.tat);
+        let (record, grant, value) =
+            bucket::execute(self.record, known, &terms, ask, &requester, at / 1000);
+        self.record = Some(record);
+        self.keys.insert(key, value);
         grant
     }
 }

@@ -2,17 +2,17 @@
 //! does to its keys.
 #![allow(dead_code)] // each test program uses a part of it
 
-use super::common::Rng;
 use tollbar_redis::lease::ask::{Ask, Requester};
 use tollbar_redis::lease::bucket::{self, Grant};
+use tollbar_redis::lease::change::Stored;
 use tollbar_redis::lease::record::Record;
 use tollbar_redis::lease::Terms;
 
-/// What the store has: one key's TAT, with the time of the server's clock at which it is forgotten,
-/// and the limit's record.
+/// What the store has: one key's value, with the time of the server's clock at which it is
+/// forgotten, and the limit's record.
 #[derive(Clone, Copy, Default)]
 pub struct Data {
-    pub tat: Option<u64>,
+    pub key: Option<Stored>,
     pub expires: u64,
     pub record: Option<Record>,
 }
@@ -21,12 +21,13 @@ pub struct Store {
     pub data: Data,
     /// An older copy, for a restart that finds yesterday's file.
     pub snapshot: Data,
-    pub run: u64,
     /// Microseconds that the server's clock is ahead of the true time.
     pub ahead: i64,
     /// Its clock stands at this; 0: it does not.
     pub frozen: u64,
     pub answers: bool,
+    /// Changes that cut what keys had used.
+    pub cuts: u64,
     /// A fault: leases are charged as spent at once.
     pub charges_early: bool,
     /// Of the data's time, since a schedule began.
@@ -54,10 +55,10 @@ impl Store {
         Store {
             data,
             snapshot: data,
-            run: 1,
             ahead: 0,
             frozen: 0,
             answers: true,
+            cuts: 0,
             charges_early: false,
             error,
         }
@@ -82,30 +83,23 @@ impl Store {
     }
 
     /// The script.
-    pub fn execute(
-        &mut self,
-        terms: &Terms,
-        ask: &Ask,
-        seen: u64,
-        random: &mut Rng,
-        now: u64,
-    ) -> Grant {
+    pub fn execute(&mut self, terms: &Terms, ask: &Ask, requester: &Requester, now: u64) -> Grant {
         let raw = self.clock(now);
-        let requester = Requester { seen, run: self.run, fresh: random.next() | 1 };
-        let stored = self.data.tat.filter(|_| self.data.expires > raw);
+        let stored = self.data.key.filter(|_| self.data.expires > raw);
         let life = if self.charges_early { 0 } else { ask.life };
         let ask = &Ask { life, ..*ask };
-        let (met, mut grant) =
-            bucket::execute(self.data.record, stored, terms, ask, &requester, raw);
+        let (record, mut grant, key) =
+            bucket::execute(self.data.record, stored, terms, ask, requester, raw);
         if self.charges_early {
             grant.life = terms.life / 1000;
         }
-        if met.write {
-            self.data.record = Some(met.record);
-        }
+        let known = self.data.record.map_or(0, |record| record.terms.version);
+        let last = record.changes.list().last();
+        self.cuts += u64::from(last.is_some_and(|last| last.version > known && last.most != 0));
+        self.data.record = Some(record);
         if (ask.want != 0 || ask.debt != 0 || ask.waiting != 0) && grant.tat > grant.now {
-            self.data.tat = Some(grant.tat);
-            self.data.expires = grant.tat - grant.now + raw + met.record.margin;
+            self.data.key = Some(key);
+            self.data.expires = grant.tat - grant.now + raw + record.margin;
         }
         self.error.note(grant.epoch, grant.now as i64 - (now / 1000) as i64);
         grant

@@ -4,9 +4,10 @@
 use super::common::Rng;
 use super::store::{Data, Store};
 use tollbar::Policy;
-use tollbar_redis::lease::ask::Ask;
+use tollbar_redis::lease::ask::{Ask, Requester};
 use tollbar_redis::lease::bucket::Grant;
-use tollbar_redis::lease::{Circuit, Driver, Node, Options, Wait};
+use tollbar_redis::lease::change::Stored;
+use tollbar_redis::lease::{Circuit, Driver, Node, Options, Terms, Wait};
 
 /// What the adversary may do besides: to the store's clock, to single keys, to machines' terms.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
@@ -19,28 +20,36 @@ pub struct Powers {
     pub losses: bool,
     /// Requests wait for the store.
     pub waits: bool,
+    /// The limit's terms are changed, to those of any kind.
+    pub changes: bool,
 }
 
 /// A question or an answer on its way.
 struct Parcel {
     arrives: u64,
     ask: Ask,
-    seen: u64,
+    terms: Terms,
+    from: Requester,
     answer: Option<Grant>,
 }
 
 struct Machine {
     node: Node,
     driver: Driver,
+    /// The data's name and time in its last answers.
     seen: u64,
+    heard: u64,
     connection: std::collections::VecDeque<Parcel>,
     connected: bool,
+    /// Whether it has asked on this connection.
+    asked: bool,
     waits: Vec<(u64, Wait)>,
 }
 
 pub struct World {
     pub policy: Policy,
-    /// What machines are told of the limit: all the first, unless a change is rolled out.
+    /// Terms of the limit. All machines are configured with the first, and one that replaces
+    /// another with any.
     kinds: Vec<(Policy, Options)>,
     pub powers: Powers,
     pub store: Store,
@@ -54,6 +63,11 @@ pub struct World {
     lost: u64,
     /// Losses of data in the schedule.
     pub losses: u32,
+    /// Permits that were admitted since the old files with which the store was started again. A
+    /// machine that has heard of their charges shows that these are lost, and others may ask first.
+    pub rolled_back: f64,
+    /// What had been admitted when the store last wrote its file.
+    copied: u64,
     /// What has been admitted beyond the rate, in permits times the period; it must not be above
     /// the burst.
     level: u128,
@@ -84,6 +98,8 @@ impl World {
             began: 0,
             lost: 0,
             losses: 0,
+            rolled_back: 0.0,
+            copied: 0,
             level: 0,
             level_at: 0,
             highest: 0,
@@ -101,17 +117,18 @@ impl World {
         self.key += 1;
         self.store.answers = true;
         self.store.frozen = 0;
-        self.store.data.tat = None;
+        self.store.data.key = None;
         for _ in 0..10 {
             self.pass(200_000_000);
         }
         // Until no key counts as empty any more.
         self.leap(self.refill() + 3_000_000_000);
         self.pass(400_000_000);
-        self.store.snapshot = self.store.data;
+        self.copy();
+        self.rolled_back = 0.0;
         self.store.error.begin();
         (self.level, self.level_at, self.highest, self.began) = (0, self.now, 0, self.now);
-        (self.lost, self.losses) = (0, 0);
+        (self.lost, self.losses, self.store.cuts) = (0, 0, 0);
     }
 
     /// One thing happens.
@@ -124,24 +141,27 @@ impl World {
             83..=86 => self.cut(),
             87..=89 if self.powers.losses => self.lose(),
             90 if self.powers.losses => self.forget(),
-            91 => self.store.snapshot = self.store.data,
+            91 => self.copy(),
             92 => {
                 self.store.answers = !self.store.answers;
                 let answers = self.store.answers;
                 self.say(|| format!("answers {answers}"));
             }
             93 => {
-                // Something that is no number: a TAT as late as can be.
                 self.say(|| "planted".into());
-                (self.store.data.tat, self.store.data.expires) = (Some(u64::MAX), u64::MAX);
+                self.plant();
             }
             94 if self.machines.len() == 1 => {
                 // With more machines one that did not ask last would be granted what another had.
                 self.say(|| "evicted".into());
-                self.store.data.tat = None;
+                self.store.data.key = None;
             }
             94..=95 if self.powers.kills => self.kill(),
             96..=97 if self.powers.clock => self.step_clock(),
+            96..=97 if self.powers.changes => {
+                let kind = self.random.below(self.kinds.len() as u64) as usize;
+                self.set(kind);
+            }
             _ => self.deliver_all(),
         }
     }
@@ -173,13 +193,54 @@ impl World {
 
     /// What is said of the store, by any of them.
     pub fn notices(&self) -> Vec<&'static str> {
-        self.machines.iter().filter_map(|machine| machine.driver.notice()).collect()
+        self.machines.iter().filter_map(|machine| machine.driver.notice(&machine.node)).collect()
+    }
+
+    /// The limit's terms become those of the numbered kind, if the store takes the change.
+    pub fn set(&mut self, kind: usize) {
+        if !self.store.answers {
+            return;
+        }
+        let (policy, options) = &self.kinds[kind];
+        let version = self.store.data.record.map_or(0, |record| record.terms.version) + 1;
+        let terms = Terms { version, ..Terms::new(policy, options).expect("terms") };
+        let fresh = self.random.next() | 1;
+        let requester = Requester { fresh, first: true, ..Requester::default() };
+        let now = self.now;
+        let answer = self.store.execute(&terms, &Ask::default(), &requester, now);
+        self.say(|| format!("terms of kind {kind}: {:?}", answer.terms));
+    }
+
+    /// What smaller bursts may have given away in the schedule: what they have cut from the larger.
+    pub fn forgiven(&self) -> f64 {
+        let bursts = self.kinds.iter().map(|(policy, _)| policy.burst);
+        let difference = bursts.clone().max().unwrap_or(0) - bursts.min().unwrap_or(0);
+        (self.store.cuts * difference) as f64
+    }
+
+    /// How many machines know the store's terms.
+    pub fn informed(&self) -> usize {
+        let terms = self.store.data.record.map(|record| record.terms.version);
+        let knows = |machine: &&Machine| Some(machine.node.terms().version) == terms;
+        self.machines.iter().filter(knows).count()
+    }
+
+    /// Another program writes something that is no number: a TAT as late as can be.
+    pub fn plant(&mut self) {
+        let key = Stored { tat: u64::MAX, version: u64::MAX, until: 0 };
+        (self.store.data.key, self.store.data.expires) = (Some(key), u64::MAX);
     }
 
     /// One machine goes and another comes, with the numbered kind of terms.
     pub fn replace(&mut self, n: usize, kind: usize) {
         self.say(|| format!("machine {n} is replaced by one of kind {kind}"));
-        self.lost += self.machines[n].node.terms().overdraft;
+        // It may not know the latest terms.
+        self.lost += self
+            .kinds
+            .iter()
+            .map(|(policy, options)| Terms::new(policy, options).expect("terms").overdraft)
+            .max()
+            .unwrap_or(0);
         self.machines[n] = machine(&self.kinds[kind], self.now);
     }
 
@@ -303,7 +364,7 @@ impl World {
     }
 
     /// Time passes; whoever drives is woken every few milliseconds.
-    fn pass(&mut self, by: u64) {
+    pub fn pass(&mut self, by: u64) {
         let end = self.now + by;
         while self.now < end {
             let turn = 1 + self.random.skewed(4_000_000);
@@ -343,16 +404,23 @@ impl World {
             if !self.store.answers {
                 return;
             }
-            machine.connected = true;
+            (machine.connected, machine.asked) = (true, false);
             machine.driver.connected();
         }
         while let Some(question) = machine.driver.next(&machine.node, now) {
-            let ask = question.ask;
+            let (ask, terms) = (question.ask, machine.node.terms());
+            let fresh = self.random.next() | 1;
+            let from = Requester {
+                seen: machine.seen,
+                heard: machine.heard,
+                first: !std::mem::replace(&mut machine.asked, true),
+                fresh,
+            };
             machine.driver.sent(&machine.node, now);
             let delay = self.random.skewed(DELAY);
             let after = machine.connection.back().map_or(0, |parcel| parcel.arrives);
             let arrives = (now + delay).max(after);
-            machine.connection.push_back(Parcel { arrives, ask, seen: machine.seen, answer: None });
+            machine.connection.push_back(Parcel { arrives, ask, terms, from, answer: None });
         }
     }
 
@@ -366,11 +434,9 @@ impl World {
     fn deliver(&mut self, n: usize) {
         let now = self.now;
         for at in 0..self.machines[n].connection.len() {
-            let terms = *self.machines[n].node.terms();
             let parcel = &mut self.machines[n].connection[at];
             if parcel.answer.is_none() && parcel.arrives <= now && self.store.answers {
-                let answer =
-                    self.store.execute(&terms, &parcel.ask, parcel.seen, &mut self.random, now);
+                let answer = self.store.execute(&parcel.terms, &parcel.ask, &parcel.from, now);
                 parcel.answer = Some(answer);
                 parcel.arrives = now + self.random.skewed(DELAY);
             }
@@ -379,7 +445,8 @@ impl World {
         while let Some(Parcel { answer: Some(answer), .. }) =
             machine.connection.front().filter(|p| p.arrives <= now)
         {
-            machine.seen = answer.epoch;
+            let known = if machine.seen == answer.epoch { machine.heard } else { 0 };
+            (machine.seen, machine.heard) = (answer.epoch, known.max(answer.now));
             machine.driver.answered(&machine.node, answer, now);
             machine.connection.pop_front();
         }
@@ -414,6 +481,12 @@ impl World {
         self.siege();
     }
 
+    /// The store writes a file.
+    fn copy(&mut self) {
+        self.store.snapshot = self.store.data;
+        self.copied = self.admitted;
+    }
+
     /// A connection is lost with everything on it.
     fn cut(&mut self) {
         let n = self.random.below(self.machines.len() as u64) as usize;
@@ -426,7 +499,9 @@ impl World {
     pub fn crash(&mut self, old: Option<()>) {
         self.say(|| format!("crash {old:?}"));
         self.store.data = if old.is_some() { self.store.snapshot } else { Data::default() };
-        self.store.run += 1;
+        if old.is_some() {
+            self.rolled_back += (self.admitted - self.copied) as f64;
+        }
         let now = self.now;
         self.machines.iter_mut().for_each(|machine| machine.lose(now));
     }
@@ -481,5 +556,14 @@ fn machine((policy, options): &(Policy, Options), seed: u64) -> Machine {
     let node = Node::private("sim", policy, options).expect("a node");
     let driver = Driver::new(64, seed).expect("memory");
     let connection = Default::default();
-    Machine { node, driver, seen: 0, connection, connected: false, waits: Vec::new() }
+    Machine {
+        node,
+        driver,
+        seen: 0,
+        heard: 0,
+        connection,
+        connected: false,
+        asked: false,
+        waits: Vec::new(),
+    }
 }

@@ -3,14 +3,14 @@
 use crate::lease::ask::Ask;
 use crate::lease::keys::Entry;
 use crate::lease::node::Node;
+use crate::lease::terms::Terms;
 
 /// A key with so many debts within a lease's life gets leases. So does one about which so many
 /// questions asked for requests that waited.
 const FREQUENT: u64 = 4;
 
 impl Entry {
-    pub(super) fn ask(&self, node: &Node, most: u64) -> Ask {
-        let terms = &node.terms;
+    pub(super) fn ask(&self, terms: &Terms, most: u64) -> Ask {
         let least = match self.want {
             0 => 0,
             // A smaller grant than a quarter of a chunk would need another question too soon. No
@@ -26,7 +26,8 @@ impl Entry {
             least,
             waiting: self.waiting.saturating_mul(self.cost),
             cost: self.cost,
-            hint: self.hint,
+            // A TAT counts by the terms under which the store told it.
+            hint: if self.hint_version == terms.version { self.hint } else { 0 },
             debt: self.debt,
             life: terms.life / 1000,
             ..Ask::default()
@@ -34,13 +35,13 @@ impl Entry {
     }
 
     /// Adds the requests that callers have counted in the key's line since the last question.
-    pub(super) fn note_requests(&mut self, node: &Node, now: u64) {
+    pub(super) fn note_requests(&mut self, node: &Node, terms: &Terms, now: u64) {
         let (pending, waiting) = node.take_requests(self.hash, self.cost != 0);
         self.waiting = self.waiting.saturating_add(waiting);
         if self.want != 0 {
             // Each refused request will come again.
-            self.want = self.want.max(pending).min(node.terms.most);
-        } else if self.frequents(waiting.min(1), now, node.terms.life) {
+            self.want = self.want.max(pending).min(terms.most);
+        } else if self.frequents(waiting.min(1), now, terms.life) {
             self.want = 1;
         }
     }

@@ -56,8 +56,8 @@ fn patient() -> (Node, Driver, u64) {
 #[test]
 fn a_question_has_a_deadline_of_its_own() {
     let (node, mut driver, now) = patient();
-    let patience = node.terms.patience();
-    assert!(patience * 1000 < node.terms.life);
+    let patience = node.terms().patience();
+    assert!(patience * 1000 < node.terms().life);
     let _ = node.check_at(b"k", now, 1);
     driver.collect(&node, now);
     assert!(driver.next(&node, now).is_some());
@@ -73,7 +73,7 @@ fn a_question_has_a_deadline_of_its_own() {
 #[test]
 fn a_debt_has_a_deadline_too() {
     let (node, mut driver, begin) = patient();
-    let patience = node.terms.patience();
+    let patience = node.terms().patience();
     for millis in 0..1000 {
         let now = begin + millis * 1_000_000;
         node.header().beat.store(now, Ordering::Relaxed);
@@ -104,7 +104,7 @@ fn a_silent_client_ends_overdrafts() {
     assert!(driver.next(&node, now).is_some());
     driver.sent(&node, now);
     driver.answered(&node, &Grant { epoch: 1, now: now / 1000, ..Grant::default() }, now);
-    let patience = node.terms.patience();
+    let patience = node.terms().patience();
     assert!(patience < 100_000_000 && node.check_at(b"a", now + patience, 1).is_allowed());
     assert_eq!(node.check_at(b"b", now + patience + 1, 1).reason, tollbar::Reason::Pending);
 }

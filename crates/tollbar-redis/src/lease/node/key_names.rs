@@ -34,9 +34,9 @@ pub(super) fn store_key(key: &[u8], bytes: &mut [u8; KEY_MOST]) -> usize {
 }
 
 /// The reserve's policy of a non-empty key.
-const KEYED: PolicyId = PolicyId::new(0);
+pub(super) const KEYED: PolicyId = PolicyId::new(0);
 /// The reserve's policy of the empty key, under which all requests share one limit.
-const SINGLE: PolicyId = PolicyId::new(1);
+pub(super) const SINGLE: PolicyId = PolicyId::new(1);
 
 /// The reserve's policy and key. The table refuses empty keys, so the empty key is `*` under a
 /// policy of its own.

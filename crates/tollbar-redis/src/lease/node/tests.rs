@@ -141,7 +141,7 @@ fn the_name_of_a_long_key_never_changes() {
 #[test]
 fn damaged_terms_are_refused() {
     let policy = "1000/s burst 1000".parse().expect("a policy");
-    let terms = *Node::private("node", &policy, &Options::new(2)).expect("a node").terms();
+    let terms = Node::private("node", &policy, &Options::new(2)).expect("a node").terms();
     assert!(terms.may_be_made());
     let large = [1 << 60, 0x5700_0000_0000_0000, u64::MAX];
     for word in large {
@@ -154,6 +154,11 @@ fn damaged_terms_are_refused() {
             Terms { overdraft: word, ..terms },
             Terms { nodes: word, ..terms },
             Terms { on_loss: word, ..terms },
+            Terms { version: word, ..terms },
+            Terms { burst: word, ..terms },
+            Terms { flags: word, ..terms },
+            Terms { overdraft_before: word, ..terms },
+            Terms { since: word, ..terms },
         ];
         for terms in damaged {
             assert!(!terms.may_be_made(), "{terms:?}");

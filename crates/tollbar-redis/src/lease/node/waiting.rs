@@ -77,7 +77,7 @@ impl Node {
         if let Some(taken) = self.take(hash, now, cost) {
             return Some(Decision::admitted(taken.left));
         }
-        if cost > self.terms.most {
+        if cost > self.live().most() {
             return Some(never(0));
         }
         if self.circuit(now) != Circuit::Closed {

@@ -17,7 +17,7 @@ impl Node {
     /// closed as [`Fallback`] says.
     #[inline(never)]
     pub(super) fn without_lease(&self, hash: u64, key: &[u8], now: u64, cost: u64) -> Decision {
-        if cost > self.terms.most {
+        if cost > self.live().most() {
             return never(0);
         }
         if self.circuit(now) != Circuit::Closed {
@@ -46,7 +46,7 @@ impl Node {
     ) -> Option<Decision> {
         // A client that takes no turns sends the store no debts.
         let is_heard = now.abs_diff(self.header().beat.load(Ordering::Relaxed)) <= self.patience();
-        let right = if is_heard { self.terms.overdraft } else { 0 };
+        let right = if is_heard { self.live().right() } else { 0 };
         if let Some(left) = line.use_right(hash, now, cost, right) {
             if self.write_message(hash, key, MessageKind::Right, cost, 0) {
                 self.count(Count::Overdrawn, cost);

@@ -7,7 +7,6 @@ use std::vec::Vec;
 static SCRIPTS: [Script; 2] =
     [Script { name: "one", source: "return 1" }, Script { name: "two", source: "return 2" }];
 const SHA: &str = "0123456789012345678901234567890123456789";
-const RUN_ID: &str = "abcdefabcdefabcdefabcdefabcdefabcdefabcd";
 
 fn session(url: &str) -> Session {
     Session::new(&Url::parse(url).unwrap(), &SCRIPTS, 2048, 0).unwrap()
@@ -35,17 +34,12 @@ fn loaded() -> String {
     format!("$40\r\n{SHA}\r\n")
 }
 
-fn info() -> String {
-    let text = format!("# Server\r\nredis_version:7.0.15\r\nrun_id:{RUN_ID}\r\ntcp_port:6379\r\n");
-    format!("${}\r\n{text}\r\n", text.len())
-}
-
 /// A session after its handshake.
 fn ready(url: &str) -> Session {
     let mut session = session(url);
     session.begin();
     let _ = sent(&mut session);
-    give(&mut session, &format!("+OK\r\n{}{}{}", info(), loaded(), loaded()));
+    give(&mut session, &format!("+OK\r\n{}{}", loaded(), loaded()));
     assert!(session.next().is_none() && session.is_ready());
     session
 }
@@ -60,7 +54,7 @@ fn the_handshake_is_what_the_url_says() {
         let mut session = session(url);
         assert!(!session.is_ready() && session.output().is_empty());
         session.begin();
-        let rest = "CLIENT SETNAME tollbar INFO server SCRIPT LOAD return 1 SCRIPT LOAD return 2";
+        let rest = "CLIENT SETNAME tollbar SCRIPT LOAD return 1 SCRIPT LOAD return 2";
         assert_eq!(sent(&mut session), format!("{greeting}{rest}"));
         assert_eq!(session.call(0, &[b"k"], &[]), Err(Full), "before the handshake is done");
         // The replies to AUTH and SELECT, and an error to SETNAME, which is ignored.
@@ -70,33 +64,20 @@ fn the_handshake_is_what_the_url_says() {
                 greeting.split(' ').filter(|word| ["AUTH", "SELECT"].contains(word)).count(),
             ),
         );
-        give(&mut session, &format!("-ERR unknown command\r\n{}{}", info(), loaded()));
+        give(&mut session, &format!("-ERR unknown command\r\n{}", loaded()));
         assert!(session.next().is_none() && !session.is_ready());
         give(&mut session, &loaded());
         assert!(session.next().is_none() && session.is_ready());
-        assert_eq!(session.run_id(), RUN_ID.as_bytes());
     }
-}
-
-#[test]
-fn without_leave_to_ask_there_is_no_run_id() {
-    let mut session = session("redis://h");
-    session.begin();
-    give(&mut session, &format!("+OK\r\n-NOPERM no info\r\n{}{}", loaded(), loaded()));
-    assert!(session.next().is_none() && session.is_ready());
-    assert_eq!(session.run_id(), b"");
 }
 
 #[test]
 fn a_refused_handshake_is_reported_once() {
     for (replies, fault) in [
         ("-WRONGPASS invalid username-password pair\r\n", Fault::Refused),
-        (
-            "+OK\r\n+OK\r\n$1\r\nx\r\n-LOADING Redis is loading\r\n",
-            Fault::Unavailable(Why::Loading),
-        ),
-        ("+OK\r\n+OK\r\n$1\r\nx\r\n-NOPERM no script\r\n", Fault::Refused),
-        ("+OK\r\n+OK\r\n$1\r\nx\r\n$3\r\nabc\r\n", Fault::Protocol),
+        ("+OK\r\n+OK\r\n-LOADING Redis is loading\r\n", Fault::Unavailable(Why::Loading)),
+        ("+OK\r\n+OK\r\n-NOPERM no script\r\n", Fault::Refused),
+        ("+OK\r\n+OK\r\n$3\r\nabc\r\n", Fault::Protocol),
         ("-ERR max number of clients reached\r\n", Fault::Unavailable(Why::TooManyClients)),
         ("HTTP/1.1 400 Bad Request\r\n", Fault::Protocol),
     ] {
