@@ -31,6 +31,18 @@ REPORT = ROOT / "build" / "site-report.html"
 LINK = re.compile(r"(\]\()(?!#|[a-z]+:)([^)\s]+)(\))")
 
 
+# What the search shows last: whoever looks for "burst" wants a guide before a decision on it, and
+# before the names that it has elsewhere.
+BACKGROUND = (
+    "internals/", "from-", "names.md", "benchmarks", "changes.md", "architecture.md",
+    "dependencies.md", "change-it-safely.md",
+)
+# A Rust example: its fence with words for the test that runs it, and its lines.
+EXAMPLE = re.compile(r"^```rust[^\n]*\n(.*?)^```$", re.M | re.S)
+# A line of an example that only the test needs.
+HIDDEN = re.compile(r"^#(?: .*)?\n", re.M)
+
+
 def source_of(uri: str) -> str:
     """The file of the repository that a page was made from."""
     return PAGES.get(uri, f"docs/{uri}")
@@ -46,6 +58,8 @@ def on_files(files, config):
 
 def on_page_markdown(markdown, page, config, files):
     own = page.file.src_uri
+    if own.startswith(BACKGROUND):
+        page.meta["search"] = {"boost": 0.02}
     folder = posixpath.dirname(source_of(own))
     pages = {source_of(file.src_uri): file.src_uri for file in files}
 
@@ -60,6 +74,7 @@ def on_page_markdown(markdown, page, config, files):
             raise PluginError(f"{source_of(own)}: the link {match.group(2)} leads to {path}, which is not there")
         return match.group(1) + path + ("#" + heading if heading else "") + match.group(3)
 
+    markdown = EXAMPLE.sub(lambda code: f"```rust\n{HIDDEN.sub('', code.group(1))}```", markdown)
     # Code is no place for links.
     parts = re.split(r"(^```.*?^```$|`[^`\n]*`)", markdown, flags=re.M | re.S)
     return "".join(part if n % 2 else LINK.sub(lead, part) for n, part in enumerate(parts))
