@@ -181,6 +181,12 @@ def a_changed_file_is_in_force_and_a_fault_is_not(home):
     assert code == 429 or time.monotonic() - began >= 12, code
 
 
+def each_instance_shows_both(_):
+    for port, other in (PORTS, PORTS[::-1]):
+        found = json.loads(ask("/other", port=port)[2])
+        assert found["address"] == f"127.0.0.1:{other}" and 0 <= found["reports_left"] <= found["reports_most"] == 100, found
+
+
 def metrics_count(_):
     def banned():
         lines = ask("/metrics")[2].splitlines()
@@ -199,13 +205,15 @@ def a_browser_sees_it(_):
             [browser, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={profile}", "--virtual-time-budget=3000", "--enable-logging=stderr",
              "--dump-dom", f"http://127.0.0.1:{PORTS[0]}/"], capture_output=True, text=True, timeout=PATIENCE, check=True)
     served = status()["served"]
-    assert f'<td id="served">{served}</td>' in page.stdout, page.stdout[-1500:]
-    assert '<td id="store">open</td>' in page.stdout
+    assert f'<span id="served">{served}</span>' in page.stdout, page.stdout[-1500:]
+    assert '<span id="store">open</span>' in page.stdout
+    # Each of the four limits has the picture of both instances, and Redis has been killed.
+    assert page.stdout.count("<svg") == 8 and page.stdout.count(">Redis is away<") == 2, page.stdout[-3000:]
     assert "CONSOLE" not in page.stderr, page.stderr[-1500:]
 
 
 CHECKS = [
-    the_page_counts_for_no_limit, a_rule_limits_each_client, wrong_passwords_ban_a_client_in_both_instances, orders_wait_and_are_delivered,
+    each_instance_shows_both, the_page_counts_for_no_limit, a_rule_limits_each_client, wrong_passwords_ban_a_client_in_both_instances, orders_wait_and_are_delivered,
     refused_mails_are_sent_later_in_order_through_kills,
     the_instances_share_a_limit_through_redis, a_changed_file_is_in_force_and_a_fault_is_not, without_redis_the_shop_goes_on, metrics_count,
     a_browser_sees_it,

@@ -15,6 +15,7 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"io"
 	"log"
 	"math"
 	"net"
@@ -43,6 +44,8 @@ func main() {
 	mails := flag.String("mails", "/dev/shm/shop-mails",
 		"the table of the limit of mails, for all instances and the worker")
 	sent := flag.String("outbox", "outbox", "the file that gets the mails")
+	other := flag.String("other", "", "the address of the other instance, for the page")
+	kill := flag.String("kill", "", "the command that stops Redis, for the page")
 	work := flag.Bool("work", false, "be the worker that sends the mails of the stream, and no instance")
 	flag.Parse()
 	stop, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -61,7 +64,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	shop.mails = out
+	shop.mails, shop.address, shop.other, shop.kill = out, *address, *other, *kill
 	go shop.deliver(stop)
 	server := &http.Server{Addr: *address, Handler: shop.routes(), ReadHeaderTimeout: 5 * time.Second}
 	go func() {
@@ -85,8 +88,12 @@ type shop struct {
 	pace    *tollbar.Limiter
 	orders  chan int
 	mails   *outbox
+	// What the page says of this instance and of the other one.
+	address, other, kill string
 	// The counts since the start.
-	served, byRules, byLease, banned, queued, queueFull, delivered atomic.Uint64
+	served, byRules, given, byLease, wrong, banned, queued, queueFull, delivered atomic.Uint64
+	// The permits that the rule for all clients left the last one.
+	left atomic.Uint64
 	// The fault of the rules file; empty if the file is in force.
 	fault atomic.Pointer[string]
 }
@@ -137,6 +144,7 @@ func (s *shop) routes() http.Handler {
 		_, _ = w.Write(page)
 	})
 	mux.HandleFunc("GET /status", s.status)
+	mux.HandleFunc("GET /other", s.otherStatus)
 	mux.HandleFunc("GET /metrics", s.metrics)
 	mux.HandleFunc("POST /shop/login", s.login)
 	mux.HandleFunc("POST /shop/orders", s.order)
@@ -164,11 +172,13 @@ func (s *shop) limited(next http.Handler) http.Handler {
 			return
 		case decision.Verdict != tollbar.Allowed:
 			s.byRules.Add(1)
+			s.leaves(decision)
 			answer(w, decision.Status, decision.Body, decision.RetryAfter)
 			return
 		case decision.Rule != "":
 			// The page, its status and the metrics match no limit and do not count.
 			s.served.Add(1)
+			s.leaves(decision)
 		}
 		next.ServeHTTP(w, r)
 	})
@@ -182,6 +192,7 @@ func (s *shop) report(w http.ResponseWriter, _ *http.Request) {
 		answer(w, http.StatusTooManyRequests, "too many reports for the shop\n", all.RetryAfter)
 		return
 	}
+	s.given.Add(1)
 	answer(w, http.StatusOK, "a report\n", 0)
 }
 
@@ -191,6 +202,7 @@ func (s *shop) login(w http.ResponseWriter, r *http.Request) {
 		answer(w, http.StatusOK, "welcome back\n", 0)
 		return
 	}
+	s.wrong.Add(1)
 	if _, err := s.bans.Under(0).Charge(clientOf(r), 1); err != nil {
 		log.Print(err)
 	}
@@ -224,14 +236,45 @@ func (s *shop) deliver(stop context.Context) {
 	}
 }
 
+// leaves remembers for the page how many permits the rule for all clients has left the last one.
+func (s *shop) leaves(decision rules.Answer) {
+	if decision.Rule == "shop" {
+		s.left.Store(decision.Remaining)
+	}
+}
+
+// otherStatus is the status of the other instance, so that one page shows both.
+func (s *shop) otherStatus(w http.ResponseWriter, r *http.Request) {
+	within, cancel := context.WithTimeout(r.Context(), time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(within, http.MethodGet, "http://"+s.other+"/status", nil)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadGateway)
+		return
+	}
+	found, err := http.DefaultClient.Do(request)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadGateway)
+		return
+	}
+	defer found.Body.Close()
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(found.StatusCode)
+	_, _ = io.Copy(w, found.Body)
+}
+
 func (s *shop) status(w http.ResponseWriter, _ *http.Request) {
 	lease, _ := s.reports.Stats()
+	held, _ := s.reports.Peek("", 1)
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(map[string]any{
 		"served": s.served.Load(), "refused_by_rules": s.byRules.Load(),
 		"refused_by_lease": s.byLease.Load(), "banned": s.banned.Load(),
 		"orders_taken": s.queued.Load(), "orders_refused": s.queueFull.Load(),
 		"orders_delivered": s.delivered.Load(), "orders_waiting": len(s.orders),
+		"address": s.address, "kill": s.kill, "visits_left": s.left.Load(),
+		"reports": s.given.Load(), "reports_left": held.Remaining, "reports_most": s.reports.Policy().Burst,
+		"orders_most": cap(s.orders), "wrong_passwords": s.wrong.Load(), "owed": lease.Owed,
 		"store": lease.Circuit.String(), "without_store": lease.FallbackPermits, "rules_fault": *s.fault.Load(),
 	})
 }

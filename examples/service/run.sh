@@ -29,10 +29,12 @@ trap 'exit 0' HUP INT TERM
 redis-server --port 0 --unixsocket "$work/redis.sock" --save '' --dir "$work" --daemonize no --logfile "$work/redis.log" &
 running=$!
 echo $running >"$work/redis.pid"
+other=$second
 for port in $first $second; do
-    "$work/shop" -listen "127.0.0.1:$port" -rules "$work/limits.toml" -store "unix:$work/redis.sock" -bans "$work/bans" \
+    "$work/shop" -other "127.0.0.1:$other" -kill "kill \$(cat $work/redis.pid)" -listen "127.0.0.1:$port" -rules "$work/limits.toml" -store "unix:$work/redis.sock" -bans "$work/bans" \
         -mails "$work/mails" -outbox "$work/outbox" &
     running="$running $!"
+    other=$first
 done
 # The worker is started again whenever it ends, as a service manager does it.
 (
