@@ -1,4 +1,4 @@
-# tollbar: `make demo`, `make rules`, `make check`, `make test`, `make nginx`, `make valkey`, `make arm64`, `make soak`, `make bench`,
+# tollbar: `make demo`, `make rules`, `make static`, `make check`, `make test`, `make nginx`, `make valkey`, `make arm64`, `make soak`, `make bench`,
 # `make bench-peers`, `make bench-cores`, `make docs`, `make install PREFIX=/usr/local`, `make packages`, `make packages-test`, `make macos`.
 # The work of each target is in tools/*.sh or in a Makefile beside the tests it runs.
 
@@ -15,7 +15,7 @@ SOURCES := $(shell find src -name '*.rs'; find crates -name '*.rs' -path '*/src/
 CFLAGS ?= -O2 -g
 WARN := -std=c99 -Wall -Wextra -Wpedantic -Wundef -Wconversion -Werror
 
-.PHONY: all lib rules demo check test nginx valkey arm64 soak bench bench-peers bench-cores docs install packages packages-test macos clean
+.PHONY: all lib rules static demo check test nginx valkey arm64 soak bench bench-peers bench-cores docs install packages packages-test macos clean
 
 all: lib
 
@@ -36,6 +36,11 @@ $(B)/libtollbar-rules.so: $(SOURCES) tools/lib-rules.sh abi/tollbar-rules.symbol
 $(B)/tollbar: $(shell find crates/tollbar-cli -path '*/src/*' -o -path '*/page/*' -o -name Cargo.toml) $(SOURCES)
 	tools/setup.sh lib
 	tools/cli.sh $(B)
+
+# The command as one file for any Linux, build/static/x86_64/tollbar and build/static/aarch64/tollbar.
+static:
+	tools/setup.sh lib
+	tools/static.sh $(B) $(ARCHITECTURES)
 
 # What is missing is installed first, so that `make demo` is all that a fresh machine needs.
 demo:

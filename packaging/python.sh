@@ -1,7 +1,8 @@
 #!/bin/sh
 # python.sh [sdist|WHEEL...]: the Python packages, into build/packages/python. A wheel is
-# ARCHITECTURE-LIBC: x86_64-manylinux, x86_64-musllinux, aarch64-manylinux, aarch64-musllinux;
-# without arguments all of them and the sdist. Each wheel is of the stable ABI and fits CPython 3.11
+# ARCHITECTURE-LIBC: x86_64-manylinux, x86_64-musllinux, aarch64-manylinux, aarch64-musllinux; or
+# ARCHITECTURE-command, the static command, which `pip install tollbar[command]` brings. Without
+# arguments all of them and the sdist. Each wheel is of the stable ABI and fits CPython 3.11
 # and later. auditwheel gives it the tag of the oldest system that it runs on, and fails for one
 # that PyPI would refuse.
 set -eu
@@ -24,18 +25,6 @@ copy() {
     git ls-files bindings/python | tar -cf - -T - | tar -xf - -C "$1" --strip-components=2
 }
 
-# ARCHITECTURE DIRECTORY: Debian's musl for it.
-unpack_musl() {
-    [ ! -e "$2/usr/lib/$1-linux-musl/libc.a" ] || return 0
-    rm -rf "$2"
-    mkdir -p "$2/packages"
-    debians=$(echo "$1" | sed 's/aarch64/arm64/; s/x86_64/amd64/')
-    (cd "$2/packages" && apt-get download -q "musl:$debians" "musl-dev:$debians" >/dev/null 2>&1)
-    for package in "$2"/packages/*.deb; do dpkg-deb -x "$package" "$2"; done
-    # The linker is told of one directory.
-    cp -P "$2/lib/$1-linux-musl/libc.so" "$2/usr/lib/$1-linux-musl"
-}
-
 # ARCHITECTURE LIBC
 wheel() {
     tree=$work/$1-$2
@@ -53,15 +42,20 @@ wheel() {
     else
         make --silent lib
     fi
+    rules=
+    if [ "$2" = manylinux ]; then
+        rules=$archives/libtollbar-rules.so
+        make --silent rules B="${archives#"$top/"}" ${cross:+TARGET="$1-unknown-linux-gnu" CROSS="$cross"}
+    fi
     compiler=${cross}gcc
     if [ "$2" = musllinux ]; then
-        tools/setup.sh "musl${cross:+-$1}"
+        tools/setup.sh musl
         compiler=$tree/musl-gcc
         # Debian's musl-gcc is for its own architecture. The other one's differs by the name and the
         # place: installed beside this one it would confuse auditwheel.
         prefix=
         [ -z "$cross" ] || prefix=$work/musl-$1
-        [ -z "$prefix" ] || unpack_musl "$1" "$prefix"
+        [ -z "$prefix" ] || tools/musl.sh "$1" "$prefix"
         sed "s#/usr/\(include\|lib\)/$(uname -m)#$prefix/usr/\1/$1#g; s/$(uname -m)/$1/g" \
             "/usr/lib/$(uname -m)-linux-musl/musl-gcc.specs" >"$tree/specs"
         printf '#!/bin/sh\nexec %sgcc "$@" -specs %s\n' "$cross" "$tree/specs" >"$compiler"
@@ -69,7 +63,7 @@ wheel() {
     fi
     (
         cd "$tree/package"
-        export CC="$compiler" LDSHARED="$compiler -shared" CFLAGS="$flags" TOLLBAR_ROOT="$top" TOLLBAR_ARCHIVES="$archives"
+        export CC="$compiler" LDSHARED="$compiler -shared" CFLAGS="$flags" TOLLBAR_ROOT="$top" TOLLBAR_ARCHIVES="$archives" TOLLBAR_RULES="$rules"
         [ -z "$cross" ] || export _PYTHON_HOST_PLATFORM="linux-$1"
         python3 -m pip --quiet wheel --no-build-isolation --no-deps --wheel-dir "$tree/made" .
     )
@@ -103,6 +97,14 @@ wheel() {
     find "$out" -name "*$2*$1.whl"
 }
 
+# ARCHITECTURE
+command_wheel() {
+    [ "$1" = "$(uname -m)" ] || tools/static.sh build "$(uname -m)"
+    tools/static.sh build "$1"
+    rm -f "$out"/tollbar_command-*"$1.whl"
+    python3 packaging/command.py "build/static/$1/tollbar" "$1" "$out" "build/static/$(uname -m)/tollbar"
+}
+
 source_package() {
     tree=$work/sdist
     rm -rf "$tree"
@@ -115,10 +117,11 @@ source_package() {
     echo "$out/tollbar-$version.tar.gz"
 }
 
-for what in ${*:-sdist x86_64-manylinux x86_64-musllinux aarch64-manylinux aarch64-musllinux}; do
+for what in ${*:-sdist x86_64-manylinux x86_64-musllinux x86_64-command aarch64-manylinux aarch64-musllinux aarch64-command}; do
     case $what in
     sdist) source_package ;;
     x86_64-manylinux | x86_64-musllinux | aarch64-manylinux | aarch64-musllinux) wheel "${what%-*}" "${what#*-}" ;;
-    *) echo "python.sh: found $what; expected: sdist, or an architecture, a hyphen, and manylinux or musllinux" >&2 && exit 2 ;;
+    x86_64-command | aarch64-command) command_wheel "${what%-*}" ;;
+    *) echo "python.sh: found $what; expected: sdist, or an architecture, a hyphen, and manylinux, musllinux or command" >&2 && exit 2 ;;
     esac
 done

@@ -17,14 +17,25 @@ small() {
     echo "$bytes bytes"
     [ "$bytes" -le "$crate_limit" ]
 }
+# FILE: adds the sum of another run's checks.
+add() {
+    # shellcheck disable=SC2046
+    set -- $(sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed$/\1 \2/p' "$1")
+    passed=$((passed + ${1:-0})) failed=$((failed + ${2:-1}))
+}
 
 . tools/rust.sh
 . packaging/limits.sh
 architecture=$(uname -m)
 check "a tarball for C" packaging/tarball.sh "$architecture"
 check "the tarball, again: the same bytes" same_bytes build/packages/tollbar-*-linux-"$architecture".tar.gz packaging/tarball.sh "$architecture"
+packaging/tests/static.sh >"$log.static"
+grep -v '^[0-9]* passed, [0-9]* failed$' "$log.static"
+add "$log.static"
+check "a wheel with the command" packaging/python.sh "$architecture-command"
+check "the wheel with the command, again: the same bytes" same_bytes build/packages/python/tollbar_command-*"$architecture".whl packaging/python.sh "$architecture-command"
 check "a wheel" packaging/python.sh "$architecture-manylinux"
-check "the wheel, again: the same bytes" same_bytes build/packages/python/*manylinux*"$architecture".whl packaging/python.sh "$architecture-manylinux"
+check "the wheel, again: the same bytes" same_bytes build/packages/python/tollbar-*manylinux*"$architecture".whl packaging/python.sh "$architecture-manylinux"
 measure "the crate is small" small
 measure "workflows and Dockerfiles: what reading shows" build/packages-work/python-tools/bin/python packaging/tests/texts.py
 measure "the licenses of all crates are those that deny.toml allows" build/packages-work/python-tools/bin/python packaging/tests/licenses.py
@@ -33,9 +44,7 @@ if [ "$(id -u)" = 0 ]; then
     measure "Debian packages, without an error of lintian's" packaging/debian.sh --built
     packaging/test.sh --short "$suite" >"$log.installed" 2>&1
     grep -v '^[0-9]* passed, [0-9]* failed$' "$log.installed"
-    # shellcheck disable=SC2046
-    set -- $(sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed$/\1 \2/p' "$log.installed")
-    passed=$((passed + ${1:-0})) failed=$((failed + ${2:-1}))
+    add "$log.installed"
 else
     echo "skipped: packages in a clean system, which only root can make"
 fi

@@ -4,7 +4,8 @@
 #   the C and C++ headers; libtollbar and libtollbar-redis, shared and static, with their files for pkg-config and CMake;
 #   the LuaJIT module;
 #   libtollbar-rules and tollbar-rules.pc, if BUILD has them;
-#   the command, its manual pages and its completions for bash, zsh and fish, if BUILD has the command.
+#   the command, its manual pages and its completions for bash, zsh and fish, if BUILD has the command. TOLLBAR is the command that
+#     writes these, where the one in BUILD is for another machine.
 set -eu
 destdir=$1 prefix=$2 libdir=$3 includedir=$4 build=$5 version=$6 abi=$7
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -41,10 +42,11 @@ if [ -x "$build/tollbar" ]; then
     share=$destdir$prefix/share
     install -d "$destdir$prefix/bin" "$share/man/man1" "$share/bash-completion/completions" "$share/zsh/site-functions" "$share/fish/vendor_completions.d"
     install -m 755 "$build/tollbar" "$destdir$prefix/bin/tollbar"
-    "$build/tollbar" man "$share/man/man1"
-    "$build/tollbar" completions bash >"$share/bash-completion/completions/tollbar"
-    "$build/tollbar" completions zsh >"$share/zsh/site-functions/_tollbar"
-    "$build/tollbar" completions fish >"$share/fish/vendor_completions.d/tollbar.fish"
+    writer=${TOLLBAR:-$build/tollbar}
+    "$writer" man "$share/man/man1"
+    "$writer" completions bash >"$share/bash-completion/completions/tollbar"
+    "$writer" completions zsh >"$share/zsh/site-functions/_tollbar"
+    "$writer" completions fish >"$share/fish/vendor_completions.d/tollbar.fish"
 fi
 
 # In /usr/local it is where Debian's luajit looks.

@@ -49,8 +49,10 @@ def compile_core() -> Path:
 
 
 def rules() -> Path | None:
-    """libtollbar-rules of a checkout, if `make rules` has built it from the present sources. A wheel
-    for PyPI has none, because it needs a newer C library than the others."""
+    """libtollbar-rules: the file that TOLLBAR_RULES names, or that of a checkout, if `make rules` has
+    built it from the present sources. A wheel for musl has none."""
+    if given := os.environ.get("TOLLBAR_RULES"):
+        return Path(given)
     root = Path(os.environ.get("TOLLBAR_ROOT") or HERE.parent.parent)
     library = root / "build" / "libtollbar-rules.so"
     if "TOLLBAR_ARCHIVES" in os.environ or not library.is_file():

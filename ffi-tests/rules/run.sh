@@ -35,6 +35,8 @@ compile_cpp() {
 }
 check 'C++ compiles without warnings' compile_cpp
 check 'the header alone' sh -c "echo '#include \"tollbar_rules.h\"' | ${CC:-cc} -std=c90 -Wall -Wextra -Wpedantic -Wno-long-long -Werror -Iinclude -fsyntax-only -x c - && echo '#include \"tollbar_rules.h\"' | ${CXX:-c++} -std=c++11 -Wall -Wextra -Wpedantic -Werror -Iinclude -fsyntax-only -x c++ -"
+old_glibc() { ! objdump -T "$build/libtollbar-rules.so" | grep -E 'GLIBC_2\.(1[89]|[2-9][0-9])'; }
+check 'it runs with glibc 2.17' old_glibc
 check 'exported names' sh -c "nm --dynamic --defined-only --format=posix '$build/libtollbar-rules.so' | cut -d' ' -f1 | sort | diff - abi/tollbar-rules.symbols"
 
 luajit=${LUAJIT:-$(command -v luajit || command -v luajit2)} || {

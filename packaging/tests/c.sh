@@ -31,6 +31,28 @@ for program in shared static redis; do
     [ "$(./$program | tr '\n' ' ')" = "passes passes passes refused refused " ]
 done
 refused
+cat >rules.c <<'EOF'
+#include <stdio.h>
+#include <tollbar_rules.h>
+
+int main(void) {
+    char faults[1000] = "";
+    tollbar_rules *rules = NULL;
+    if (tollbar_rules_open("limits.toml", NULL, &rules, faults, sizeof faults) != 0)
+        return fputs(faults, stderr), 1;
+    tollbar_rules_field address = {":address", 8, "192.0.2.1", 9};
+    for (int i = 0; i < 2; i++)
+        puts(tollbar_rules_check(rules, &address, 1, NULL) == 0 ? "passes" : "refused");
+    tollbar_rules_close(rules);
+    return 0;
+}
+EOF
+printf 'version = 1\n[group.a]\nlimit = "1/day"\n' >limits.toml
+# shellcheck disable=SC2046
+cc rules.c $(pkg-config --cflags --libs tollbar-rules) -Wl,-rpath,"$PWD/lib" -o rules
+[ "$(./rules | tr '\n' ' ')" = "passes refused " ]
+bin/tollbar rules check limits.toml
+[ -s share/man/man1/tollbar.1 ]
 ldd shared | grep libtollbar.so.1
 ! ldd static | grep tollbar
 report "from the tarball to the first refusal"

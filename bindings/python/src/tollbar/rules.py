@@ -5,8 +5,9 @@
     if not answer.allowed:
         return answer.status, answer.body
 
-The library is the one in the package, if it was installed from a checkout in which `make rules` had
-built it, or else the system's. The environment variable TOLLBAR_RULES_LIBRARY names another.
+The library is the one in the package: that of the wheels for glibc, or of a checkout in which
+`make rules` had built it. Otherwise it is the system's. The environment variable
+TOLLBAR_RULES_LIBRARY names another.
 """
 
 from __future__ import annotations
