@@ -103,6 +103,11 @@ typedef struct tollbar_rules_answer {
     uint64_t period_ns;
     /* The most permits that it lets a key take at once. */
     uint64_t burst;
+    /* For tollbar_rules_settle: when the request took its estimates, on the scale of
+     * tollbar_rules_now. 0 if no cost of the rules is that of an answer. */
+    uint64_t taken_at_ns;
+    /* For tollbar_rules_settle: a bit for each shadow that has taken nothing. */
+    uint64_t refused_shadows;
 } tollbar_rules_answer;
 
 /* Rules, and the name of their series. */
@@ -213,7 +218,46 @@ void tollbar_rules_close(tollbar_rules *rules);
 
 /* An answer to be filled in. */
 #define TOLLBAR_RULES_ANSWER_INIT                                                                    \
-    { (uint32_t)sizeof(tollbar_rules_answer), 0, 0, 0, 0, 0, 0, 0, { 0 }, { 0 }, 0, 0, 0 }
+    { (uint32_t)sizeof(tollbar_rules_answer), 0, 0, 0, 0, 0, 0, 0, { 0 }, { 0 }, 0, 0, 0, 0, 0 }
+
+/* --------------------------------------------------------------------------------------------
+ * 2. Costs that answers tell
+ * -------------------------------------------------------------------------------------------- */
+
+/* Charges what the answer to an admitted request has cost, under rules with
+ * `cost = "answer NAME"`. `answer` is that of tollbar_rules_check, and `fields` are those of the
+ * request again, with the words of the answer (":NAME") among them. A cost above the estimate
+ * makes a debt, which later requests of the key wait for. Of a cost below it the rest goes back to
+ * the key, without what the key has regained since.
+ *
+ * Returns TOLLBAR_YES, or TOLLBAR_NO if the words lack a cost or have one that is no whole number:
+ * there the estimate stays. Call this once for each admission, because a second call would give
+ * back twice. After a reload that changes which requests a rule is for, or their key or cost, the
+ * estimates of before stay under that rule.
+ *
+ * tollbar_rules_field with_tokens[3] = {request[0], request[1], {":tokens", 7, "1700", 4}};
+ * tollbar_rules_settle(rules, with_tokens, 3, &answer); */
+int32_t tollbar_rules_settle(const tollbar_rules *rules,
+                             const tollbar_rules_field *fields,
+                             size_t count,
+                             const tollbar_rules_answer *answer);
+
+/* tollbar_rules_settle at the caller's time, on the scale of tollbar_rules_now. */
+int32_t tollbar_rules_settle_at(const tollbar_rules *rules,
+                                const tollbar_rules_field *fields,
+                                size_t count,
+                                const tollbar_rules_answer *answer,
+                                uint64_t now_ns);
+
+/* Writes the name of a word of answers that tells costs, as `tokens` of `cost = "answer tokens"`,
+ * with a NUL. The words of the rules in force are numbered from 0 on, each once. A server asks for
+ * them when it reads its configuration, and says which it cannot give.
+ *
+ * Returns TOLLBAR_YES, TOLLBAR_NO if there are no more words, or TOLLBAR_E_BUFFER_TOO_SMALL. */
+int32_t tollbar_rules_word_of_answers(const tollbar_rules *rules,
+                                      size_t number,
+                                      char *word,
+                                      size_t size);
 
 #ifdef __cplusplus
 } /* extern "C" */

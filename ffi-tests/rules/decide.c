@@ -1,12 +1,13 @@
 /* Decides on requests of requests.py by the rules file argv[1], and prints "VERDICT STATUS RULE
- * REMAINING" for each. argv[2] is the file for the metrics in the end. */
+ * REMAINING" for each, and "= KNOWN" where it settles one. argv[2] is the file for the metrics in
+ * the end. */
 #include "tollbar_rules.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const names[] = {":method", ":path", ":address", "X-Api-Key", ":account"};
+#define FIELDS_MOST 32
 
 static int expect(const char *what, int found, int expected) {
     if (found == expected)
@@ -56,6 +57,11 @@ static int faults(const char *path) {
     failed += expect("a reset of no rule", tollbar_rules_reset(rules, "none", NULL, 0, error, sizeof error), TOLLBAR_E_NO_SUCH_POLICY);
     failed += expect("it says so", strcmp(error, "no rule \"none\"; expected the name of a rule in force"), 0);
     failed += expect("a key without an address", tollbar_rules_reset(rules, answer.rule, NULL, 7, NULL, 0), TOLLBAR_YES);
+    failed += expect("settles without an answer", tollbar_rules_settle(rules, &field, 1, NULL), TOLLBAR_E_NULL);
+    failed += expect("settles null fields", tollbar_rules_settle(rules, NULL, 1, &answer), TOLLBAR_E_NULL);
+    failed += expect("settles without rules", tollbar_rules_settle(NULL, &field, 1, &answer), TOLLBAR_E_NULL);
+    failed += expect("no word of answers", tollbar_rules_word_of_answers(rules, 100, tiny, sizeof tiny), TOLLBAR_NO);
+    failed += expect("words of no rules", tollbar_rules_word_of_answers(NULL, 0, tiny, sizeof tiny), TOLLBAR_E_NULL);
     failed += expect("the clock", tollbar_rules_now(rules) > 0, 1);
     tollbar_rules_close(rules);
     tollbar_rules_close(NULL);
@@ -68,27 +74,31 @@ int main(int count, char **arguments) {
     tollbar_rules *rules;
     if (count != 2 && count != 3)
         return 2;
-    if (faults(arguments[1]) != 0)
+    if (count == 3 && faults(arguments[1]) != 0)
         return 1;
     if (tollbar_rules_open(arguments[1], NULL, &rules, error, sizeof error) < 0) {
         fprintf(stderr, "%s\n", error);
         return 1;
     }
     while (fgets(line, sizeof line, stdin) != NULL) {
-        tollbar_rules_field fields[5];
-        size_t used = 0, n;
+        static tollbar_rules_answer answer = TOLLBAR_RULES_ANSWER_INIT;
+        tollbar_rules_field fields[FIELDS_MOST];
+        size_t used = 0;
+        int settles = *line == '=';
         char *end;
-        uint64_t now = strtoull(line, &end, 10);
-        tollbar_rules_answer answer = TOLLBAR_RULES_ANSWER_INIT;
-        for (n = 0; n < 5; n++) {
-            char *value = end + 1;
-            end = value + strcspn(value, "\t\n");
-            if (end - value == 1 && *value == '-')
-                continue;
-            fields[used].name = names[n];
-            fields[used].name_length = strlen(names[n]);
-            fields[used].value = value;
-            fields[used++].value_length = (size_t)(end - value);
+        uint64_t now = strtoull(line + settles, &end, 10);
+        while (*end == '\t' && used < FIELDS_MOST) {
+            fields[used].name = end + 1;
+            fields[used].name_length = strcspn(end + 1, "\t\n");
+            end += 1 + fields[used].name_length;
+            fields[used].value = end + 1;
+            fields[used].value_length = strcspn(end + 1, "\t\n");
+            end += 1 + fields[used].value_length;
+            used++;
+        }
+        if (settles) {
+            printf("= %d\n", answer.verdict == TOLLBAR_ALLOWED && tollbar_rules_settle_at(rules, fields, used, &answer, now) == TOLLBAR_YES);
+            continue;
         }
         if (tollbar_rules_check_at(rules, fields, used, now, &answer) < 0)
             return 1;

@@ -1,5 +1,6 @@
 // Decides on requests of requests.py by the rules file argv[1], and prints "VERDICT STATUS RULE
-// REMAINING" for each. argv[2] is the file for the metrics in the end.
+// REMAINING" for each, and "= KNOWN" where it settles one. argv[2] is the file for the metrics in the
+// end.
 #include <chrono>
 #include <fstream>
 #include <iostream>
@@ -9,8 +10,8 @@
 #include "tollbar/rules.hpp"
 
 int main(int count, char **arguments) {
-    static const char *const names[] = {":method", ":path", ":address", "X-Api-Key", ":account"};
     const tollbar::rules rules(arguments[1]);
+    tollbar::rules_answer answer;
     for (std::string line; std::getline(std::cin, line);) {
         std::vector<tollbar::rules_field> request;
         std::string_view rest = line;
@@ -19,11 +20,18 @@ int main(int count, char **arguments) {
             rest.remove_prefix(word.size() < rest.size() ? word.size() + 1 : word.size());
             return word;
         };
+        const bool settles = rest.substr(0, 1) == "=";
+        rest.remove_prefix(settles ? 1 : 0);
         const std::chrono::nanoseconds now(std::stoll(std::string(next())));
-        for (const char *name : names)
-            if (const std::string_view value = next(); value != "-")
-                request.emplace_back(name, value);
-        const auto answer = rules.check_at(now, request);
+        while (!rest.empty()) {
+            const std::string_view name = next();
+            request.emplace_back(name, next());
+        }
+        if (settles) {
+            std::cout << "= " << (answer.allowed() && rules.settle_at(now, answer, request)) << '\n';
+            continue;
+        }
+        answer = rules.check_at(now, request);
         std::cout << answer.answer().get() << ' ' << answer.status() << ' ' << (answer.rule().empty() ? "-" : answer.rule()) << ' '
                   << answer.remaining() << '\n';
     }

@@ -1,5 +1,6 @@
 // Decides on requests of requests.py by the rules file os.Args[1], and prints "VERDICT STATUS RULE
-// REMAINING" for each. os.Args[2] is the file for the metrics in the end.
+// REMAINING" for each, and "= KNOWN" where it settles one. os.Args[2] is the file for the metrics in
+// the end.
 package main
 
 import (
@@ -14,34 +15,47 @@ import (
 	"github.com/tollbar/tollbar/bindings/go/rules"
 )
 
-var names = []string{":method", ":path", ":address", "X-Api-Key", ":account"}
-
 func main() {
 	limits, err := rules.Open(os.Args[1], rules.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}
 	in, out := bufio.NewScanner(os.Stdin), bufio.NewWriter(os.Stdout)
+	var answer rules.Answer
 	for in.Scan() {
-		time, values, _ := strings.Cut(in.Text(), "\t")
+		words := strings.Split(in.Text(), "\t")
+		time, settles := strings.CutPrefix(words[0], "=")
 		now, err := strconv.ParseUint(time, 10, 64)
 		if err != nil {
 			log.Fatal(err)
 		}
 		var request []rules.Field
-		for n, value := range strings.Split(values, "\t") {
-			if value != "-" {
-				request = append(request, rules.Field{Name: names[n], Value: value})
-			}
+		for n := 1; n+1 < len(words); n += 2 {
+			request = append(request, rules.Field{Name: words[n], Value: words[n+1]})
 		}
-		answer, err := limits.CheckAt(now, request)
+		if settles {
+			known := 0
+			if answer.Verdict == tollbar.Allowed {
+				all, err := limits.SettleAt(now, &answer, request)
+				if err != nil {
+					log.Fatal(err)
+				}
+				if all {
+					known = 1
+				}
+			}
+			fmt.Fprintln(out, "=", known)
+			continue
+		}
+		answer, err = limits.CheckAt(now, request)
 		if err != nil {
 			log.Fatal(err)
 		}
-		if answer.Rule == "" {
-			answer.Rule = "-"
+		rule := answer.Rule
+		if rule == "" {
+			rule = "-"
 		}
-		fmt.Fprintln(out, uint32(answer.Verdict), answer.Status, answer.Rule, answer.Remaining)
+		fmt.Fprintln(out, uint32(answer.Verdict), answer.Status, rule, answer.Remaining)
 	}
 	if err := in.Err(); err != nil {
 		log.Fatal(err)

@@ -1,28 +1,32 @@
 -- Decides on requests of requests.py by the rules file in arg[1], and prints "VERDICT STATUS RULE
--- REMAINING" for each. arg[2] is the file for the metrics in the end.
+-- REMAINING" for each, and "= KNOWN" where it settles one. arg[2] is the file for the metrics in the
+-- end.
 local ffi = require "ffi"
 local rules = assert(require("tollbar.rules").open(arg[1]))
-local names = { ":method", ":path", ":address", "X-Api-Key", ":account" }
-local refusing = {}
+local refusing, last = {}, nil
 local verdicts = { allowed = 0, denied = 1, never = 2 }
 ffi.cdef "unsigned long long strtoull(const char *, char **, int);"
 
 for line in io.lines() do
-    local request, n, now = {}, 0, nil
-    for value in line:gmatch "[^\t]+" do
-        if n == 0 then
-            now = ffi.C.strtoull(value, nil, 10)
-        elseif value ~= "-" then
-            request[names[n]] = value
-        end
-        n = n + 1
+    local settles, time, words = line:match "^(=?)(%d+)\t?(.*)$"
+    local now = ffi.C.strtoull(time, nil, 10)
+    local request = {}
+    for name, value in words:gmatch "([^\t]+)\t([^\t]+)" do
+        request[name] = value
+    end
+    if settles == "=" then
+        local known = last.verdict == "allowed" and rules:settle(last, request, now)
+        io.write("= ", known and 1 or 0, "\n")
+        goto continue
     end
     local answer = assert(rules:check(request, now))
+    last = answer
     local remaining = tostring(answer.remaining):gsub("ULL$", "")
     if answer.verdict == "denied" and answer.status >= 400 then
         refusing[answer.rule] = true
     end
     io.write(verdicts[answer.verdict], " ", answer.status, " ", answer.rule or "-", " ", remaining, "\n")
+    ::continue::
 end
 
 if arg[2] then

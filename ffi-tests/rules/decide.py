@@ -1,16 +1,19 @@
 """Decides on requests of requests.py by the rules file argv[1], and prints "VERDICT STATUS RULE
-REMAINING" for each. argv[2] is the file for the metrics in the end."""
+REMAINING" for each, and "= KNOWN" where it settles one. argv[2] is the file for the metrics in the
+end."""
 
 import sys
 
 from tollbar.rules import Rules, RulesError
 
-NAMES = (":method", ":path", ":address", "X-Api-Key", ":account")
 rules = Rules(sys.argv[1])
 out = []
 for line in sys.stdin.buffer:
-    now, *values = line.rstrip(b"\n").split(b"\t")
-    request = [(name, value) for name, value in zip(NAMES, values) if value != b"-"]
+    now, *words = line.rstrip(b"\n").split(b"\t")
+    request = list(zip(words[::2], words[1::2], strict=True))
+    if now.startswith(b"="):
+        out.append(f"= {int(answer.allowed and rules.settle(answer, request, now_ns=int(now[1:])))}\n")
+        continue
     answer = rules.check(request, now_ns=int(now))
     out.append(f"{answer.verdict} {answer.status} {answer.rule or '-'} {answer.remaining}\n")
 sys.stdout.writelines(out)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes requests for the tests of rules: "TIME_NS METHOD PATH ADDRESS API_KEY ACCOUNT", separated
-by tabs, - for nothing.
+"""Writes requests for the tests of rules: "TIME_NS NAME VALUE NAME VALUE ...", separated by tabs. A
+line "=TIME_NS NAME VALUE ..." settles the request of the line before, if it was admitted.
 
 requests.py: requests that reach every rule of examples/rules/site.toml.
 requests.py LOG: those of a log in Common Log Format, in the order of the file.
@@ -18,6 +18,15 @@ TIME = "%d/%b/%Y:%H:%M:%S %z"
 @functools.lru_cache(maxsize=1000)
 def seconds(time):
     return int(datetime.strptime(time, TIME).timestamp())
+
+
+NAMES = (":method", ":path", ":address", "X-Api-Key", ":account")
+
+
+def line(time, *values):
+    """A request of these values, - for nothing."""
+    pairs = zip(NAMES, values, strict=True)
+    return "\t".join([str(time), *[word for pair in pairs if pair[1] != "-" for word in pair]]) + "\n"
 
 
 def of_log(path):
@@ -70,4 +79,4 @@ if len(sys.argv) > 2:
     sys.stdout.writelines(longer_log(sys.argv[1], int(sys.argv[2])))
 else:
     requests = of_log(sys.argv[1]) if len(sys.argv) > 1 else of_every_rule(20000)
-    sys.stdout.writelines("%s\t%s\t%s\t%s\t%s\t%s\n" % request for request in requests)
+    sys.stdout.writelines(line(*request) for request in requests)

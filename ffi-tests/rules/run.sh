@@ -84,6 +84,30 @@ of_log() {
         check "the command decides as the libraries do, $2" cmp "$work/letters" "$work/command"
     fi
 }
+# The sites of examples: all faces decide each case alike, and as it says.
+site() {
+    "$rust" "$2" <"$1" >"$work/rust" && python3 ffi-tests/rules/sites.py compare "$3" "$4" <"$work/rust" || return 1
+    "$work/decide" "$2" <"$1" | cmp "$work/rust" - || return 1
+    "$work/decide-cpp" "$2" <"$1" | cmp "$work/rust" - || return 1
+    TOLLBAR_RULES_LIBRARY="$build/libtollbar-rules.so" PYTHONPATH="$work/python" python3 ffi-tests/rules/decide.py "$2" <"$1" | cmp "$work/rust" - || return 1
+    TOLLBAR_RULES_LIBRARY="$build/libtollbar-rules.so" LUA_PATH="bindings/lua/?.lua;;" "$luajit" ffi-tests/rules/decide.lua "$2" <"$1" | cmp "$work/rust" - || return 1
+    "$work/decide-go" "$2" <"$1" | cmp "$work/rust" -
+}
+by_command() {
+    "$build/tollbar" replay --rules "$2" --reorder 0 --decisions "$work/command" "$1" >/dev/null && python3 ffi-tests/rules/sites.py compare "$3" "$4" <"$work/command"
+}
+for rules in examples/rules/sites/*; do
+    cases=${rules%.*}.cases.toml number=0
+    [ "${rules%.cases.toml}" = "$rules" ] || continue
+    while python3 ffi-tests/rules/sites.py requests "$cases" "$number" >"$work/site" && [ -s "$work/site" ]; do
+        check "$cases: case $number" site "$work/site" "$rules" "$cases" "$number"
+        python3 ffi-tests/rules/sites.py log "$cases" "$number" >"$work/site.log"
+        [ ! -s "$work/site.log" ] || [ ! -x "$build/tollbar" ] || check "$cases: case $number, a log" by_command "$work/site.log" "$rules" "$cases" "$number"
+        number=$((number + 1))
+    done
+    check "$cases: cases" test "$number" -gt 0
+    [ ! -x "$build/tollbar" ] || check "$cases: the command" "$build/tollbar" rules test "$rules" "$cases"
+done
 check 'one decision in each face, bans, lists, calendars and classes' faces "$work/every" ffi-tests/rules/more.toml
 for rule in daily classed; do
     check "ffi-tests/rules/more.toml: $rule refuses" grep -q "^1 429 $rule" "$work/rust"
@@ -132,7 +156,7 @@ check 'alerts and dashboard: metrics of rules' metrics_exist
 
 head -n 300 "$work/every" >"$work/some"
 if command -v valgrind >/dev/null; then
-    check 'valgrind finds nothing' sh -c "valgrind --quiet --error-exitcode=9 --leak-check=full '$work/decide' examples/rules/site.toml <'$work/some'"
+    check 'valgrind finds nothing' sh -c "valgrind --quiet --error-exitcode=9 --leak-check=full '$work/decide' examples/rules/site.toml '$work/metrics-valgrind' <'$work/some'"
 fi
 installed() {
     tools/install.sh "$work/stage" /usr /usr/lib /usr/include "$build" 0.1.0 1 || return 1

@@ -156,6 +156,28 @@ public:
         return check_at(now, span<const rules_field>(request.begin(), request.size()));
     }
 
+    /// Charges what the answer to an admitted request has cost, under rules with
+    /// `cost = "answer NAME"`. `answer` is that of check, and `request` has the request's fields
+    /// again, with the words of the answer (":NAME") among them. Returns whether the words had a
+    /// whole number for each such cost: the estimate stays where one is missing. Call it once for
+    /// each admission (tollbar_rules_settle).
+    bool settle(const rules_answer &answer, span<const rules_field> request) const {
+        return try_settle(answer, request).value();
+    }
+    bool settle(const rules_answer &answer, std::initializer_list<rules_field> request) const {
+        return settle(answer, span<const rules_field>(request.begin(), request.size()));
+    }
+    result<bool> try_settle(const rules_answer &answer, span<const rules_field> request) const noexcept {
+        return detail::yes_or_no(tollbar_rules_settle(get(), for_c(request), request.size(), &answer.get()));
+    }
+    /// settle at the caller's time, on the scale of now().
+    bool settle_at(instant now, const rules_answer &answer, span<const rules_field> request) const {
+        return try_settle_at(now, answer, request).value();
+    }
+    result<bool> try_settle_at(instant now, const rules_answer &answer, span<const rules_field> request) const noexcept {
+        return detail::yes_or_no(tollbar_rules_settle_at(get(), for_c(request), request.size(), &answer.get(), now.get()));
+    }
+
     /// The time that check reads. 0 after this object has been moved from.
     nanoseconds now() const noexcept { return detail::from_c(tollbar_rules_now(get())); }
 

@@ -142,6 +142,7 @@ typedef struct {
     /* NULL: none. */
     ngx_http_tollbar_rules_t *rules;
     ngx_array_t *rules_fields; /* of ngx_http_tollbar_rules_field_t */
+    ngx_array_t *rules_answers; /* of ngx_http_tollbar_rules_field_t */
 } ngx_http_tollbar_conf_t;
 
 /* The indices of variables among the module's variables. */

@@ -52,6 +52,7 @@ static ngx_command_t commands[] = {
     { ngx_string("tollbar_status_page"), NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1, ngx_http_tollbar_read_status_page, 0, 0, NULL },
     { ngx_string("tollbar_rules"), ANYWHERE|NGX_CONF_TAKE123, ngx_http_tollbar_read_rules, NGX_HTTP_LOC_CONF_OFFSET, 0, NULL },
     { ngx_string("tollbar_rules_field"), ANYWHERE|NGX_CONF_TAKE2, ngx_http_tollbar_read_rules_field, NGX_HTTP_LOC_CONF_OFFSET, 0, NULL },
+    { ngx_string("tollbar_rules_answer"), ANYWHERE|NGX_CONF_TAKE2, ngx_http_tollbar_read_rules_field, NGX_HTTP_LOC_CONF_OFFSET, 1, NULL },
     ngx_null_command
 };
 
@@ -121,6 +122,9 @@ static ngx_int_t complete(ngx_conf_t *cf)
     if (rc == NGX_OK && conf->rules.nelts != 0) {
         rc = ngx_http_tollbar_add_handler(cf, NGX_HTTP_PREACCESS_PHASE,
                                           ngx_http_tollbar_rules_handler);
+        if (rc == NGX_OK) {
+            rc = ngx_http_tollbar_add_handler(cf, NGX_HTTP_LOG_PHASE, ngx_http_tollbar_rules_log_handler);
+        }
     }
     return rc;
 }
@@ -270,6 +274,7 @@ static void *create_conf(ngx_conf_t *cf)
         conf->dry_run = NGX_CONF_UNSET;
         conf->rules = NGX_CONF_UNSET_PTR;
         conf->rules_fields = NGX_CONF_UNSET_PTR;
+        conf->rules_answers = NGX_CONF_UNSET_PTR;
     }
     return conf;
 }
@@ -296,6 +301,10 @@ static char *merge_conf(ngx_conf_t *cf, void *parent, void *child)
     ngx_conf_merge_value(conf->dry_run, from->dry_run, 0);
     ngx_conf_merge_ptr_value(conf->rules, from->rules, NULL);
     ngx_conf_merge_ptr_value(conf->rules_fields, from->rules_fields, NULL);
+    ngx_conf_merge_ptr_value(conf->rules_answers, from->rules_answers, NULL);
+    if (ngx_http_tollbar_rules_answers_check(cf, conf->rules, conf->rules_answers) != NGX_OK) {
+        return NGX_CONF_ERROR;
+    }
     conf->delay_log_level = conf->limit_log_level == NGX_LOG_INFO ? NGX_LOG_INFO : conf->limit_log_level + 1;
     return conf->limits.nelts != 0 ? ngx_tollbar_conf_push(cf, &main->confs, conf) : NGX_CONF_OK;
 }

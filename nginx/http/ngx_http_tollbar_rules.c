@@ -8,8 +8,8 @@ typedef ngx_http_tollbar_rules_field_t own_field_t;
 
 /* Requests with so many fields need no memory from the pool. */
 #define USUAL_FIELDS 48
-/* The method, the path and the address. */
-#define OF_NGINX 3
+/* The method, the path, the address and the host. */
+#define OF_NGINX 4
 
 static ngx_int_t collect(ngx_http_request_t *r, const conf_t *conf, tollbar_rules_field **fields, ngx_uint_t *count);
 static tollbar_rules_field *append_headers(ngx_http_request_t *r, tollbar_rules_field *to);
@@ -46,6 +46,12 @@ ngx_int_t ngx_http_tollbar_rules_handler(ngx_http_request_t *r)
     if (verdict != TOLLBAR_ALLOWED) {
         return refuse(r, conf, &answer);
     }
+    /* 0 if no cost is that of an answer. */
+    if (answer.taken_at_ns != 0 && conf->rules_answers != NULL
+        && ngx_http_tollbar_rules_keep(r, conf->rules, conf->rules_answers, fields, count, &answer) != NGX_OK)
+    {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
     if (note(r, NGX_TOLLBAR_PASSED, &answer) != NGX_OK
         || (!conf->dry_run && add_headers(r, conf, &answer) != NGX_OK))
     {
@@ -58,7 +64,8 @@ ngx_int_t ngx_http_tollbar_rules_handler(ngx_http_request_t *r)
  * `*fields` has room for USUAL_FIELDS. */
 static ngx_int_t collect(ngx_http_request_t *r, const conf_t *conf, tollbar_rules_field **fields, ngx_uint_t *count)
 {
-    static const ngx_str_t method = ngx_string(":method"), path = ngx_string(":path"), address = ngx_string(":address");
+    static const ngx_str_t method = ngx_string(":method"), path = ngx_string(":path"), address = ngx_string(":address"),
+                           host = ngx_string(":host");
     const own_field_t *own = conf->rules_fields != NULL ? conf->rules_fields->elts : NULL;
     ngx_uint_t n, own_n = conf->rules_fields != NULL ? conf->rules_fields->nelts : 0;
     ngx_uint_t most = OF_NGINX + own_n;
@@ -79,6 +86,8 @@ static ngx_int_t collect(ngx_http_request_t *r, const conf_t *conf, tollbar_rule
     *to++ = field(&method, &r->main->method_name);
     *to++ = field(&path, &r->main->unparsed_uri);
     *to++ = field(&address, &r->connection->addr_text);
+    /* The host by which nginx has chosen the server: that of the request line, if it has one. */
+    *to++ = field(&host, &r->headers_in.server);
     for (n = 0; n < own_n; n++) {
         if (ngx_http_complex_value(r, (ngx_http_complex_value_t *) &own[n].value, &value) != NGX_OK) {
             return NGX_ERROR;

@@ -9,6 +9,7 @@
  *     the directive   ngx_http_tollbar_read_rules: opens the file, or checks it if it is open
  *     init_module     ngx_http_tollbar_rules_start: reloads what was open
  *     a request       ngx_http_tollbar_rules_handler
+ *     its answer      ngx_http_tollbar_rules_log_handler
  */
 
 #ifndef NGX_HTTP_TOLLBAR_RULES_H
@@ -24,6 +25,8 @@
 typedef struct {
     __typeof__(tollbar_rules_open) *open;
     __typeof__(tollbar_rules_check) *check;
+    __typeof__(tollbar_rules_settle) *settle;
+    __typeof__(tollbar_rules_word_of_answers) *word_of_answers;
     __typeof__(tollbar_rules_reload) *reload;
     __typeof__(tollbar_rules_adopt) *adopt;
     __typeof__(tollbar_rules_metrics) *metrics;
@@ -47,13 +50,15 @@ typedef struct {
     /* The segments or permits for which each key has room, or 0. */
     uint32_t room;
     ngx_http_tollbar_opened_t *opened;
+    /* The words of answers that tell costs: of ngx_str_t. */
+    ngx_array_t words;
     /* Limits the log lines about requests that the rules cannot decide. */
     ngx_tollbar_seldom_t failed;
     /* A former configuration has opened the rules, so they must be reloaded. */
     unsigned reloads:1;
 } ngx_http_tollbar_rules_t;
 
-/* A word of the server for `key = "field NAME"`. */
+/* A word of the server for `key = "field NAME"`, or of the answer for `cost = "answer NAME"`. */
 typedef struct {
     /* The name with a colon before it, as libtollbar-rules wants it. */
     ngx_str_t name;
@@ -74,5 +79,16 @@ void ngx_http_tollbar_rules_start(ngx_array_t *all, ngx_log_t *log);
 
 /* The handler of the preaccess phase. */
 ngx_int_t ngx_http_tollbar_rules_handler(ngx_http_request_t *r);
+
+/* Finds the words of answers that the rules of a level have. Refuses a level that has no
+ * tollbar_rules_answer for one of them: each request would cost its estimate for ever. */
+ngx_int_t ngx_http_tollbar_rules_find_words(ngx_conf_t *cf, ngx_http_tollbar_rules_t *rules, const tollbar_rules *opened);
+ngx_int_t ngx_http_tollbar_rules_answers_check(ngx_conf_t *cf, const ngx_http_tollbar_rules_t *rules, const ngx_array_t *answers);
+
+/* Keeps what an admitted request has taken, for the handler of the log phase, which settles it when
+ * the answer is known. `fields` may be on the stack. */
+ngx_int_t ngx_http_tollbar_rules_keep(ngx_http_request_t *r, ngx_http_tollbar_rules_t *rules, const ngx_array_t *answers,
+                                      const tollbar_rules_field *fields, ngx_uint_t count, const tollbar_rules_answer *answer);
+ngx_int_t ngx_http_tollbar_rules_log_handler(ngx_http_request_t *r);
 
 #endif

@@ -92,11 +92,11 @@ static char *read_option(ngx_conf_t *cf, ngx_str_t *argument, uint64_t *keys, ui
     return NGX_CONF_OK;
 }
 
-/* tollbar_rules_field NAME VALUE */
+/* tollbar_rules_field NAME VALUE, tollbar_rules_answer NAME VALUE */
 char *ngx_http_tollbar_read_rules_field(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    static const char *own[] = { "method", "path", "address" };
-    ngx_array_t **fields = &((conf_t *) conf)->rules_fields;
+    static const char *own[] = { "method", "path", "address", "host" };
+    ngx_array_t **fields = cmd->offset == 0 ? &((conf_t *) conf)->rules_fields : &((conf_t *) conf)->rules_answers;
     ngx_str_t *value = cf->args->elts;
     ngx_http_compile_complex_value_t compile;
     field_t *field;
@@ -104,9 +104,10 @@ char *ngx_http_tollbar_read_rules_field(ngx_conf_t *cf, ngx_command_t *cmd, void
 
     for (n = 0; n < sizeof(own) / sizeof(own[0]); n++) {
         if (ngx_strcasecmp(value[1].data, (u_char *) own[n]) == 0) {
-            return ngx_tollbar_conf_refuse(cf, "invalid name \"%V\" in \"tollbar_rules_field\" directive, nginx itself gives the method, the path and the address, "
-                                           "so the name must be another",
-                                           &value[1]);
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "invalid name \"%V\" in \"%V\" directive, nginx itself gives the method, the path, the address "
+                               "and the host, so the name must be another",
+                               &value[1], &cmd->name);
+            return NGX_CONF_ERROR;
         }
     }
     if (*fields == NGX_CONF_UNSET_PTR) {
@@ -189,6 +190,9 @@ static char *attach(ngx_conf_t *cf, rules_t *rules)
     if (rules->opened != NULL) {
         /* Only looks for faults, because this configuration may still be refused. */
         error = open_file(cf, rules, 0, 1, &trial);
+        if (error == NGX_CONF_OK && ngx_http_tollbar_rules_find_words(cf, rules, trial) != NGX_OK) {
+            error = NGX_CONF_ERROR;
+        }
         ngx_http_tollbar_rules_calls.close(trial);
         rules->reloads = 1;
     } else {
@@ -197,6 +201,9 @@ static char *attach(ngx_conf_t *cf, rules_t *rules)
             return NGX_CONF_ERROR;
         }
         error = open_file(cf, rules, TOLLBAR_RULES_SHARED, rules->keys, &rules->opened->rules);
+        if (error == NGX_CONF_OK && ngx_http_tollbar_rules_find_words(cf, rules, rules->opened->rules) != NGX_OK) {
+            error = NGX_CONF_ERROR;
+        }
     }
     rules->opened->uses++;
     cleanup->handler = detach;

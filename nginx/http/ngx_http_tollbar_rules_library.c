@@ -41,6 +41,8 @@ static ngx_int_t find(ngx_conf_t *cf, void *library, const char *path)
         size_t offset;
     } wanted[] = {
         { "tollbar_rules_check", offsetof(calls_t, check) },
+        { "tollbar_rules_settle", offsetof(calls_t, settle) },
+        { "tollbar_rules_word_of_answers", offsetof(calls_t, word_of_answers) },
         { "tollbar_rules_reload", offsetof(calls_t, reload) },
         { "tollbar_rules_adopt", offsetof(calls_t, adopt) },
         { "tollbar_rules_metrics", offsetof(calls_t, metrics) },

@@ -361,7 +361,7 @@ RULES = [
     ("rules with two numbers of segments", f"[[tollbar_rules {rules.SITE} room=3;]]", f"{{{{tollbar_rules {rules.SITE} room=4;}}}}",
      f'"{rules.SITE}" has keys=100000 and room=3 in {{first}}, and keys=100000 and room=4 here, the numbers must be equal'),
     ("a field of nginx itself", "{{tollbar_rules_field Path $uri;}}", "",
-     'invalid name "Path" in "tollbar_rules_field" directive, nginx itself gives the method, the path and the address, so the name must be another'),
+     'invalid name "Path" in "tollbar_rules_field" directive, nginx itself gives the method, the path, the address and the host, so the name must be another'),
 ]
 
 PARTS = [rows("rules", RULES), rows("limit_req", LIMIT_REQ), rows("http", HTTP), rows("sync", SYNC),

@@ -36,6 +36,7 @@ type tollbar_rules_answer struct {
 	rule                                                  [64]byte
 	body                                                  [256]byte
 	limit, period_ns, burst                               uint64
+	taken_at_ns, refused_shadows                          uint64
 }
 
 type tollbar_rules_source struct {
@@ -96,17 +97,38 @@ func reset(rules uintptr, rule string, key *string) (bool, error) {
 	return code == tollbar_yes, fileError(code, text)
 }
 
-func check(rules uintptr, request []Field, now *uint64) (Answer, error) {
+// fieldsOf are the fields for C, whose strings it pins.
+func fieldsOf(pins *runtime.Pinner, request []Field) []tollbar_rules_field {
 	fields := make([]tollbar_rules_field, len(request)+1)
+	for n, field := range request {
+		fields[n].name, fields[n].name_length = bytesOf(pins, field.Name)
+		fields[n].value, fields[n].value_length = bytesOf(pins, field.Value)
+	}
+	return fields[:len(request)]
+}
+
+func settle(rules uintptr, answer *Answer, request []Field, now *uint64) (bool, error) {
 	var pins runtime.Pinner
 	defer pins.Unpin()
-	for n, field := range request {
-		fields[n].name, fields[n].name_length = bytesOf(&pins, field.Name)
-		fields[n].value, fields[n].value_length = bytesOf(&pins, field.Value)
+	fields := fieldsOf(&pins, request)
+	raw := tollbar_rules_answer{
+		generation: answer.Generation, taken_at_ns: answer.takenAt, refused_shadows: answer.refusedShadows,
 	}
+	raw.struct_size = uint32(unsafe.Sizeof(raw))
+	code := cRulesSettle(rules, fields, now, &raw)
+	if code < 0 {
+		return false, tollbar.Code(code)
+	}
+	return code == tollbar_yes, nil
+}
+
+func check(rules uintptr, request []Field, now *uint64) (Answer, error) {
+	var pins runtime.Pinner
+	defer pins.Unpin()
+	fields := fieldsOf(&pins, request)
 	var raw tollbar_rules_answer
 	raw.struct_size = uint32(unsafe.Sizeof(raw))
-	code := cRulesCheck(rules, fields[:len(request)], now, &raw)
+	code := cRulesCheck(rules, fields, now, &raw)
 	if code < 0 {
 		return Answer{Verdict: tollbar.Denied, Status: 500}, tollbar.Code(code)
 	}
@@ -115,6 +137,7 @@ func check(rules uintptr, request []Field, now *uint64) (Answer, error) {
 		Reason:  tollbar.Reason(raw.reason), Status: int(raw.status), Rule: upToNUL(raw.rule[:]),
 		Body: upToNUL(raw.body[:]), Remaining: raw.remaining, RetryAfter: duration(raw.retry_after_ns),
 		ResetAfter: duration(raw.reset_after_ns), Generation: raw.generation,
+		takenAt: raw.taken_at_ns, refusedShadows: raw.refused_shadows,
 	}, nil
 }
 

@@ -16,6 +16,7 @@ var (
 	_ = [1]struct{}{}[unsafe.Sizeof(tollbar_rules_answer{})-unsafe.Sizeof(C.tollbar_rules_answer{})]
 	_ = [1]struct{}{}[unsafe.Sizeof(tollbar_rules_source{})-unsafe.Sizeof(C.tollbar_rules_source{})]
 	_ = [1]struct{}{}[unsafe.Offsetof(tollbar_rules_answer{}.burst)-unsafe.Offsetof(C.tollbar_rules_answer{}.burst)]
+	_ = [1]struct{}{}[unsafe.Offsetof(tollbar_rules_answer{}.taken_at_ns)-unsafe.Offsetof(C.tollbar_rules_answer{}.taken_at_ns)]
 	_ = [1]struct{}{}[tollbar_rules_shared-C.TOLLBAR_RULES_SHARED]
 )
 
@@ -62,6 +63,15 @@ func cRulesCheck(rules uintptr, fields []tollbar_rules_field, now *uint64, out *
 		return int32(C.tollbar_rules_check(pointer(rules), first, C.size_t(len(fields)), answer))
 	}
 	return int32(C.tollbar_rules_check_at(pointer(rules), first, C.size_t(len(fields)), C.uint64_t(*now), answer))
+}
+
+func cRulesSettle(rules uintptr, fields []tollbar_rules_field, now *uint64, of *tollbar_rules_answer) int32 {
+	first := (*C.tollbar_rules_field)(unsafe.Pointer(unsafe.SliceData(fields)))
+	answer := (*C.tollbar_rules_answer)(unsafe.Pointer(of))
+	if now == nil {
+		return int32(C.tollbar_rules_settle(pointer(rules), first, C.size_t(len(fields)), answer))
+	}
+	return int32(C.tollbar_rules_settle_at(pointer(rules), first, C.size_t(len(fields)), answer, C.uint64_t(*now)))
 }
 
 func cRulesMetrics(source *tollbar_rules_source, format uint32, text []byte, length *uintptr) int32 {

@@ -22,6 +22,8 @@ var (
 	tollbar_rules_reset             = libtollbarRules.Need("tollbar_rules_reset")
 	tollbar_rules_check             = libtollbarRules.Need("tollbar_rules_check")
 	tollbar_rules_check_at          = libtollbarRules.Need("tollbar_rules_check_at")
+	tollbar_rules_settle            = libtollbarRules.Need("tollbar_rules_settle")
+	tollbar_rules_settle_at         = libtollbarRules.Need("tollbar_rules_settle_at")
 	tollbar_rules_metrics           = libtollbarRules.Need("tollbar_rules_metrics")
 )
 
@@ -59,6 +61,15 @@ func cRulesCheck(rules uintptr, fields []tollbar_rules_field, now *uint64, out *
 	}
 	return library.Call5(tollbar_rules_check_at, rules, uintptr(first), uintptr(len(fields)), uintptr(*now),
 		uintptr(unsafe.Pointer(out)))
+}
+
+func cRulesSettle(rules uintptr, fields []tollbar_rules_field, now *uint64, of *tollbar_rules_answer) int32 {
+	first := unsafe.Pointer(unsafe.SliceData(fields))
+	if now == nil {
+		return library.Call4(tollbar_rules_settle, rules, uintptr(first), uintptr(len(fields)), uintptr(unsafe.Pointer(of)))
+	}
+	return library.Call5(tollbar_rules_settle_at, rules, uintptr(first), uintptr(len(fields)), uintptr(unsafe.Pointer(of)),
+		uintptr(*now))
 }
 
 func cRulesMetrics(source *tollbar_rules_source, format uint32, text []byte, length *uintptr) int32 {

@@ -75,6 +75,8 @@ type Answer struct {
 	ResetAfter time.Duration
 	// Generation is the number of the set of rules that decided: each reload that succeeds adds 1.
 	Generation uint64
+	// For Settle: when the estimates were taken, and a bit for each shadow that has taken nothing.
+	takenAt, refusedShadows uint64
 }
 
 // FileError is the error for a rules file that cannot be read or has faults.
@@ -170,6 +172,20 @@ func (r *Rules) Check(request []Field) (Answer, error) {
 // CheckAt is Check at the caller's time, on the scale of [Rules.Now].
 func (r *Rules) CheckAt(now uint64, request []Field) (Answer, error) {
 	return r.check(request, &now)
+}
+
+// Settle charges what the answer to an admitted request has cost, under rules with cost = "answer
+// NAME". answer is that of Check, and request has the request's fields again, with the words of the
+// answer (":NAME") among them. A cost above the estimate makes a debt; of a cost below it the rest
+// goes back to the key. The result is false if the words lack a cost: there the estimate stays.
+// Call it once for each admission.
+func (r *Rules) Settle(answer *Answer, request []Field) (known bool, err error) {
+	return r.settle(answer, request, nil)
+}
+
+// SettleAt is Settle at the caller's time, on the scale of [Rules.Now].
+func (r *Rules) SettleAt(now uint64, answer *Answer, request []Field) (known bool, err error) {
+	return r.settle(answer, request, &now)
 }
 
 // Now reads the rules' clock, in nanoseconds.
@@ -277,6 +293,14 @@ func (r *Rules) check(request []Field, now *uint64) (answer Answer, err error) {
 		return err
 	})
 	return answer, err
+}
+
+func (r *Rules) settle(answer *Answer, request []Field, now *uint64) (known bool, err error) {
+	err = r.with(func(rules uintptr) error {
+		known, err = settle(rules, answer, request, now)
+		return err
+	})
+	return known, err
 }
 
 // with calls f unless the rules are closed.

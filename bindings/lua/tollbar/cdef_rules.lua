@@ -31,6 +31,8 @@ typedef struct tollbar_rules_answer {
     uint64_t limit;
     uint64_t period_ns;
     uint64_t burst;
+    uint64_t taken_at_ns;
+    uint64_t refused_shadows;
 } tollbar_rules_answer;
 typedef struct tollbar_rules_source {
     const char *name;
@@ -70,6 +72,19 @@ int32_t tollbar_rules_metrics(const tollbar_rules_source *sources,
                               size_t capacity,
                               size_t *length);
 void tollbar_rules_close(tollbar_rules *rules);
+int32_t tollbar_rules_settle(const tollbar_rules *rules,
+                             const tollbar_rules_field *fields,
+                             size_t count,
+                             const tollbar_rules_answer *answer);
+int32_t tollbar_rules_settle_at(const tollbar_rules *rules,
+                                const tollbar_rules_field *fields,
+                                size_t count,
+                                const tollbar_rules_answer *answer,
+                                uint64_t now_ns);
+int32_t tollbar_rules_word_of_answers(const tollbar_rules *rules,
+                                      size_t number,
+                                      char *word,
+                                      size_t size);
 ]]
 
 return {

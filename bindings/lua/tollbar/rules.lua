@@ -45,25 +45,32 @@ local function seconds(ns)
     return ns == NEVER and math.huge or tonumber(ns) / 1e9
 end
 
---- Takes the request's cost of all limits of all rules that it matches, or of none. `request` is a
---- table of names and values: ":method", ":path", ":address", other words of the server with a
---- colon, and headers. `now_ns` is a time on the scale of `now_ns()`, or nil for the clock. Returns
---- a table: verdict ("allowed", "denied" or "never"), status, body, rule, remaining, retry_after
---- and reset_after (seconds), reason, generation.
-function Rules:check(request, now_ns)
+-- Writes a request to `fields`. Returns the number of fields.
+local function write(request)
     local count = 0
     for name, value in pairs(request) do
         if type(name) ~= "string" or type(value) ~= "string" then
-            error("a request has names and values that are strings", 2)
+            error("a request has names and values that are strings", 3)
         end
         if count == FIELDS_MOST then
-            error("a request has at most " .. FIELDS_MOST .. " fields", 2)
+            error("a request has at most " .. FIELDS_MOST .. " fields", 3)
         end
         -- `request` keeps both strings alive.
         local field = fields[count]
         field.name, field.name_length, field.value, field.value_length = name, #name, value, #value
         count = count + 1
     end
+    return count
+end
+
+--- Takes the request's cost of all limits of all rules that it matches, or of none. `request` is a
+--- table of names and values: ":method", ":path", ":address", other words of the server with a
+--- colon, and headers. `now_ns` is a time on the scale of `now_ns()`, or nil for the clock. Returns
+--- a table: verdict ("allowed", "denied" or "never"), status, body, rule, remaining, retry_after
+--- and reset_after (seconds), reason, generation, and two numbers for
+--- `settle`: taken_at_ns and refused_shadows.
+function Rules:check(request, now_ns)
+    local count = write(request)
     local code
     if now_ns == nil then
         code = lib.tollbar_rules_check(handle(self), fields, count, answer)
@@ -85,7 +92,30 @@ function Rules:check(request, now_ns)
         retry_after = seconds(answer.retry_after_ns),
         reset_after = seconds(answer.reset_after_ns),
         generation = tonumber(answer.generation),
+        taken_at_ns = answer.taken_at_ns,
+        refused_shadows = answer.refused_shadows,
     }
+end
+
+--- Charges what the answer to an admitted request has cost, under rules with cost = "answer NAME".
+--- `of` is the table that `check` returned, and `request` has the request's fields again, with the
+--- words of the answer (":NAME") among them. Returns whether the words had a whole number for each
+--- such cost: the estimate stays where one is missing. Call it once for each admission. Returns nil,
+--- a message and a code for a failure.
+function Rules:settle(of, request, now_ns)
+    local count = write(request)
+    answer.generation, answer.taken_at_ns, answer.refused_shadows = of.generation, of.taken_at_ns, of.refused_shadows
+    local code
+    if now_ns == nil then
+        code = lib.tollbar_rules_settle(handle(self), fields, count, answer)
+    else
+        code = lib.tollbar_rules_settle_at(handle(self), fields, count, answer, now_ns)
+    end
+    if code < 0 then
+        error_text[0] = 0
+        return failure(code)
+    end
+    return code == 1
 end
 
 --- The tables' clock, as a number of 64 bits.

@@ -18,7 +18,7 @@ pub const TOLLBAR_RULES_SHARED: u32 = 1;
 
 /// Rules in force. Any number of threads may check requests while another one reloads.
 pub struct tollbar_rules {
-    rules: Rules,
+    pub(crate) rules: Rules,
 }
 
 /// How rules are opened. Start from TOLLBAR_RULES_OPTIONS_INIT.
@@ -96,6 +96,11 @@ pub struct tollbar_rules_answer {
     pub period_ns: u64,
     /// The most permits that it lets a key take at once.
     pub burst: u64,
+    /// For tollbar_rules_settle: when the request took its estimates, on the scale of
+    /// tollbar_rules_now. 0 if no cost of the rules is that of an answer.
+    pub taken_at_ns: u64,
+    /// For tollbar_rules_settle: a bit for each shadow that has taken nothing.
+    pub refused_shadows: u64,
 }
 
 // SAFETY: repr(C), u32 first, integers and chars without holes.
@@ -103,7 +108,7 @@ unsafe impl Growable for tollbar_rules_answer {
     const FIRST_SIZE: usize = 368;
 }
 
-const _: () = assert!(size_of::<tollbar_rules_answer>() == 392);
+const _: () = assert!(size_of::<tollbar_rules_answer>() == 408);
 
 /// Reads the rules file and puts its rules in force. A name that ends in .yaml, .yml or .json is
 /// YAML, any other is TOML. `options` may be NULL for the defaults. The caller ends `*out` with
@@ -397,13 +402,39 @@ unsafe fn decide(
 ) -> Result<i32, i32> {
     // SAFETY: by the caller's promise.
     let rules = unsafe { &reference(rules)?.rules };
-    array(fields, count)?;
-    if count > FIELDS_MOST {
-        return Err(TOLLBAR_E_OUT_OF_RANGE);
-    }
     if !out.is_null() {
         // The struct's size is checked before anything is charged.
         size_at(out.cast_const())?;
+    }
+    // SAFETY: by the caller's promise.
+    let answer = unsafe {
+        with_fields(fields, count, |request| match now {
+            Some(now) => rules.check_at(request, now),
+            None => rules.check(request),
+        })
+    }?;
+    // tollbar_rules_open refuses a file under which a request has too many limits. So a table is
+    // damaged.
+    let answer = answer.map_err(|_| TOLLBAR_E_CORRUPT)?;
+    if !out.is_null() {
+        // SAFETY: by the caller's promise.
+        unsafe { write(out, &of(&answer)) }?;
+    }
+    Ok(answer.decision().verdict as i32)
+}
+
+/// Gives `call` the fields of a request.
+///
+/// # Safety
+/// `fields` has `count` fields, whose pointers have as many bytes as their lengths say.
+pub(crate) unsafe fn with_fields<T>(
+    fields: *const tollbar_rules_field,
+    count: usize,
+    call: impl FnOnce(&[Field<'_>]) -> T,
+) -> Result<T, i32> {
+    array(fields, count)?;
+    if count > FIELDS_MOST {
+        return Err(TOLLBAR_E_OUT_OF_RANGE);
     }
     let field = |n: usize| {
         // SAFETY: below `count`, and the array has as many by the caller's promise.
@@ -430,18 +461,7 @@ unsafe fn decide(
             &many
         }
     };
-    let answer = match now {
-        Some(now) => rules.check_at(request, now),
-        None => rules.check(request),
-    };
-    // tollbar_rules_open refuses a file under which a request has too many limits. So a table is
-    // damaged.
-    let answer = answer.map_err(|_| TOLLBAR_E_CORRUPT)?;
-    if !out.is_null() {
-        // SAFETY: by the caller's promise.
-        unsafe { write(out, &of(&answer)) }?;
-    }
-    Ok(answer.decision().verdict as i32)
+    Ok(call(request))
 }
 
 fn of(answer: &Answer) -> tollbar_rules_answer {
@@ -460,6 +480,8 @@ fn of(answer: &Answer) -> tollbar_rules_answer {
         limit: 0,
         period_ns: 0,
         burst: 0,
+        taken_at_ns: answer.taken().at,
+        refused_shadows: answer.taken().refused_shadows,
     };
     if let Some(policy) = answer.policy() {
         // Of a policy with two rates it is the one that bound the decision.

@@ -1,5 +1,6 @@
 //! Decides on requests of ffi-tests/rules/requests.py by a rules file, and prints "VERDICT STATUS
-//! RULE REMAINING" for each. A second argument is the file for the metrics in the end.
+//! RULE REMAINING" for each, and "= KNOWN" where it settles one. A second argument is the file for
+//! the metrics in the end.
 //! `cargo run --package tollbar-rules --example decide -- examples/rules/site.toml <requests`.
 
 use std::io::{BufRead, Write};
@@ -10,16 +11,26 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let path = std::env::args().nth(1).ok_or("usage: decide RULES <REQUESTS")?;
     let rules = Rules::open(&path, &Options::default())?;
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    let mut last = None;
     for line in std::io::stdin().lock().split(b'\n') {
         let line = line?;
-        let mut values = line.split(|&byte| byte == b'\t');
-        let now = std::str::from_utf8(values.next().unwrap_or_default())?.parse()?;
-        let names = [":method", ":path", ":address", "X-Api-Key", ":account"];
-        let fields = names.iter().zip(values).filter(|(_, value)| *value != b"-");
+        let words: Vec<&[u8]> = line.split(|&byte| byte == b'\t').collect();
+        let (time, words) = words.split_first().ok_or("an empty line")?;
         let request: Vec<Field<'_>> =
-            fields.map(|(name, value)| Field::new(name.as_bytes(), value)).collect();
+            words.chunks_exact(2).map(|pair| Field::new(pair[0], pair[1])).collect();
+        if let Some(time) = time.strip_prefix(b"=") {
+            let now = std::str::from_utf8(time)?.parse()?;
+            let known = match &last {
+                Some(taken) => rules.settle_at(taken, &request, now)?,
+                None => false,
+            };
+            writeln!(out, "= {}", u32::from(known))?;
+            continue;
+        }
+        let now = std::str::from_utf8(time)?.parse()?;
         let answer = rules.check_at(&request, now)?;
         let decision = answer.decision();
+        last = decision.is_allowed().then(|| answer.taken());
         writeln!(
             out,
             "{} {} {} {}",

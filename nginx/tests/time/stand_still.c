@@ -1,5 +1,6 @@
-/* For LD_PRELOAD: a monotonic clock that a test moves, and the unchanged wall clock. The file
- * CLOCK_FILE begins with the clock's nanoseconds. While they are 0 the clock runs by itself. * The
+/* For LD_PRELOAD: clocks that a test moves. The file CLOCK_FILE begins with the nanoseconds of the
+ * monotonic clock, and perhaps has those of the wall clock behind them. While they are 0 the clock
+ * runs by itself. nginx itself reads the real wall clock, by gettimeofday. The
  * time-stamp counter stands still: reading it raises a fault, whose handler writes 0 into the
  * registers. The library finds that the counter does not advance with time, and uses the system's
  * clock instead. */
@@ -54,7 +55,7 @@ __attribute__((constructor)) static void begin(void)
 {
     const char *path = getenv("CLOCK_FILE");
     int fd = path != NULL ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-    void *memory = fd >= 0 ? mmap(NULL, sizeof(int64_t), PROT_READ, MAP_SHARED, fd, 0) : MAP_FAILED;
+    void *memory = fd >= 0 ? mmap(NULL, 2 * sizeof(int64_t), PROT_READ, MAP_SHARED, fd, 0) : MAP_FAILED;
 
     if (memory == MAP_FAILED) {
         abort();
@@ -67,9 +68,10 @@ __attribute__((constructor)) static void begin(void)
 /* A system call, because the vDSO reads the counter. */
 int clock_gettime(clockid_t clock, struct timespec *time)
 {
-    int64_t now = *nanoseconds;
+    int is_wall = clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE;
+    int64_t now = nanoseconds[is_wall];
 
-    if (now == 0 || clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE) {
+    if (now == 0) {
         return (int) syscall(SYS_clock_gettime, clock, time);
     }
     time->tv_sec = now / 1000000000;

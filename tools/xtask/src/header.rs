@@ -72,7 +72,7 @@ const HEADERS: [Header; 3] = [
         sources: "crates/tollbar-rules-c/src",
         top: include_str!("header/rules_top.h"),
         bottom: include_str!("header/rules_bottom.h"),
-        sections: &[("rules", "Rules: limits from a file")],
+        sections: &[("rules", "Rules: limits from a file"), ("settle", "Costs that answers tell")],
     },
 ];
 

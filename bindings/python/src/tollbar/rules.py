@@ -52,6 +52,8 @@ class Answer:
     """Seconds until all limits are as good as fresh."""
     generation: int
     """The number of the set of rules that decided: each reload that succeeds adds 1."""
+    taken: tuple[int, int] = (0, 0)
+    """For Rules.settle: when the estimates were taken, and which shadows have taken nothing."""
 
     @property
     def allowed(self) -> bool:
@@ -94,6 +96,11 @@ class _Answer(ctypes.Structure):
         ("generation", ctypes.c_uint64),
         ("rule", ctypes.c_char * 64),
         ("body", ctypes.c_char * 256),
+        ("limit", ctypes.c_uint64),
+        ("period_ns", ctypes.c_uint64),
+        ("burst", ctypes.c_uint64),
+        ("taken_at_ns", ctypes.c_uint64),
+        ("refused_shadows", ctypes.c_uint64),
     ]
 
 
@@ -113,6 +120,8 @@ def _library() -> ctypes.CDLL:
         "tollbar_rules_open": (ctypes.c_int32, [ctypes.c_char_p, ctypes.POINTER(_Options), ctypes.POINTER(pointer), ctypes.c_char_p, size]),
         "tollbar_rules_check": (ctypes.c_int32, [pointer, fields, size, answer]),
         "tollbar_rules_check_at": (ctypes.c_int32, [pointer, fields, size, ctypes.c_uint64, answer]),
+        "tollbar_rules_settle": (ctypes.c_int32, [pointer, fields, size, answer]),
+        "tollbar_rules_settle_at": (ctypes.c_int32, [pointer, fields, size, answer, ctypes.c_uint64]),
         "tollbar_rules_now": (ctypes.c_uint64, [pointer]),
         "tollbar_rules_reload": (ctypes.c_int32, [pointer, ctypes.c_char_p, size]),
         "tollbar_rules_reload_if_changed": (ctypes.c_int32, [pointer, ctypes.c_char_p, size]),
@@ -137,6 +146,16 @@ def _bytes(value: str | bytes) -> bytes:
     return value if isinstance(value, bytes) else value.encode("utf-8", "surrogateescape")
 
 
+_Request = Mapping[str, str | bytes] | Iterable[tuple[str | bytes, str | bytes]]
+
+
+def _fields(request: _Request) -> Any:
+    """The fields of a request as an array of C's."""
+    items: Any = request.items() if isinstance(request, Mapping) else request
+    pairs = [(_bytes(name), _bytes(value)) for name, value in items]
+    return (_Field * len(pairs))(*[_Field(name, len(name), value, len(value)) for name, value in pairs])
+
+
 class Rules:
     """Rules in force. Any number of threads may check requests while another one reloads."""
 
@@ -156,25 +175,36 @@ class Rules:
         code = library.tollbar_rules_open(os.fsencode(path), options, self._rules, error, _ERROR_BYTES)
         self._raise(code, error)
 
-    def check(
-        self, request: Mapping[str, str | bytes] | Iterable[tuple[str | bytes, str | bytes]], *, now_ns: int | None = None
-    ) -> Answer:
+    def check(self, request: _Request, *, now_ns: int | None = None) -> Answer:
         """Takes the request's cost of all limits of all rules that it matches, or of none. A
         request is a mapping or pairs of names and values: ":method", ":path", ":address", other
         words of the server with a colon, and headers. `now_ns` is on the scale of `now_ns()`."""
-        items: Any = request.items() if isinstance(request, Mapping) else request
-        pairs = [(_bytes(name), _bytes(value)) for name, value in items]
-        fields = (_Field * len(pairs))(*[_Field(name, len(name), value, len(value)) for name, value in pairs])
+        fields = _fields(request)
         out = _Answer(ctypes.sizeof(_Answer))
         if now_ns is None:
-            code = _library().tollbar_rules_check(self._open(), fields, len(pairs), out)
+            code = _library().tollbar_rules_check(self._open(), fields, len(fields), out)
         else:
-            code = _library().tollbar_rules_check_at(self._open(), fields, len(pairs), now_ns, out)
+            code = _library().tollbar_rules_check_at(self._open(), fields, len(fields), now_ns, out)
         self._raise(code, None)
         seconds = [float("inf") if ns == _NEVER else ns / 1e9 for ns in (out.retry_after_ns, out.reset_after_ns)]
         return Answer(
-            out.verdict, out.reason, out.status, out.body.decode(), out.rule.decode() or None, out.remaining, seconds[0], seconds[1], out.generation
+            out.verdict, out.reason, out.status, out.body.decode(), out.rule.decode() or None, out.remaining, seconds[0], seconds[1], out.generation,
+            (out.taken_at_ns, out.refused_shadows),
         )
+
+    def settle(self, answer: Answer, request: _Request, *, now_ns: int | None = None) -> bool:
+        """Charges what the answer to an admitted request has cost, under rules with cost = "answer
+        NAME". `answer` is that of check, and `request` has the request's fields again, with the
+        words of the answer (":NAME") among them. Returns whether the words had a whole number for
+        each such cost: the estimate stays where one is missing. Call it once for each admission."""
+        fields = _fields(request)
+        taken = _Answer(ctypes.sizeof(_Answer), generation=answer.generation, taken_at_ns=answer.taken[0], refused_shadows=answer.taken[1])
+        if now_ns is None:
+            code = _library().tollbar_rules_settle(self._open(), fields, len(fields), taken)
+        else:
+            code = _library().tollbar_rules_settle_at(self._open(), fields, len(fields), taken, now_ns)
+        self._raise(code, None)
+        return bool(code)
 
     def now_ns(self) -> int:
         """The tables' clock, in nanoseconds."""

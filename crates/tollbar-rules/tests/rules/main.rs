@@ -6,8 +6,10 @@ mod classes;
 #[path = "../common/mod.rs"]
 mod common;
 mod costs;
+mod customers;
 mod decisions;
 mod faults;
+mod fuzzed;
 mod includes;
 mod lint;
 mod parts;

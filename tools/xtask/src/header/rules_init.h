@@ -4,5 +4,5 @@
 
 /* An answer to be filled in. */
 #define TOLLBAR_RULES_ANSWER_INIT                                                                    \
-    { (uint32_t)sizeof(tollbar_rules_answer), 0, 0, 0, 0, 0, 0, 0, { 0 }, { 0 }, 0, 0, 0 }
+    { (uint32_t)sizeof(tollbar_rules_answer), 0, 0, 0, 0, 0, 0, 0, { 0 }, { 0 }, 0, 0, 0, 0, 0 }
 
