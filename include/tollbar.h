@@ -3361,9 +3361,9 @@ int32_t tollbar_limiter_more_after_at(const tollbar_limiter *limiter,
  * A program that wants to know how long its decisions take puts them between two calls:
  *
  *     static tollbar_times times;                                 // empty
- *     uint64_t begin = tollbar_times_begin(&times);
+ *     uint64_t begin = TOLLBAR_TIMES_BEGIN(&times);
  *     int32_t verdict = tollbar_table_check(logins, 0, key, length, 1, NULL);
- *     tollbar_times_end(&times, begin);
+ *     TOLLBAR_TIMES_END(&times, begin);
  *
  * One of TOLLBAR_TIMES_EVERY calls is measured, and tollbar_times_metrics writes the histogram
  * tollbar_decision_nanoseconds{le}. Decisions without these calls cost what they did.
@@ -3451,10 +3451,12 @@ int32_t tollbar_metrics(const tollbar_metrics_source *sources,
                         size_t *length);
 
 /* Begins a call, such as a decision. Returns the time in nanoseconds for tollbar_times_end if the
- * call is measured, otherwise 0. With NULL it returns 0. */
+ * call is measured, otherwise 0. With NULL it returns 0. TOLLBAR_TIMES_BEGIN does the same, and
+ * calls this function only for a call that is measured. */
 uint64_t tollbar_times_begin(tollbar_times *times);
 
-/* Ends a call. `begin_ns` is the result of tollbar_times_begin; with 0 this call does nothing. */
+/* Ends a call. `begin_ns` is the result of tollbar_times_begin; with 0 this call does nothing, and
+ * TOLLBAR_TIMES_END does not make it. */
 void tollbar_times_end(tollbar_times *times, uint64_t begin_ns);
 
 /* Writes the histograms of `count` sources into `buffer`, and a NUL: tollbar_decision_nanoseconds
@@ -3469,6 +3471,22 @@ int32_t tollbar_times_metrics(const tollbar_times_source *sources,
                               char *buffer,
                               size_t capacity,
                               size_t *length);
+
+/* tollbar_times_begin and tollbar_times_end in the caller's code: a call that is not measured adds
+ * 1 to the counter and calls nothing. `times` is not NULL, and both macros evaluate it several
+ * times. TOLLBAR_TIMES_END evaluates `begin_ns` twice. */
+#if defined(__GNUC__) && UINTPTR_MAX == UINT64_MAX
+#define TOLLBAR_TIMES_BEGIN(times)                                                                   \
+    ((__atomic_load_n(&(times)->calls, __ATOMIC_RELAXED) & (TOLLBAR_TIMES_EVERY - 1u)) != 0          \
+         ? (__atomic_store_n(&(times)->calls,                                                        \
+                __atomic_load_n(&(times)->calls, __ATOMIC_RELAXED) + 1, __ATOMIC_RELAXED),           \
+            UINT64_C(0))                                                                             \
+         : tollbar_times_begin(times))
+#else
+#define TOLLBAR_TIMES_BEGIN(times) tollbar_times_begin(times)
+#endif
+#define TOLLBAR_TIMES_END(times, begin_ns)                                                           \
+    ((begin_ns) != 0 ? tollbar_times_end((times), (begin_ns)) : (void)0)
 
 /* --------------------------------------------------------------------------------------------
  * 26. Refusals: the keys that a table refuses most

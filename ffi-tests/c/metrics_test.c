@@ -98,6 +98,30 @@ static void one_in_1024_calls_is_measured(void **state) {
     assert_int_equal(tollbar_times_metrics(sources, 2, text, length + 1, NULL), 0);
 }
 
+/* The macros measure the same calls as the functions. */
+static void the_macros_measure_one_in_1024_calls(void **state) {
+    static tollbar_times times;
+    size_t measured = 0;
+    uint64_t begin;
+    int n;
+    (void)state;
+    for (n = 0; n < 3 * TOLLBAR_TIMES_EVERY; n++) {
+        begin = TOLLBAR_TIMES_BEGIN(&times);
+        assert_int_equal(begin != 0, n % TOLLBAR_TIMES_EVERY == 0);
+        measured += begin != 0;
+        TOLLBAR_TIMES_END(&times, begin);
+    }
+    assert_int_equal(measured, 3);
+    assert_int_equal(times.calls, 3 * TOLLBAR_TIMES_EVERY);
+    for (n = 0, measured = 0; n < 18; n++)
+        measured += times.counts[n];
+    assert_int_equal(measured, 3);
+    /* A call of either kind counts for both. */
+    assert_int_not_equal(tollbar_times_begin(&times), 0);
+    assert_int_equal(TOLLBAR_TIMES_BEGIN(&times), 0);
+    assert_int_equal(times.calls, 3 * TOLLBAR_TIMES_EVERY + 2);
+}
+
 static void arguments_of_times(void **state) {
     tollbar_times times = {0};
     tollbar_times_source source = {"api", 3, NULL};
@@ -120,6 +144,7 @@ static void arguments_of_times(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_in_1024_calls_is_measured),
+        cmocka_unit_test(the_macros_measure_one_in_1024_calls),
         cmocka_unit_test(arguments_of_times),
         cmocka_unit_test(ten_refusals),
         cmocka_unit_test(arguments),

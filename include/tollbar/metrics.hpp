@@ -78,8 +78,8 @@ public:
         const struct call {
             tollbar_times *times;
             std::uint64_t begin;
-            ~call() { tollbar_times_end(times, begin); }
-        } measured = {&raw_, tollbar_times_begin(&raw_)};
+            ~call() { TOLLBAR_TIMES_END(times, begin); }
+        } measured = {&raw_, TOLLBAR_TIMES_BEGIN(&raw_)};
         return std::forward<Decide>(decide)();
     }
     /// The C struct.

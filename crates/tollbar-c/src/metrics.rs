@@ -172,7 +172,8 @@ pub struct tollbar_times_source {
 }
 
 /// Begins a call, such as a decision. Returns the time in nanoseconds for tollbar_times_end if the
-/// call is measured, otherwise 0. With NULL it returns 0.
+/// call is measured, otherwise 0. With NULL it returns 0. TOLLBAR_TIMES_BEGIN does the same, and
+/// calls this function only for a call that is measured.
 ///
 /// # Safety
 /// `times` is NULL or all-zero at first.
@@ -182,7 +183,8 @@ pub unsafe extern "C" fn tollbar_times_begin(times: *mut tollbar_times) -> u64 {
     unsafe { times_of(times) }.map_or(0, Times::begin)
 }
 
-/// Ends a call. `begin_ns` is the result of tollbar_times_begin; with 0 this call does nothing.
+/// Ends a call. `begin_ns` is the result of tollbar_times_begin; with 0 this call does nothing, and
+/// TOLLBAR_TIMES_END does not make it.
 ///
 /// # Safety
 /// As tollbar_times_begin.

@@ -304,6 +304,7 @@ fn inits(file: &str) -> String {
         "overrides" => include_str!("header/overrides_init.h").to_owned(),
         "prefix" => include_str!("header/prefix_init.h").to_owned(),
         "http" => include_str!("header/http_init.h").to_owned(),
+        "metrics" => include_str!("header/metrics_init.h").to_owned(),
         "refusals" => include_str!("header/refusals_init.h").to_owned(),
         "counts" => include_str!("header/counts_init.h").to_owned(),
         _ => String::new(),

@@ -26,9 +26,9 @@
  * A program that wants to know how long its decisions take puts them between two calls:
  *
  *     static tollbar_times times;                                 // empty
- *     uint64_t begin = tollbar_times_begin(&times);
+ *     uint64_t begin = TOLLBAR_TIMES_BEGIN(&times);
  *     int32_t verdict = tollbar_table_check(logins, 0, key, length, 1, NULL);
- *     tollbar_times_end(&times, begin);
+ *     TOLLBAR_TIMES_END(&times, begin);
  *
  * One of TOLLBAR_TIMES_EVERY calls is measured, and tollbar_times_metrics writes the histogram
  * tollbar_decision_nanoseconds{le}. Decisions without these calls cost what they did.
