@@ -246,6 +246,7 @@ extern "C" {
  *     weighted-window              below 2 * limit
  *     sliding-window               2 * limit
  *     sliding-window mode strict   limit
+ *     sliding-window mode interpolated below 2 * limit
  *     sliding-log                  limit
  *     pacer                        slack + limit + 1, if every cost is 1
  *     warm-up                      limit + 1, if every cost is 1

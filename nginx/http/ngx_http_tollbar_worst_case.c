@@ -31,11 +31,15 @@ void ngx_http_tollbar_find_worst_case(ngx_conf_t *cf, ngx_shm_zone_t *shm_zone)
 }
 
 /* Whether the policy's text says by its burst that it admits so many. A burst that is equal to the
- * limit is the default, so no text shows it. A pacer's slack is a burst. */
+ * limit is the default, so no text shows it. A pacer's slack is a burst. A warm-up may admit a
+ * permit of its clock's unit more. */
 static ngx_flag_t is_stated(const tollbar_policy_spec *policy, uint64_t most)
 {
     uint64_t stated = policy->burst == policy->limit ? 0 : policy->burst;
 
+    if (policy->algorithm == TOLLBAR_ALGORITHM_WARM_UP) {
+        stated++;
+    }
     return most <= policy->limit || most - policy->limit <= stated || most - policy->limit - stated <= policy->slack;
 }
 

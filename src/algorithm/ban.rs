@@ -21,7 +21,7 @@
 //!
 //! Most admitted in any interval of length t: that of gcra, `burst + limit/period · t`.
 
-use super::facts::{refilled, Charging, Facts};
+use super::facts::{bucket, Charging, Facts};
 use super::{after, describe, until, Algorithm, Charged, Reservation, Step};
 use crate::algorithm::gcra::grid;
 use crate::decision::{Decision, Reason, Verdict};
@@ -357,6 +357,6 @@ impl Facts for Ban {
 
     /// As of a token bucket: a client that knows the policy is never refused, and so never banned.
     fn most_in(&self, policy: &Policy, window: u64) -> u64 {
-        policy.burst.saturating_add(refilled(policy.limit, policy.period, window - 1))
+        bucket(Some(&self.grid), policy.rate(), window)
     }
 }

@@ -3,7 +3,9 @@
 
 use super::Algorithm;
 use crate::decision::Decision;
-use crate::policy::Policy;
+use crate::policy::{Policy, Rate};
+use crate::units::{div_up, Grid};
+use core::num::{NonZeroU128, NonZeroU64};
 
 /// The facts of an algorithm whose state is one word.
 ///
@@ -92,6 +94,54 @@ pub(super) fn refilled(limit: u64, period: u64, time: u64) -> u64 {
     let permits = (u128::from(limit) * u128::from(time)).checked_div(u128::from(period));
     permits.and_then(|permits| u64::try_from(permits).ok()).unwrap_or(u64::MAX)
 }
+
+/// The most permits of a bucket in some window of `window` ns, at least one: the burst at once, and
+/// what the rate brings after that.
+pub(super) fn bucket(grid: Option<&Grid>, rate: Rate, window: u64) -> u64 {
+    match rate.burst {
+        1 => one_at_a_time(grid, rate, window),
+        burst => burst.saturating_add(refilled(rate.limit, rate.period, window - 1)),
+    }
+}
+
+/// The most permits, in some window of `window` ns, of an algorithm that admits one at an instant
+/// and counts from that instant. Requests come at whole nanoseconds, so what a permit takes beyond
+/// whole nanoseconds is lost each time. Where `grid` rounds a clock reading down to a unit, a
+/// permit comes early by that part of a unit, if the one before was as late.
+pub(super) fn one_at_a_time(grid: Option<&Grid>, rate: Rate, window: u64) -> u64 {
+    let time = u128::from(window - 1);
+    let permit = grid.map_or(NonZeroU64::MIN, Grid::per_permit);
+    // A nanosecond has `units / period` units.
+    let units = u128::from(rate.limit).saturating_mul(u128::from(permit.get()));
+    let (Some(units), Some(period)) =
+        (NonZeroU128::new(units), NonZeroU128::new(u128::from(rate.period)))
+    else {
+        return 1;
+    };
+    let wanted = period.get().saturating_mul(u128::from(permit.get()));
+    // The part of a unit, in `period`ths, by which the clock is rounded.
+    let rounded = |at: u128| if grid.is_some() { at % period } else { 0 };
+    let first = (0..64).map(|ns| rounded(units.get().saturating_mul(ns))).max().unwrap_or_default();
+    let (mut part, mut elapsed, mut permits_in) = (first, 0, ROUNDED);
+    for permits in 1..=ROUNDED {
+        let wait = div_up(wanted.saturating_sub(part), units);
+        elapsed += wait;
+        if elapsed > time {
+            return permits;
+        }
+        part = rounded(part.saturating_add(units.get().saturating_mul(wait)));
+        if part == first {
+            permits_in = permits;
+            break;
+        }
+    }
+    let each = NonZeroU128::new(elapsed).unwrap_or(NonZeroU128::MIN);
+    let come = time.saturating_mul(u128::from(permits_in)) / each;
+    u64::try_from(come).unwrap_or(u64::MAX).saturating_add(1)
+}
+
+/// So many permits show how long one takes on average, to a part of a nanosecond in 100,000.
+const ROUNDED: u64 = 100_000;
 
 /// The most multiples of `period` that some time of `time` ns has after its first instant: the
 /// first may come at once.

@@ -22,10 +22,10 @@
 //! Most admitted in any window of one period: `burst + limit`, because no band is faster than the
 //! policy's rate.
 
-use super::facts::{Charging, Facts};
+use super::facts::{bucket, Charging, Facts};
 use super::gcra::grid;
 use super::{until, Algorithm, Charged, Step};
-use crate::policy::{Kind, Knots, Policy, PolicyError};
+use crate::policy::{Kind, Knots, Policy, PolicyError, Rate};
 use crate::units::{gcd, Grid, LAST, NEVER};
 use core::num::{NonZeroU128, NonZeroU64};
 
@@ -159,7 +159,7 @@ impl LevelRefill {
 }
 
 /// The bands in percents, of which they are whole ones.
-fn percents(knots: &Knots) -> impl Iterator<Item = [u64; 2]> + '_ {
+fn percents(knots: &Knots) -> impl Iterator<Item = [u64; 2]> + Clone + '_ {
     knots.pairs().map(|pair| pair.map(|hundredths| u64::from(hundredths / 100)))
 }
 
@@ -330,14 +330,18 @@ impl Facts for LevelRefill {
         None
     }
 
-    /// The fastest band all the time, and then the whole bucket.
+    /// The fastest band all the time, and then the whole bucket. Bands that begin at one permit are
+    /// the last of them.
     fn most_in(&self, policy: &Policy, window: u64) -> u64 {
-        let rate = percents(&policy.knots).map(|[_, rate]| rate).max().unwrap_or(PERCENT);
-        let fastest = u128::from(policy.limit) * u128::from(rate);
-        let come = fastest
-            .checked_mul(u128::from(window - 1))
-            .and_then(|come| come.checked_div(u128::from(policy.period) * 100))
-            .and_then(|come| u64::try_from(come).ok());
-        policy.burst.saturating_add(come.unwrap_or(u64::MAX))
+        let from = |level: u64| u128::from(policy.burst) * u128::from(level) / u128::from(PERCENT);
+        let bands = percents(&policy.knots).map(|[level, rate]| (from(level), rate));
+        let ends = bands.clone().skip(1).map(|(from, _)| from);
+        let ends = ends.chain(core::iter::once(u128::from(policy.burst)));
+        let fastest = bands.zip(ends).filter(|((from, _), end)| from < end);
+        let rate = fastest.map(|((_, rate), _)| rate).max().unwrap_or(PERCENT);
+        // Over so many years the whole rate is near enough.
+        let scaled = policy.limit.checked_mul(rate).zip(policy.period.checked_mul(PERCENT));
+        let (limit, period) = scaled.unwrap_or((policy.limit, policy.period));
+        bucket(None, Rate { limit, period, burst: policy.burst }, window)
     }
 }

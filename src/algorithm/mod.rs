@@ -179,8 +179,13 @@ pub trait Algorithm: Copy + Send + Sync {
     /// Decides on `cost` permits at `now`. A cost of 0 asks without charging.
     fn step(&self, state: u64, now: u64, cost: u64) -> Step;
 
-    /// Permits that could be taken at `now`.
+    /// Permits that could be taken at `now`, one by one.
     fn available(&self, state: u64, now: u64) -> u64;
+
+    /// The largest cost, if more permits than that may be there.
+    fn largest(&self) -> u64 {
+        u64::MAX
+    }
 
     /// The earliest time from `now` on at which [`Algorithm::step`] admits `cost`, or [`NEVER`].
     fn admits_at(&self, state: u64, now: u64, cost: u64) -> u64;

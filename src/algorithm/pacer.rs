@@ -11,10 +11,10 @@
 //! Most admitted in any interval of length t, with unit costs: `slack + 1 + limit/period · t`; in
 //! general `slack + (largest cost) + limit/period · t`.
 
-use super::facts::{refilled, Charging, Facts};
+use super::facts::{bucket, Charging, Facts};
 use super::gcra::grid;
 use super::{until, Algorithm, Charge, Charged, Reservation, Step};
-use crate::policy::{Kind, Policy, PolicyError};
+use crate::policy::{Kind, Policy, PolicyError, Rate};
 use crate::units::{Grid, LAST, NEVER};
 
 /// A compiled pacer, or a token bucket with `borrow`.
@@ -115,6 +115,11 @@ impl Algorithm for Pacer {
             Some(next) if departure <= clock => Step::allow(next),
             _ => Step::deny(),
         }
+    }
+
+    /// After a rest more requests pass than one may cost.
+    fn largest(&self) -> u64 {
+        self.most
     }
 
     fn available(&self, state: u64, now: u64) -> u64 {
@@ -249,6 +254,6 @@ impl Facts for Pacer {
 
     fn most_in(&self, policy: &Policy, window: u64) -> u64 {
         let at_once = if policy.borrow { policy.burst } else { policy.slack.saturating_add(1) };
-        at_once.saturating_add(refilled(policy.limit, policy.period, window - 1))
+        bucket(Some(&self.grid), Rate { burst: at_once, ..policy.rate() }, window)
     }
 }

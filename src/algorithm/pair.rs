@@ -32,10 +32,10 @@ mod steps;
 pub(crate) use one::OneStep;
 pub use start::Pair;
 
-use super::facts::{refilled, Charging, Facts};
+use super::facts::{bucket, Charging, Facts};
 use super::{until, Algorithm, Charge, Charged, GiveBack, Reservation, Returned, Step};
 use crate::decision::{Decision, Reason, Verdict};
-use crate::policy::{Kind, Policy, PolicyError, Rate};
+use crate::policy::{Kind, Policy, PolicyError};
 use crate::units::{LAST, NEVER};
 use bucket::TokenBucket;
 use start::{Tats, WordAt};
@@ -53,8 +53,7 @@ impl Pair {
         else {
             return Err(PolicyError::OptionMismatch);
         };
-        let first = Rate { limit: policy.limit, period: policy.period, burst: policy.burst };
-        Pair::of(first, second).ok_or(PolicyError::List)
+        Pair::of(policy.rate(), second).ok_or(PolicyError::List)
     }
 
     /// [`Pair::step_one`] decides at clock readings below this one. 0: at none.
@@ -384,11 +383,7 @@ impl Facts for Pair {
 
     /// Both buckets begin full, so the one that admits less decides.
     fn most_in(&self, policy: &Policy, window: u64) -> u64 {
-        let most =
-            |limit, period, burst: u64| burst.saturating_add(refilled(limit, period, window - 1));
-        let second = policy
-            .second
-            .map_or(u64::MAX, |second| most(second.limit, second.period, second.burst));
-        most(policy.limit, policy.period, policy.burst).min(second)
+        let second = policy.second.map_or(u64::MAX, |second| bucket(None, second, window));
+        bucket(None, policy.rate(), window).min(second)
     }
 }

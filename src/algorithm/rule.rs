@@ -206,6 +206,10 @@ impl Algorithm for Rule {
         each!(self, a => a.books_ahead())
     }
 
+    fn largest(&self) -> u64 {
+        each!(self, a => a.largest())
+    }
+
     /// Most policies are token buckets, so that case is tested first and inlined.
     #[inline(always)]
     fn step(&self, state: u64, now: u64, cost: u64) -> Step {

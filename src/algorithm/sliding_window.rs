@@ -18,7 +18,7 @@
 //! `limit · segments / (segments − 1)`; `interpolated` below `2 · limit`.
 
 use super::facts::edges;
-use super::weighted_window::fading;
+use super::weighted_window::Fading;
 use crate::policy::{Anchor, Kind, Mode, Policy, PolicyError};
 use crate::units::{bits, div_up, Divisor, HORIZON, LAST, NEVER};
 use core::num::{NonZeroU128, NonZeroU64};
@@ -106,7 +106,9 @@ impl SlidingWindow {
         let covered = match self.mode {
             Mode::N => segments,
             Mode::Strict => segments.saturating_add(1),
-            Mode::Interpolated => return fading(limit, segment, segments, window),
+            Mode::Interpolated => {
+                return Fading { limit, part: segment, parts: segments }.most_in(window)
+            }
         };
         limit.saturating_mul(touched / covered + u64::from(touched % covered != 0))
     }

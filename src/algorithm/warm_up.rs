@@ -26,7 +26,7 @@
 //! u is one unit of the clock ([`WarmUp::grid`]). The store takes its bits from the clock, so a
 //! unit is longer here than elsewhere: 100 ns at 100 per second and a warm-up of 2 s.
 
-use super::facts::{refilled, Charging, Facts};
+use super::facts::{one_at_a_time, Charging, Facts};
 use super::gcra::grid;
 use super::{until, Algorithm, Charge, Charged, Reservation, Step};
 use crate::policy::{Kind, Policy, PolicyError};
@@ -376,8 +376,8 @@ impl Facts for WarmUp {
         Some(self.permits_until_free(state, now))
     }
 
-    /// A warm key has the whole rate.
+    /// A warm key has the whole rate, by a clock that counts whole units.
     fn most_in(&self, policy: &Policy, window: u64) -> u64 {
-        refilled(policy.limit, policy.period, window - 1).saturating_add(1)
+        one_at_a_time(Some(&self.grid), policy.rate(), window)
     }
 }

@@ -324,25 +324,70 @@ impl Algorithm for WeightedWindow {
     }
 }
 
-/// The most permits in some half-open window of `window` ns, where `limit` covers the permits of
-/// `parts` parts of `part` ns each, and those of the part before as far as it has not faded.
-///
-/// The worst key takes the whole limit in the last nanosecond of a part. `parts` parts later it
-/// takes what has faded, at the end of the part, and so on.
-pub(super) fn fading(limit: u64, part: NonZeroU64, parts: NonZeroU64, window: u64) -> u64 {
-    // The nanoseconds from the part after the first to the window's last instant.
-    let Some(time) = window.checked_sub(2) else { return limit };
-    let faded = |taken: u64, left: u64| {
-        let counted = div_up(u128::from(taken) * u128::from(left), NonZeroU128::from(part));
-        limit - u64::try_from(counted).unwrap_or(limit).min(limit)
-    };
-    // The sum of the limit and of what `steps` times one after the other has faded, and the last.
-    let faded_in = |steps: u64| {
-        let (mut before, mut taken, mut sum) = (limit, limit, u128::from(limit));
+/// A limit that covers the permits of `parts` parts of `part` ns each, and those of the part before
+/// as far as they have not faded.
+pub(super) struct Fading {
+    pub(super) limit: u64,
+    pub(super) part: NonZeroU64,
+    pub(super) parts: NonZeroU64,
+}
+
+impl Fading {
+    /// The most permits in some half-open window of `window` ns.
+    ///
+    /// The worst key takes the whole limit in the last nanosecond of a part. `parts` parts later it
+    /// takes what has faded, at the end of that part, and so on. One part later still nothing of
+    /// the count is left, and the key takes the whole limit: that pays where the window has parts
+    /// to spare. It is exact to a permit if a part has as many nanoseconds as the limit has
+    /// permits.
+    pub(super) fn most_in(&self, window: u64) -> u64 {
+        // The nanoseconds from the part after the first to the window's last instant.
+        let Some(time) = window.checked_sub(2) else { return self.limit };
+        let number = time / self.part + 1;
+        let left = self.part.get() - time % self.part;
+        let (parts, longer) = (self.parts, self.parts.saturating_add(1));
+        // The best number of takes is the most that fit, or so few that each has a part to spare.
+        let spared = number / longer;
+        [spared, spared + 1, (number - 1) / parts, number / parts]
+            .into_iter()
+            .filter_map(|takes| self.in_takes(takes, number, left))
+            .max()
+            .map_or(self.limit, |most| u64::try_from(most).unwrap_or(u64::MAX))
+    }
+
+    /// The most in so many takes after the first. The last is at most `number` parts after it, and
+    /// `left` ns before that part's end. `None` if they do not fit.
+    fn in_takes(&self, takes: u64, number: u64, left: u64) -> Option<u128> {
+        let spare = number.checked_sub(takes.checked_mul(self.parts.get())?)?.min(takes);
+        if spare != 0 || takes == 0 {
+            let (sum, _) = self.faded_in(takes - spare);
+            return Some(sum + u128::from(self.limit) * u128::from(spare));
+        }
+        // The last take is in a part of which the window has not all.
+        let (sum, taken) = self.faded_in(takes - 1);
+        let most = sum + u128::from(self.faded(taken, left));
+        // Or the key moves a permit to the next part in each of the takes before it: that permit
+        // replaces the one that has not faded.
+        let moved = (takes - 1).min(self.parts.get() - 1).min(self.limit - 1);
+        let (sum, _) = self.faded_in(takes - 1 - moved);
+        let last = self.faded(self.limit - moved, left).saturating_sub(moved);
+        let most_moved = sum + u128::from(self.limit) * u128::from(moved) + u128::from(last);
+        Some(if moved == 0 { most } else { most.max(most_moved) })
+    }
+
+    /// What of the limit is free beside `taken`, `left` ns before its part has faded.
+    fn faded(&self, taken: u64, left: u64) -> u64 {
+        let counted = div_up(u128::from(taken) * u128::from(left), NonZeroU128::from(self.part));
+        self.limit - u64::try_from(counted).unwrap_or(self.limit).min(self.limit)
+    }
+
+    /// The sum of the limit and of what `steps` takes one after the other find faded, and the last.
+    fn faded_in(&self, steps: u64) -> (u128, u64) {
+        let (mut before, mut taken, mut sum) = (self.limit, self.limit, u128::from(self.limit));
         // What is taken repeats after some steps, or every second step: the difference of two
         // steps is divided by `part` each time.
         for _ in 0..steps.min(REPEATS) {
-            (before, taken) = (taken, faded(taken, 1));
+            (before, taken) = (taken, self.faded(taken, 1));
             sum += u128::from(taken);
         }
         let rest = steps.saturating_sub(REPEATS);
@@ -351,19 +396,7 @@ pub(super) fn fading(limit: u64, part: NonZeroU64, parts: NonZeroU64, window: u6
             0 => (sum, taken),
             _ => (sum + u128::from(before), before),
         }
-    };
-    let number = time / part + 1;
-    // The key takes the limit again `whole` times: at the end of a part, where a nanosecond's share
-    // still counts, or one part later, where none does, if there are parts for that.
-    let whole = (number - 1) / parts;
-    let later = whole.min(number - whole * parts.get());
-    let mut most = faded_in(whole - later).0 + u128::from(limit) * u128::from(later);
-    if number % parts == 0 {
-        // Or it takes once more what has faded until the window ends.
-        let (sum, taken) = faded_in(whole);
-        most = most.max(sum + u128::from(faded(taken, part.get() - time % part)));
     }
-    u64::try_from(most).unwrap_or(u64::MAX)
 }
 
 /// More steps than any difference of two steps has, divided by 2 each time.
@@ -401,7 +434,9 @@ impl Facts for WeightedWindow {
     }
 
     fn most_in(&self, policy: &Policy, window: u64) -> u64 {
-        fading(policy.limit, self.period.by(), NonZeroU64::MIN, window)
+        let (part, parts) = (self.period.by(), NonZeroU64::MIN);
+        // One take in a window finds the exact count of the window before.
+        Fading { limit: policy.limit, part, parts }.most_in(window)
     }
 }
 

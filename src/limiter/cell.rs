@@ -112,7 +112,7 @@ pub fn peek<A: Algorithm>(word: &impl Word, algorithm: &A, now: u64, cost: u64) 
 pub fn take_up_to<A: Algorithm>(word: &impl Word, algorithm: &A, now: u64, most: u64) -> u64 {
     let mut state = word.load(Ordering::Relaxed);
     loop {
-        let take = match algorithm.available(state, now).min(most) {
+        let take = match algorithm.available(state, now).min(most).min(algorithm.largest()) {
             // A bucket that starts empty begins to fill at its first request. A request of cost 1
             // begins it here.
             0 if state == 0 => most.min(1),

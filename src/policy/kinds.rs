@@ -225,6 +225,13 @@ kinds! {
                 books_ahead: "no",
                 choose: "no window may exceed the limit, in little memory",
             },
+            Form {
+                with: "mode interpolated",
+                most: "below 2 * limit",
+                refusal_writes: "nothing",
+                books_ahead: "no",
+                choose: "permits should come back evenly, and not a segment's at a time",
+            },
         ],
     }
     /// The time of every admission, exact

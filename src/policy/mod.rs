@@ -333,6 +333,11 @@ impl Policy {
         self
     }
 
+    /// The bucket of this policy's own rate, which comes first in a list of two.
+    pub(crate) const fn rate(&self) -> Rate {
+        Rate { limit: self.limit, period: self.period, burst: self.burst }
+    }
+
     /// Whether every option is in range and belongs to the algorithm. Limits that depend on the
     /// size of a state word are checked when the policy is compiled.
     ///

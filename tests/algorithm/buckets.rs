@@ -3,6 +3,7 @@
 use crate::common::*;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tollbar::clock::{Clock, Manual};
+use tollbar::table::{Options, PolicyId, Table};
 use tollbar::{Kind, Limiter, Policy, Shared, State, Verdict, NEVER};
 
 #[test]
@@ -12,20 +13,32 @@ fn s06_leaky_bucket_as_a_meter() {
     assert_eq!(answers(&meter, &[SEC; 4]), "TTFF");
 }
 
+/// After a rest a pacer gives the permits of its slack, at most its burst in one call: it gave none
+/// where the slack was larger.
+#[test]
+fn a_pacer_gives_its_slack_to_callers_who_take_what_there_is() {
+    let policy = policy("2/5ms algo pacer slack 4");
+    let single = State::new(&policy).unwrap();
+    let table = Table::private(&Options::new(100), &[policy]).unwrap();
+    let key = |now| table.take_up_to_at(PolicyId::FIRST, b"a key", now, u64::MAX);
+    assert_eq!((single.take_up_to_at(SEC, u64::MAX), key(SEC)), (1, 1));
+    for taken in [2, 2, 1, 0] {
+        assert_eq!((single.take_up_to_at(2 * SEC, u64::MAX), key(2 * SEC)), (taken, taken));
+    }
+}
+
 /// A bucket that starts empty begins to fill even if its first call is `take_up_to`: as a limiter
 /// and as a key.
 #[test]
 fn a_bucket_that_starts_empty_fills_whoever_asks_first() {
     let single = state("10/s burst 10 init 0");
-    let table = tollbar::table::Table::private(
-        &tollbar::table::Options::new(10),
-        &["10/s burst 10 init 0".parse().expect("a policy")],
-    )
-    .expect("memory");
+    let table =
+        Table::private(&Options::new(10), &["10/s burst 10 init 0".parse().expect("a policy")])
+            .expect("memory");
     for (now, taken) in [(SEC, 0), (SEC + SEC / 2, 5), (2 * SEC, 5), (9 * SEC, 10)] {
         assert_eq!(single.take_up_to_at(now, 100), taken, "at {now}");
         assert_eq!(
-            table.take_up_to_at(tollbar::table::PolicyId::FIRST, b"a key", now, 100),
+            table.take_up_to_at(PolicyId::FIRST, b"a key", now, 100),
             taken,
             "a key at {now}"
         );

@@ -34,3 +34,4 @@ mod vectors;
 mod wide;
 mod windows;
 mod worst_case;
+mod worst_case_random;

@@ -49,10 +49,12 @@ impl fmt::Display for Finding {
 /// The most that `policy` admits in some window of one period ([`worst_case`]), if that is above
 /// the limit by more than the burst explains that the policy's text states: 239 for `120/min`.
 /// `None` for `120/min burst 20`, which admits 139. A burst that is equal to the limit is the
-/// default, so no text shows it. A pacer's `slack` is a burst.
+/// default, so no text shows it. A pacer's `slack` is a burst. A warm-up may admit a permit of its
+/// clock's unit more, which surprises nobody.
 pub fn surprise(policy: &Policy) -> Option<u64> {
     let stated = if policy.burst == policy.limit { 0 } else { policy.burst };
-    let expected = policy.limit.saturating_add(stated).saturating_add(policy.slack);
+    let unit = u64::from(policy.kind == Kind::WarmUp);
+    let expected = policy.limit.saturating_add(stated).saturating_add(policy.slack + unit);
     let worst = worst_case(policy, policy.period).ok()?;
     (worst > expected && !policy.kind.is_forever()).then_some(worst)
 }

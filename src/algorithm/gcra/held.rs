@@ -2,7 +2,7 @@
 
 use super::floor::Floors;
 use super::Gcra;
-use crate::algorithm::facts::{refilled, Charging, Facts};
+use crate::algorithm::facts::{bucket, Charging, Facts};
 use crate::algorithm::{Algorithm, Charge, GiveBack, Reservation};
 use crate::policy::Policy;
 use crate::units::{div_up, NEVER};
@@ -98,7 +98,7 @@ impl Facts for Gcra {
 
     /// A whole bucket at the window's first instant, and what comes after it.
     fn most_in(&self, policy: &Policy, window: u64) -> u64 {
-        policy.burst.saturating_add(refilled(policy.limit, policy.period, window - 1))
+        bucket(Some(&self.grid), policy.rate(), window)
     }
 }
 

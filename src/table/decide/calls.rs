@@ -164,7 +164,7 @@ impl Table {
         let mut verdict = Verdict::Denied;
         let mut banned = false;
         let mut step = |rule: &Rule, state| {
-            taken = rule.available(state, now).min(most);
+            taken = rule.available(state, now).min(most).min(rule.largest());
             // A bucket that starts without permits begins to refill at its first request, so the
             // state must be stored.
             if taken == 0 && state == 0 {

@@ -63,3 +63,14 @@ func TestALostRaceChargesNothing(t *testing.T) {
 		}
 	}
 }
+
+// After a rest a pacer gives the permits of its slack, at most its burst in one call: it gave none
+// where the slack was larger.
+func TestAPacerGivesItsSlackToCallersWhoTakeWhatThereIs(t *testing.T) {
+	l := limiterOf(t, "2/5ms algo pacer slack 4")
+	for _, one := range [][2]uint64{{1e9, 1}, {2e9, 2}, {2e9, 2}, {2e9, 1}, {2e9, 0}} {
+		if taken := l.TakeUpTo(one[0], 100); taken != one[1] {
+			t.Error(one, taken)
+		}
+	}
+}

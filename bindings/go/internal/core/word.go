@@ -32,11 +32,21 @@ func PeekUncounted(a Algorithm, word, now, cost uint64) Answer {
 	return Describe(a, a.Step(word, now, cost).Verdict, word, now, cost)
 }
 
+// Takes is what TakeUpTo takes: the permits that are there, most at the most, and no more than a
+// request may cost. After a rest a pacer lets more requests pass than one may cost.
+func Takes(a Algorithm, word, now, most uint64) uint64 {
+	n := min(a.Available(word, now), most)
+	if pacer, paces := a.(*Pacer); paces {
+		n = min(n, pacer.most)
+	}
+	return n
+}
+
 // TakeUpTo takes all permits that are left, most at the most.
 func TakeUpTo(w *Word, a Algorithm, now, most uint64) uint64 {
 	for {
 		word := w.Load()
-		n := min(a.Available(word, now), most)
+		n := Takes(a, word, now, most)
 		if n == 0 && word == 0 {
 			// A bucket that starts without permits begins to fill at its first request, and this is
 			// one.

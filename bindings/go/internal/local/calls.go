@@ -164,7 +164,7 @@ func (k Key) peek(by func(a core.Algorithm, word, now, cost uint64) core.Answer,
 // TakeUpTo takes all permits that are left, most at the most.
 func (k Key) TakeUpTo(now, most uint64) (taken uint64) {
 	o := k.request(now, func(a core.Algorithm, state uint64) core.Step {
-		taken = min(a.Available(state, now), most)
+		taken = core.Takes(a, state, now, most)
 		// A bucket that starts without permits begins to refill at its first request, so the state
 		// must be stored.
 		if taken == 0 && state == 0 {

@@ -53,7 +53,18 @@ fn each_algorithm_has_words_and_a_worst_case() {
         ),
         ("10/min algo sliding-log", ["in any window", "at most 10 permits"]),
         ("10/s algo pacer slack 2", ["3 permits may go at once", "at most 12 permits"]),
-        ("100/s algo warm-up warm 2s", ["3 times slower", "at most 100 permits"]),
+        // The clock counts units of 100 ns here.
+        ("100/s algo warm-up warm 2s", ["3 times slower", "at most 101 permits"]),
+        (
+            "10/min algo sliding-window mode interpolated",
+            ["slides on by 6 s", "at most 19 permits"],
+        ),
+        (
+            "1/min algo sliding-window mode interpolated",
+            ["slides on by 6 s", "at most 1 permit in"],
+        ),
+        // A permit comes each 3334 ns, because requests come at whole nanoseconds.
+        ("300000/s burst 1", ["A bucket of 1 permit", "at most 299,941 permits"]),
         ("5/min ban 1h after 3", ["The 3rd refusal shuts a key out for 1 h", "at most 9 permits"]),
         (
             "10/s; 100/min",
