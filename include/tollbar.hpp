@@ -71,5 +71,6 @@
 #include "tollbar/schedule.hpp"
 #include "tollbar/table.hpp"
 #include "tollbar/take_many.hpp"
+#include "tollbar/waiting.hpp"
 
 #endif // TOLLBAR_HPP

@@ -62,7 +62,7 @@ def c(name: str) -> bool:
 def cpp(name: str) -> bool:
     of, _, method = name.rpartition("::")
     if of in ("tollbar", "http"):
-        return re.search(rf"(?m)^(?:inline|template)\b.*\b{method}\(", text("include/tollbar/*.hpp")) is not None
+        return re.search(rf"(?m)^(?:inline|ready<)[^=;]*\b{method}\(", text("include/tollbar/*.hpp")) is not None
     return re.search(rf"(?m)^    [^/\n]*\b{method}\(", blocks(text("include/tollbar/*.hpp"), rf"(?:template <class T> )?class {of}\b")) is not None
 
 

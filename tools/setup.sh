@@ -220,6 +220,7 @@ test)
     wants chromium chromium
     wants_file /usr/share/fonts/truetype/dejavu/DejaVuSans.ttf fonts-dejavu-core
     wants_file /usr/include/cmocka.h libcmocka-dev
+    wants_file /usr/include/asio.hpp libasio-dev
     ;;
 docs) wants_venv ;;
 *)

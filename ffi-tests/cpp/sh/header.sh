@@ -81,7 +81,7 @@ cpp_header() {
         check "header: $compiler -std=c++17, in two units" links_twice $compiler c++17
     done
     # shellcheck disable=SC2046
-    check "header: each of its parts" compiles_alone g++ c++17 $(cd "$root/include" && echo tollbar/*.hpp)
+    check "header: each of its parts" compiles_alone g++ c++17 $(cd "$root/include" && echo tollbar/*.hpp | tr ' ' '\n' | grep -v '/asio.hpp$')
     check "header: C++14 is told what is needed" says_what_it_needs
     check "header: every error of C" has_every_error
     check "header: every function of C" has_every_function

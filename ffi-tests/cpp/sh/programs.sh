@@ -57,9 +57,24 @@ cpp_shared() {
         compile_cpp so "clang++ -std=c++17 -O1" "-L$build -ltollbar -Wl,-rpath,$build" "-L$build -ltollbar-redis"
 }
 
+# Coroutines, by clang and under the address sanitizer by g++ below; those of asio have a header of
+# their own.
+asio_program() {
+    # shellcheck disable=SC2086
+    g++ -std=c++20 -O1 -g $cpp_strict -I"$root/include" -I"$here" -o "$work/asio" "$here/asio.cpp" "$build/libtollbar.a" -lpthread
+}
+coroutines_program() {
+    # shellcheck disable=SC2086
+    clang++ -std=c++20 -O1 -g $cpp_strict -I"$root/include" -I"$here" -o "$work/coroutines" "$here/waiting_test.cpp" "$build/libtollbar.a" -lpthread
+}
+
 cpp_against_libraries() {
     cpp_shared
     run_cpp "libtollbar.so" so "$cpp_tests"
+    check "compile: asio.cpp" asio_program
+    suite "asio's coroutines" "$work/asio"
+    check "compile: coroutines by clang++ -std=c++20" coroutines_program
+    suite "coroutines" "$work/coroutines"
 }
 
 # Without the threads: valgrind runs one at a time, and they have a sanitizer of their own.
