@@ -12,7 +12,7 @@
 #             ORDERINGS=src/queue chooses files; tools/orderings.txt has the results
 #   solver    the arithmetic of the usual steps, for all inputs, by z3
 #   leases    a million schedules of leases in virtual time, as many with steps of the store's clock, and as many with machines that disagree;
-#             every state of a world of two machines (crates/tollbar-redis/model)
+#             every state of a world of two machines (crates/tollbar-redis/model); a fleet of 10,000 machines
 #   pingora   the example of a pingora proxy
 #   rules     a log of 10^6 lines by a rules file, through every face and the command
 #   benches   `cargo bench`, `make bench`, criterion's cases and `make bench-peers` to their ends at full size; the page is written to
@@ -39,7 +39,7 @@ step_loom() { TOLLBAR_SOAK=1 ONLY=loom tools/test.sh; }
 step_orderings() { tools/orderings.py; }
 step_solver() { tests/solver/run.sh build; }
 step_leases() {
-    TOLLBAR_SCHEDULES=1000000 cargo test --release --package tollbar-redis --test lease_simulation --test lease_terms -- --nocapture
+    TOLLBAR_SCHEDULES=1000000 cargo test --release --package tollbar-redis --test lease_simulation --test lease_terms --test lease_fleets -- --nocapture
     one=$?
     TOLLBAR_MODEL=large cargo test --release --package tollbar-redis-model --test leases -- --nocapture --test-threads 1 && [ $one -eq 0 ]
 }

@@ -57,7 +57,7 @@ fn innocents(text: &str, nodes: u32, page: u64) -> Refused {
             for _ in 0..page {
                 exact += u64::from(!direct.check(key, crowd.now));
                 match mode {
-                    Mode::Wait => crowd.wait(n, key),
+                    Mode::Wait => crowd.wait(n, key, 1),
                     _ => denied += u64::from(!crowd.check(n, key).is_allowed()),
                 }
             }

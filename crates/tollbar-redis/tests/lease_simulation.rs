@@ -197,28 +197,38 @@ fn requests_that_wait_add_a_patience() {
 /// once, it finds a violation.
 #[test]
 fn without_a_rule_a_violation_is_found_at_once() {
-    let inexact = |kind: &Kind| (kind.0, Options { exact: false, ..kind.1 });
+    let seeds = schedules(16_000) / 4_000;
     for kind in cases()[1].1.iter().filter(|kind| kind.1.overdraft > 1) {
-        let found = search(&[inexact(kind)], USUAL, 5_000, &|world| bound_of(kind, world), 2);
-        assert!(found.violation.is_some(), "{kind:?}");
+        let inexact = (kind.0, Options { exact: false, ..kind.1 });
+        for seed in 0..seeds {
+            find(kind, seed, World::new(&[inexact], USUAL, seed), World::ambush);
+        }
     }
     for kind in cases()[0].1.iter().filter(|kind| kind.1.life != 2_000_000) {
-        let found = planted(kind, |world| world.store.charges_early = true);
-        assert!(found, "{kind:?}");
+        for seed in 0..seeds {
+            let mut world = World::new(&[*kind], USUAL, seed);
+            world.store.charges_early = true;
+            find(kind, seed, world, World::step);
+        }
     }
+}
+
+/// Finds a violation of the bound of `kind` in a world with a fault, in schedules of up to 60 turns
+/// of the adversary.
+fn find(kind: &Kind, seed: u64, mut world: World, turn: fn(&mut World)) {
+    let found = (1..=5_000).find(|_| {
+        world.begin();
+        (0..60).any(|_| {
+            turn(&mut world);
+            world.worst() > bound_of(kind, &world)
+        })
+    });
+    println!("{}, {} nodes, seed {seed}: schedule {found:?}", kind.0, kind.1.nodes);
+    assert!(found.is_some(), "{kind:?}, seed {seed}");
 }
 
 fn bound_of(kind: &Kind, world: &World) -> f64 {
     kind.0.burst as f64 + world.unreported() + world.rolled_back
-}
-
-/// Whether a search with a fault in the store finds a violation.
-fn planted(kind: &Kind, fault: impl Fn(&mut World)) -> bool {
-    (0..20).any(|seed| {
-        let mut world = World::new(&[*kind], USUAL, 6 << 32 | seed);
-        fault(&mut world);
-        run(&mut world, 250, &|world| bound_of(kind, world)).is_some()
-    })
 }
 
 /// With `exact` off, the store gives out the whole burst, and the machines together may admit the

@@ -27,6 +27,8 @@ struct Machine {
     answered: u64,
     waits: Vec<(usize, Wait)>,
     admitted: u64,
+    /// The name of the store's data in the last answer.
+    seen: u64,
 }
 
 enum Event {
@@ -40,6 +42,7 @@ enum Event {
 pub struct Request {
     pub machine: usize,
     pub key: u64,
+    pub cost: u64,
     pub at: u64,
     pub decision: Option<Decision>,
     /// How long the request waited.
@@ -56,6 +59,8 @@ pub struct Crowd {
     number: u64,
     keys: HashMap<Vec<u8>, Stored>,
     record: Option<Record>,
+    /// The name of the store's data.
+    data: u64,
     pub random: Rng,
     pub questions: u64,
 }
@@ -73,6 +78,7 @@ impl Crowd {
             answered: 0,
             waits: Vec::new(),
             admitted: 0,
+            seen: 0,
         });
         let mut crowd = Crowd {
             machines: machines.collect(),
@@ -83,6 +89,7 @@ impl Crowd {
             number: 0,
             keys: HashMap::new(),
             record: None,
+            data: 1,
             random: Rng(seed),
             questions: 0,
         };
@@ -125,13 +132,13 @@ impl Crowd {
         decision
     }
 
-    /// A request that waits for the store, for at most 100 ms. Its outcome is in
+    /// A request for `cost` permits that waits for the store, for at most 100 ms. Its outcome is in
     /// [`Crowd::requests`].
-    pub fn wait(&mut self, n: usize, key: u64) {
+    pub fn wait(&mut self, n: usize, key: u64, cost: u64) {
         self.beat(n);
         let (now, number) = (self.now, self.requests.len());
-        self.requests.push(Request { machine: n, key, at: now, decision: None, took: 0 });
-        self.machines[n].waits.push((number, Wait::new(1, now + 100_000_000)));
+        self.requests.push(Request { machine: n, key, cost, at: now, decision: None, took: 0 });
+        self.machines[n].waits.push((number, Wait::new(cost, now + 100_000_000)));
         self.poll(n);
         self.turn_by(n, now + WAKE);
     }
@@ -153,12 +160,33 @@ impl Crowd {
                 Event::Question(key, ask) => self.execute(n, key, &ask),
                 Event::Answer(grant) => {
                     let machine = &mut self.machines[n];
+                    machine.seen = grant.epoch;
                     machine.driver.answered(&machine.node, &grant, at);
                     self.turn(n);
                 }
             }
         }
         self.now = end;
+    }
+
+    /// The store loses its data.
+    pub fn flush(&mut self) {
+        self.data += 1;
+        (self.record, self.keys) = (None, HashMap::new());
+    }
+
+    /// Whether every machine has had an answer from the data that the store has now.
+    pub fn all_know_the_data(&self) -> bool {
+        self.machines.iter().all(|machine| machine.seen == self.data)
+    }
+
+    /// Time passes in which clients take the turns of idle clients, and so send heartbeats.
+    pub fn idle(&mut self, by: u64) {
+        let end = self.now + by;
+        while self.now < end {
+            self.pass_until(end.min(self.now + 4_000_000));
+            (0..self.machines.len()).for_each(|n| self.turn(n));
+        }
     }
 
     fn event(&mut self, at: u64, n: usize, event: Event) {
@@ -214,14 +242,16 @@ impl Crowd {
             let request = &mut requests[*number];
             request.decision = node.poll_wait(wait, &request.key.to_le_bytes(), now);
             request.took = now - request.at;
-            *admitted += u64::from(request.decision.is_some_and(|d| d.is_allowed()));
+            let is_allowed = request.decision.is_some_and(|d| d.is_allowed());
+            *admitted += if is_allowed { request.cost } else { 0 };
             request.decision.is_none()
         });
     }
 
     fn execute(&mut self, n: usize, key: Vec<u8>, ask: &Ask) {
         let (terms, known) = (self.machines[n].node.terms(), self.keys.get(&key).copied());
-        let requester = Requester { fresh: 1, ..Requester::default() };
+        let seen = self.machines[n].seen;
+        let requester = Requester { seen, fresh: self.data, ..Requester::default() };
         let raw = self.now / 1000;
         let (record, grant, value) =
             bucket::execute(self.record, known, &terms, ask, &requester, raw);

@@ -136,7 +136,8 @@ impl World {
         match self.random.below(100) {
             0..=36 => self.burst(),
             37..=45 => self.siege(),
-            46..=52 => self.hoard(),
+            46..=51 => self.hoard(self.machines.len()),
+            52 => self.ambush(),
             53..=82 => self.wait(),
             83..=86 => self.cut(),
             87..=89 if self.powers.losses => self.lose(),
@@ -289,14 +290,14 @@ impl World {
         }
     }
 
-    /// The bucket is let fill, everybody fetches leases by spending little of them, and just before
-    /// they end spends all, and what has been granted meanwhile.
-    fn hoard(&mut self) {
+    /// The bucket is let fill, the first machines fetch leases by spending little of them, and just
+    /// before they end spend all, and what has been granted meanwhile.
+    fn hoard(&mut self, machines: usize) {
         self.leap(self.refill());
         let life = self.machines[0].node.terms().life;
         for _ in 0..3 + self.random.below(3) {
             let sip = 1 + self.random.below(3);
-            for n in 0..self.machines.len() {
+            for n in 0..machines {
                 self.drain(n, sip, 1);
                 self.drive(n);
             }
@@ -306,12 +307,27 @@ impl World {
         let wait = self.random.below(life);
         self.pass(wait);
         for _ in 0..2 + self.random.below(20) {
-            for n in 0..self.machines.len() {
+            for n in 0..machines {
                 self.drain(n, self.policy.burst, 1);
                 self.drive(n);
             }
             let by = self.random.skewed(500_000);
             self.pass(by);
+        }
+    }
+
+    /// One machine takes what the store has, and then the others use their rights, of which the
+    /// store knows nothing.
+    pub fn ambush(&mut self) {
+        self.hoard(1);
+        for _ in 0..self.random.below(60) {
+            self.drain(0, self.policy.burst, 1);
+            self.drive(0);
+            let by = self.random.skewed(1_000_000);
+            self.pass(by);
+        }
+        for n in 0..self.machines.len() {
+            self.drain(n, self.policy.burst, 1);
         }
     }
 
