@@ -146,6 +146,7 @@ wants_arm64() {
 
 case ${1:-test} in
 lib | dependent | mutants) ;;
+static-*) ;;
 roots) wants_roots ;;
 debian) wants_debian ;;
 crates) ;;
@@ -262,6 +263,7 @@ wants_mutants() {
 case ${1:-test} in
 arm64) wants_target aarch64-unknown-linux-gnu ;;
 cross-*) wants_target "${1#cross-}-unknown-linux-gnu" ;;
+static-*) wants_target "${1#static-}-unknown-linux-musl" ;;
 dependent) wants_target x86_64-unknown-none && wants_target aarch64-unknown-none && wants_target thumbv7em-none-eabihf ;;
 macos) wants_target aarch64-apple-darwin && wants_target x86_64-apple-darwin ;;
 mutants | soak) wants_mutants ;;

@@ -24,10 +24,7 @@ for architecture in ${*:-x86_64 aarch64}; do
         ;;
     *) echo "static.sh: found $architecture; expected: x86_64 or aarch64" >&2 && exit 2 ;;
     esac
-    [ -d "$(rustc --print sysroot)/lib/rustlib/$target" ] || rustup --quiet target add "$target" || {
-        echo "missing: Rust's library for $target; expected: rustup target add $target" >&2
-        exit 1
-    }
+    tools/setup.sh "static-$architecture"
     small=$(echo "$target" | tr - _)
     name=$(echo "$small" | tr a-z A-Z)
     env "CARGO_TARGET_${name}_LINKER=rust-lld" "CC_$small=$compiler" "CFLAGS_$small=$flags" tools/cli.sh "$build/static/$architecture" "$target"
