@@ -21,7 +21,7 @@ check 'a chart of twenty bars' 20 "$("$tollbar" policy explain '100/s burst 20' 
 # --- rules -----------------------------------------------------------------------------------------
 
 site=$(dirname "$0")/../../../examples/rules/site.toml
-has 'rules check: the worst case that surprises' ':12:10: warning: blog: "6/min" admits 11 in some minute' "$("$tollbar" rules check "$site")"
+has 'rules check: the worst case that surprises' ':13:10: warning: blog: "6/min" admits 11 in some minute' "$("$tollbar" rules check "$site")"
 check 'rules check: one that does not' 0 "$("$tollbar" rules check "$site" | grep -c 'site: "30/min burst 15"')"
 printf "version = 1\n[group.a]\nlimit = '5r/y'\nlimti = 1\n" >"$work/bad.toml"
 "$tollbar" rules check "$work/bad.toml" >"$work/out" 2>"$work/errors"
@@ -30,6 +30,42 @@ check 'rules check: faults' "2||$work/bad.toml:3:11: $work/bad.toml:4:1: " \
 printf "version = 1\n[group.a]\nlimit = '5/s'\nkey = 'header X-Real-IP'\n" >"$work/forged.toml"
 "$tollbar" rules check "$work/forged.toml" >"$work/out" 2>/dev/null
 check 'rules check: warnings' '3|1' "$?|$(grep -c 'warning: a: anybody can choose the key' "$work/out")"
+# Cases: what the rules decide otherwise than they say has a place, and a status of its own.
+cat >"$work/cases.toml" <<'EOF2'
+version = 1
+[[case]]
+name = "two of three"
+[[case.step]]
+request = "GET /a"
+address = "192.0.2.1"
+times = 3
+pass = 2
+status = 429
+rule = "a"
+wait = "30s"
+[[case.step]]
+after = "30s"
+request = "GET /a"
+address = "192.0.2.1"
+pass = 0
+body = "no"
+EOF2
+printf 'version = 1\n[group.a]\nlimit = "2/min"\n' >"$work/two.toml"
+"$tollbar" rules test "$work/two.toml" "$work/cases.toml" >"$work/out" 2>"$work/errors"
+check 'rules test: a failed case' "3|$work/cases.toml:12:1: \"two of three\": 1 of 1 passed, the last by a; expected 0|$work/two.toml: 1 case with 4 requests, 1 failed" \
+    "$?|$(head -n 1 "$work/out")|$(cat "$work/errors")"
+check 'rules test: the body of the last answer' 1 "$(grep -c 'body "" of the last; expected "no"' "$work/out")"
+sed -e '/^pass = 0/d' -e '/^body/d' "$work/cases.toml" >"$work/good.toml"
+check 'rules test: standard input' '-: 1 case with 4 requests, 0 failed|0' "$("$tollbar" rules test - "$work/good.toml" <"$work/two.toml")|$?"
+printf 'version = 1\n[[case]]\nname = "x"\n[[case.step]]\nrequest = "GET /"\nafter = "5"\ntimes = 0\nfoo = 1\n' >"$work/wrong.toml"
+"$tollbar" rules test "$work/two.toml" "$work/wrong.toml" >"$work/out" 2>"$work/errors"
+check 'rules test: faults of the cases' "2||6:9: 7:9: 8:1: " "$?|$(cat "$work/out")|$(grep -oE ':[0-9]+:[0-9]+: ' "$work/errors" | sed 's/^://' | tr -d '\n')"
+check 'rules check: YAML on standard input, a fault there' "2|-:4:14: group.a.limit: \"y\" in \"5/y\"" \
+    "$(printf 'version: 1\ngroup:\n  a:\n    limit: 5/y\n' | "$tollbar" rules check --yaml - 2>&1 >/dev/null | cut -d';' -f1 | sed 's/^/2|/')"
+"$tollbar" rules check "$work/nowhere.toml" 2>"$work/errors"
+check 'rules check: no file' "1|tollbar: $work/nowhere.toml: " "$?|$(grep -o "^tollbar: $work/nowhere.toml: " "$work/errors")"
+printf 'version = 1\ninclude = "two.toml"\n[group.b]\nlimit = "5/y"\n' >"$work/main.toml"
+check 'rules check: an included file' "$work/two.toml:3:9: group.a.limit" "$(printf 'version = 1\n[group.a]\nlimit = 7\n' >"$work/two.toml"; "$tollbar" rules check "$work/main.toml" 2>&1 | sed -n 2p | cut -d: -f1-4)"
 has 'rules explain' 'takes 1 of "6/min" and "200/day" by address' "$("$tollbar" rules explain "$site" GET /blog/x :address:192.0.3.1)"
 for second in 01 02 03 04 05 06 07 08 09 10 11 12; do
     echo "192.0.3.1 - - [17/May/2015:10:05:$second +0000] \"GET / HTTP/1.1\" 200 1"
