@@ -5,6 +5,7 @@ mod bench;
 mod chart;
 mod civil;
 mod import;
+mod lease;
 mod policy;
 mod problem;
 mod replay;
@@ -39,6 +40,8 @@ enum Command {
     Policy(policy::PolicyCommand),
     #[command(subcommand)]
     Rules(rules::RulesCommand),
+    #[command(subcommand)]
+    Lease(lease::LeaseCommand),
     #[command(subcommand)]
     Table(table::TableCommand),
     Top(top::TopArgs),
@@ -94,6 +97,7 @@ fn run(command: Command) -> Result<()> {
         Command::Replay(args) => replay::replay(&replay::options::Options::new(*args)?),
         Command::Policy(command) => policy::run(command),
         Command::Rules(command) => rules::run(command),
+        Command::Lease(command) => lease::run(command),
         Command::Table(command) => table::run(command),
         Command::Top(args) => top::run(&args),
         Command::Bench(args) => bench::run(&args),

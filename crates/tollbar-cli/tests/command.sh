@@ -242,6 +242,32 @@ for command in stat dump top repair; do
     check "$command: no table" "1||tollbar: $work/trace: not a tollbar table" "$?|$(cat "$work/out")|$(cat "$work/errors")"
 done
 
+# --- leases ----------------------------------------------------------------------------------------
+
+redis-server --port 0 --unixsocket "$work/redis.sock" --save '' --dir "$work" >"$work/redis.log" 2>&1 &
+redis=$!
+for _ in $(seq 200); do [ -S "$work/redis.sock" ] && break; sleep 0.05; done
+# The record of 1000/day over two machines, as a machine without an overdraft writes it.
+redis-cli -s "$work/redis.sock" set 'tollbar:{logins}:record' "1 1 1 1 0 1700000000000000 1700000000000000 0 1000000;1 1 86400000 1000 \
+86400000000 86400000000 4000000000 0 2 0 5 0 0;0 0 0 0 0;" >"$work/out"
+# lease ARGUMENT…: the status, the output and the errors of `tollbar lease set`.
+lease() {
+    "$tollbar" lease set "$@" --store "unix:$work/redis.sock" >"$work/out" 2>"$work/errors"
+    echo "$?|$(cat "$work/out")|$(cat "$work/errors")"
+}
+check 'lease set' '0|logins: version 2, 2000/day|' "$(lease logins 2000/day --if-version 1)"
+has 'lease set: the record' ';2 1 43200000 2000 86400000000 ' "$(redis-cli -s "$work/redis.sock" get 'tollbar:{logins}:record')"
+check 'lease set: again' '0|logins: version 2, 2000/day|' "$(lease logins 2000/day)"
+check 'lease set: another version' '1||tollbar: logins: the limit has version 2: somebody else has changed it' "$(lease logins 5/min --if-version 1)"
+check 'lease set: no limit' '1||tollbar: none: the store has no such limit: the first machine that uses a limit makes it' "$(lease none 5/min)"
+# shellcheck disable=SC2016 # no command
+check 'lease set: no lease' '2||tollbar: logins: only a single gcra can be leased, without `borrow`, `ban`, `init` and `reserve`' "$(lease logins '5/min algo sliding-log')"
+kill $redis
+wait $redis 2>/dev/null
+check 'lease set: no store' "1||tollbar: logins: could not connect to the server: no such socket (errno 2)" "$(lease logins 5/min)"
+"$tollbar" lease set logins 5/min --store http://h >"$work/out" 2>"$work/errors"
+check 'lease set: no URL' '2||tollbar: --store http://h: column 1:' "$?|$(cat "$work/out")|$(cut -d' ' -f1-5 "$work/errors")"
+
 # --- the rest --------------------------------------------------------------------------------------
 
 check 'bench: a line for each' 6 "$("$tollbar" bench --keys 1000 | grep -c ' [0-9]*\.[0-9]$')"
