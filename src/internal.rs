@@ -6,7 +6,7 @@
 /// Atomics that are loom's under `cfg(loom)`, and values on the heap.
 pub mod sync {
     #[cfg(loom)]
-    pub use crate::sync::{deep, explore};
+    pub use crate::sync::{deep, explore, explore_within};
     pub use crate::sync::{filled, AtomicU32, AtomicU64, Ordering};
     #[cfg(not(loom))]
     pub use crate::sync::{sleep_on, wake_all};

@@ -125,6 +125,29 @@ impl Word for AtomicU64 {
     }
 }
 
+/// Beside plain data that a thread writes before it publishes a pointer to it. In loom's models
+/// [`Written::is_read`] fails on a thread that may not see the data; elsewhere it is nothing.
+#[derive(Debug)]
+pub(crate) struct Written(#[cfg(loom)] loom::cell::UnsafeCell<()>);
+
+impl Written {
+    /// The calling thread has written the data, or is about to, before it publishes them.
+    #[inline(always)]
+    pub(crate) fn new() -> Written {
+        Written(
+            #[cfg(loom)]
+            loom::cell::UnsafeCell::new(()),
+        )
+    }
+
+    /// The calling thread reads the data.
+    #[inline(always)]
+    pub(crate) fn is_read(&self) {
+        #[cfg(loom)]
+        self.0.with(|_| ());
+    }
+}
+
 /// Tells the compiler that the block which calls this is rare, so that the common case takes no
 /// branch there. A processor predicts from the branches that it has taken last: the fewer branches
 /// a call takes, the more calls it remembers.
@@ -278,11 +301,20 @@ fn is_short() -> bool {
 /// Without that there are at most two in the short form. Returns the number of executions.
 #[cfg(loom)]
 pub fn explore(preemptions: usize, f: impl Fn() + Sync + Send + 'static) -> usize {
+    let most = if is_short() { preemptions.min(2) } else { preemptions };
+    explore_within(loom::model::Builder::new().preemption_bound.unwrap_or(most), f)
+}
+
+/// Explores `f` with at most `preemptions` preemptions. Returns the number of executions, which
+/// `tools/bounds.py` reads here; the tool measures other bounds, too, by `TOLLBAR_BOUND`.
+#[cfg(loom)]
+pub fn explore_within(preemptions: usize, f: impl Fn() + Sync + Send + 'static) -> usize {
     use std::sync::atomic::AtomicUsize;
 
+    let measured = std::env::var("TOLLBAR_BOUND").ok().and_then(|bound| bound.parse().ok());
+    let bound = measured.unwrap_or(preemptions);
     let mut builder = loom::model::Builder::new();
-    let most = if is_short() { preemptions.min(2) } else { preemptions };
-    builder.preemption_bound = builder.preemption_bound.or(Some(most));
+    builder.preemption_bound = Some(bound);
     // Far more steps than any model takes. A model that reaches it loops for ever.
     builder.max_branches = 3_000;
     let executions = std::sync::Arc::new(AtomicUsize::new(0));
@@ -291,5 +323,7 @@ pub fn explore(preemptions: usize, f: impl Fn() + Sync + Send + 'static) -> usiz
         count.fetch_add(1, Ordering::Relaxed);
         f();
     });
-    executions.load(Ordering::Relaxed)
+    let executions = executions.load(Ordering::Relaxed);
+    std::println!("explored: {executions} executions, {bound} preemptions");
+    executions
 }

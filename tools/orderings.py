@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Finds the loom model that notices each atomic ordering of the core.
+"""Finds the loom model that notices each atomic ordering of the core, and each planted fault.
 
 A *site* is one ordering stronger than Relaxed in src/. The tool weakens one site after the other to
 Relaxed, or leaves out the fence, and runs the models of the site's module until one fails. It
@@ -8,7 +8,10 @@ is the weakened one.
 
     tools/orderings.py                        all sites, as `make soak ONLY=orderings`
     ORDERINGS=src/queue tools/orderings.py    the sites of one file or folder, or of several
-    tools/orderings.py --check                whether tools/orderings.txt fits the sources
+    tools/orderings.py --check                whether tools/orderings.txt and tools/faults.toml fit the sources
+
+tools/faults.toml has faults of the protocols: a line of a file, an expression in it, another one in
+its place, and the model that fails then. A run plants those of the chosen files, too.
 
 A run goes on where the last one stopped (build/orderings/state.json). It tries a site again if a
 file of the site's module has changed. tools/orderings.txt has the result: file, function, ordering
@@ -25,37 +28,47 @@ import hashlib
 import json
 import os
 import re
+import resource
 import shutil
 import subprocess
 import sys
 import time
+import tomllib
 from pathlib import Path
 
 top = Path(__file__).resolve().parent.parent
 work = top / "build" / "orderings"
 listed = top / "tools" / "orderings.txt"
+planted = top / "tools" / "faults.toml"
 phrase = "No model notices"
-# The longest that a model may take, in seconds. A model that takes longer has noticed the change.
+# The longest that a model may take, in seconds of the processor. A model that takes longer has
+# noticed the change.
 LONGEST = 600
 # In place of a model: no run has tried this site yet.
 UNTRIED = "not tried"
 
 # The models that can notice the sites below a path: the beginnings of their names in the library,
-# and `loom` for those of tests/loom. The longest path counts. Code without models is not compiled
-# under loom.
+# and after `loom ` those in tests/loom. The longest path counts. Code without models is not
+# compiled under loom.
 MODELS = {
     "src/clock/bell.rs": ["limiter::waiting::"],
     "src/clock/record": ["clock::record::"],
     "src/hierarchy": ["hierarchy::"],
     "src/in_flight": ["in_flight::", "take_many::"],
-    "src/limiter": ["limiter::", "take_many::", "loom"],
+    "src/limiter": ["limiter::", "take_many::", "loom "],
+    "src/limiter/cell": ["loom cell_", "loom a_", "loom refusals_", "loom waiters_", "loom watch_"],
+    "src/limiter/change.rs": ["loom set_policy_"],
+    "src/limiter/gaps.rs": ["loom a_gap_", "limiter::waiting::"],
+    "src/limiter/log.rs": ["loom log::", "loom ring::ring_and_log_", "limiter::state_word::", "limiter::unfolding::"],
+    "src/limiter/ring.rs": ["loom ring::", "loom log::ring_and_log_", "limiter::state_word::", "limiter::unfolding::"],
+    "src/limiter/state_word": ["limiter::state_word::", "limiter::unfolding::", "loom ring::", "loom log::"],
     "src/limiter/striped": ["limiter::striped::"],
     "src/limiter/tally": ["limiter::tally::"],
     "src/limiter/unfolding": ["limiter::unfolding::"],
     "src/limiter/waiting": ["limiter::waiting::"],
     "src/meter": ["meter::"],
     "src/queue": ["queue::"],
-    "src/sync": ["limiter::", "queue::", "loom"],
+    "src/sync": ["limiter::", "queue::", "loom "],
     "src/table/memory/counters": ["table::memory::counters::"],
     "src/table/memory/refusals.rs": ["table::memory::refusals::"],
     "src/table/memory/receipts.rs": ["table::slots::"],
@@ -81,6 +94,27 @@ class Site:
 
     def __str__(self) -> str:
         return f"{self.path}:{self.line} {self.function} {self.ordering}"
+
+
+class Fault:
+    """A planted fault: in the line `line` of a function, `by` is in place of `replace`."""
+
+    def __init__(self, path: str, function: str, line: str, replace: str, by: str, model: str):
+        self.path, self.function, self.replace, self.by, self.model = path, function, replace, by, model
+        file, inside, found = top / path, "", []
+        for number, text in enumerate(file.read_text().split("\n") if file.exists() else [], 1):
+            if match := FUNCTION.match(text):
+                inside = match[1]
+            if inside == function and text.strip() == line:
+                found.append((number, text.find(replace)))
+        self.line, self.start = found[0] if len(found) == 1 and line.count(replace) == 1 else (0, 0)
+
+    def __str__(self) -> str:
+        return f"{self.path} {self.function}: {self.by} for {self.replace}"
+
+
+def faults() -> list[Fault]:
+    return [Fault(**fault) for fault in tomllib.loads(planted.read_text())["fault"]]
 
 
 def is_shipped(path: Path) -> bool:
@@ -170,6 +204,10 @@ def check(sites: list[Site]) -> int:
         failed += 1
         print(f"FAIL tools/orderings.txt: {key}: no such ordering; "
               "expected: a line for each ordering that a model notices")
+    for fault in faults():
+        passed, failed = passed + (fault.line != 0), failed + (fault.line == 0)
+        if fault.line == 0:
+            print(f"FAIL tools/faults.toml: {fault}; expected: one such line in that function, with one such expression")
     untried = list(read_list().values()).count(UNTRIED)
     if untried:
         print(f"{untried} orderings have not been tried: make soak ONLY=orderings")
@@ -177,24 +215,29 @@ def check(sites: list[Site]) -> int:
     return failed
 
 
-def instrument(sites: list[Site]) -> None:
-    """The sources in build/orderings/tree, in which TOLLBAR_WEAKENED chooses a site. Files that do
-    not change keep their times, so that cargo compiles no more than it must."""
+def instrument(sites: list[Site], planted: list[Fault]) -> None:
+    """The sources in build/orderings/tree, in which TOLLBAR_WEAKENED chooses a site or a fault.
+    Files that do not change keep their times, so that cargo compiles no more than it must."""
     tree = work / "tree"
-    by_path: dict[str, list[tuple[int, Site]]] = {}
+    # What is put in place of what: file, line, beginning, end, text.
+    edits: list[tuple[str, int, int, int, str]] = []
     for number, site in enumerate(sites):
-        by_path.setdefault(site.path, []).append((number, site))
+        call = f"crate::sync::fence_unless({number}, " if site.is_fence else f"crate::sync::weakened({number}, "
+        edits.append((site.path, site.line, site.start, site.end, f"{call}core::sync::atomic::Ordering::{site.ordering})"))
+    for number, fault in enumerate(planted, len(sites)):
+        end = fault.start + len(fault.replace)
+        edits.append((fault.path, fault.line, fault.start, fault.start,
+            f"(if crate::sync::is_planted({number}) {{ {fault.by} }} else {{ "))
+        edits.append((fault.path, fault.line, end, end, " })"))
     wanted: dict[Path, str] = {}
     for path in [*(top / "src").rglob("*"), *(top / "tests").rglob("*.rs"), top / "Cargo.lock"]:
         if not path.is_file():
             continue
         name = path.relative_to(top)
         lines = path.read_text().split("\n")
-        for number, site in reversed(by_path.get(str(name), [])):
-            line = lines[site.line - 1]
-            call = f"crate::sync::fence_unless({number}, " if site.is_fence else f"crate::sync::weakened({number}, "
-            ordering = f"core::sync::atomic::Ordering::{site.ordering}"
-            lines[site.line - 1] = f"{line[:site.start]}{call}{ordering}){line[site.end:]}"
+        for _, number, start, end, new in sorted((edit for edit in edits if edit[0] == str(name) and edit[1]), reverse=True):
+            line = lines[number - 1]
+            lines[number - 1] = line[:start] + new + line[end:]
         text = "\n".join(lines)
         if str(name) == "src/sync.rs":
             text += CHOICE
@@ -229,6 +272,11 @@ pub fn fence_unless(site: usize, order: Ordering) {
     if site != chosen() {
         fence(order);
     }
+}
+#[doc(hidden)]
+#[allow(missing_docs, dead_code)]
+pub fn is_planted(fault: usize) -> bool {
+    fault == chosen()
 }
 fn chosen() -> usize {
     static CHOSEN: std::sync::OnceLock<usize> = std::sync::OnceLock::new();
@@ -268,17 +316,15 @@ def tests_of(program: str) -> list[str]:
 
 def fails(program: str, test: str, site: int) -> bool:
     environment = dict(os.environ, TOLLBAR_WEAKENED=str(site))
-    try:
-        done = subprocess.run([program, "--exact", test, "--test-threads", "1"], env=environment,
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=LONGEST)
-    except subprocess.TimeoutExpired:
-        return True
+    done = subprocess.run([program, "--exact", test, "--test-threads", "1"], env=environment,
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (LONGEST, LONGEST + 1)))
     return done.returncode != 0
 
 
 def digest_of(path: str) -> str:
     """Changes with every file that may change the site's result: those of its module."""
-    begins = [module_of(path)] + [begin.strip(":").replace("::", "/") for begin in models_of(path)]
+    begins = [module_of(path)] + [begin.split(" ")[0].strip(":").replace("::", "/") for begin in models_of(path)]
     whole = hashlib.sha256()
     for file in sorted([*(top / "src").rglob("*.rs"), *(top / "tests" / "loom").rglob("*.rs")]):
         name = str(file.relative_to(top))
@@ -319,10 +365,14 @@ def main() -> int:
         and models_of(site.path)]
     digests = {path: digest_of(path) for path in {site.path for _, site in chosen}}
     todo = [(n, site) for n, site in chosen if state.get(site.key, {}).get("digest") != digests[site.path]]
+    every_fault = faults()
+    todo_faults = [(n, fault) for n, fault in enumerate(every_fault, len(sites))
+        if any(fault.path.startswith(place) for place in places)]
     spent: dict[str, float] = {}
-    if todo:
-        instrument(sites)
-        needs_loom = any("loom" in models_of(site.path) for _, site in todo)
+    if todo or todo_faults:
+        instrument(sites, every_fault)
+        needs_loom = any(begin.startswith("loom ") for _, site in todo for begin in models_of(site.path)) or any(
+            fault.model.startswith("loom ") for _, fault in todo_faults)
         built = programs(["--lib", "--test", "loom"] if needs_loom else ["--lib"])
         tests = [(program, test) for program in built for test in tests_of(built[program])]
     # A model that has noticed one site of a file, and a short model, comes first.
@@ -330,11 +380,11 @@ def main() -> int:
     for n, site in todo:
         begins = models_of(site.path)
         fitting = [(program, test) for program, test in tests
-            if any(test.startswith(begin) if program == "lib" else begin == "loom" for begin in begins)]
+            if any((test if program == "lib" else f"loom {test}").startswith(begin) for begin in begins)]
         for program, test in fitting:
             if test not in spent:
                 start = time.monotonic()
-                if fails(built[program], test, len(sites)):
+                if fails(built[program], test, len(sites) + len(every_fault)):
                     sys.exit(f"tools/orderings.py: {test} fails without a change")
                 spent[test] = time.monotonic() - start
         fitting.sort(key=lambda test: (-wins.get((site.path, test[1]), 0), spent[test[1]]))
@@ -350,12 +400,19 @@ def main() -> int:
     results = {site.key: state[site.key]["model"] for _, site in chosen}
     write_list([site for _, site in chosen], results)
     failed = 0
+    for n, fault in todo_faults:
+        program, test = ("loom", fault.model[5:]) if fault.model.startswith("loom ") else ("lib", fault.model)
+        if (program, test) not in tests or not fails(built[program], test, n):
+            failed += 1
+            print(f"FAIL {fault}: {fault.model} does not notice it; expected: a model that fails with this fault")
+        else:
+            print(f"{fault}: {fault.model}", flush=True)
     for _, site in chosen:
         if not results[site.key] and not site.reason:
             failed += 1
             print(f"FAIL {site}: no model notices it; "
                   f'expected: a model that does, or a comment "{phrase} …" that says why')
-    print(f"{len(chosen) - failed} passed, {failed} failed")
+    print(f"{len(chosen) + len(todo_faults) - failed} passed, {failed} failed")
     return failed != 0
 
 

@@ -19,20 +19,20 @@ impl Bell {
     /// Ends the sleep of the bell's thread. If the thread does not sleep yet, its next sleep ends
     /// at once.
     pub fn ring(&self) {
-        // SeqCst, here and in `has_rung`: the model's futex reads the word so. The queue's lock
-        // orders everything else that the threads read.
-        self.0.word().store(RUNG, Ordering::SeqCst);
+        // Relaxed, here and below: the system's futex compares the word and puts the thread to
+        // sleep in one step, and the queue's lock orders everything else that the threads read.
+        self.0.word().store(RUNG, Ordering::Relaxed);
         self.0.wake();
     }
 
     /// Whether the bell has been rung since it was last silenced.
     pub fn has_rung(&self) -> bool {
-        self.0.word().load(Ordering::SeqCst) == RUNG
+        self.0.word().load(Ordering::Relaxed) == RUNG
     }
 
     /// The next sleep lasts until the bell is rung again.
     pub(crate) fn silence(&self) {
-        self.0.word().store(SILENT, Ordering::SeqCst);
+        self.0.word().store(SILENT, Ordering::Relaxed);
     }
 
     /// Sleeps for `nanos` of the system's monotonic time at most, and not at all if the bell has

@@ -17,13 +17,13 @@
 use super::{Shared, State};
 use crate::algorithm::{Algorithm, Rule};
 use crate::policy::{Keep, Policy, PolicyError};
-use crate::sync::{boxed, AtomicPtr, AtomicU32, Ordering};
+use crate::sync::{boxed, AtomicPtr, AtomicU32, Ordering, Written};
 use crate::units::NEVER;
 use alloc::boxed::Box;
 use core::ptr;
 
 /// The policies that a limiter can be changed to in its life.
-pub(super) const MOST: u32 = if cfg!(loom) { 2 } else { 4096 };
+pub(super) const MOST: u32 = if cfg!(loom) { 5 } else { 4096 };
 
 /// The states that replaced a limiter's first one.
 #[derive(Debug)]
@@ -46,6 +46,7 @@ struct StateNode<S> {
     /// Of a limit of 0: the state before it. Null: the limiter's first.
     before: AtomicPtr<StateNode<S>>,
     next: *mut StateNode<S>,
+    written: Written,
 }
 
 impl<S> Default for Changes<S> {
@@ -76,14 +77,14 @@ impl<S> Changes<S> {
     fn node(&self) -> Option<&StateNode<S>> {
         // Acquire: the state was made and charged before it was published.
         // SAFETY: null, or a node of the list, none of which is freed before `self` is dropped.
-        unsafe { self.current.load(Ordering::Acquire).as_ref() }
+        unsafe { node_of(self.current.load(Ordering::Acquire)) }
     }
 
     fn nodes(&self) -> impl Iterator<Item = &StateNode<S>> {
         let mut at = self.made.load(Ordering::Acquire);
         core::iter::from_fn(move || {
             // SAFETY: null, or a node of the list, none of which is freed before `self` is dropped.
-            let node = unsafe { at.as_ref() }?;
+            let node = unsafe { node_of(at) }?;
             at = node.next;
             Some(node)
         })
@@ -114,26 +115,41 @@ impl Changes<State> {
         let mut current = self.current.load(Ordering::Acquire);
         loop {
             // SAFETY: null, or a node of the list.
-            let former = unsafe { current.as_ref() };
+            let former = unsafe { node_of(current) };
             // Under a limit of 0 nothing is charged, so the state before it goes on.
             let source = match former.filter(|former| is_closed(&former.state)) {
                 Some(closed) => closed.before.load(Ordering::Acquire),
                 None => current,
             };
             // SAFETY: null, or a node of the list.
-            let charged = unsafe { source.as_ref() };
+            let charged = unsafe { node_of(source) };
             carry(charged.map_or(first, |charged| &charged.state), &node.state, keep, now);
             let keeps_source = is_closed(&node.state) && keep != Keep::Reset;
+            // Release: a thread that read the pointer to this node when it was current before reads
+            // the source here.
             node.before
-                .store(if keeps_source { source } else { ptr::null_mut() }, Ordering::Relaxed);
+                .store(if keeps_source { source } else { ptr::null_mut() }, Ordering::Release);
             // Release: publishes the new state. Acquire: sees the state of a change that came
             // first.
             match self.current.compare_exchange(current, new, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => {
                     first.retire();
-                    for former in [former, charged].into_iter().flatten() {
-                        let is_kept = keeps_source && ptr::eq(former, source);
-                        former.taken.store(u32::from(is_kept), Ordering::Release);
+                    // A limit of 0 may have been replaced and have come back since this call read
+                    // it, with another state before it. That one is no longer in use.
+                    let before = match former.filter(|former| is_closed(&former.state)) {
+                        // Relaxed: the swap above has seen it stored.
+                        Some(closed) => closed.before.load(Ordering::Relaxed),
+                        None => current,
+                    };
+                    // SAFETY: null, or a node of the list.
+                    let before = unsafe { node_of(before) };
+                    for former in [former, before].into_iter().flatten() {
+                        // The state that a limit of 0 keeps stays taken. A store here could come
+                        // after that of a call that has replaced the limit of 0. No model notices a
+                        // weaker ordering: loom keeps the order in which stores to one word ran.
+                        if !keeps_source || !ptr::eq(former, source) {
+                            former.taken.store(0, Ordering::Release);
+                        }
                     }
                     return Ok(());
                 }
@@ -145,6 +161,8 @@ impl Changes<State> {
     /// Returns a state of `policy` that no other change uses, and makes one if there is none.
     fn claim(&self, policy: &Policy) -> Result<*mut StateNode<State>, PolicyError> {
         for node in self.nodes().filter(|node| node.policy == *policy) {
+            // Acquire: the next stores to the node come after those of its former change. (No model
+            // notices a weaker ordering: as in `change`.)
             if node.taken.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_ok() {
                 return Ok(ptr::from_ref(node).cast_mut());
             }
@@ -162,6 +180,7 @@ impl Changes<State> {
                 taken: AtomicU32::new(1),
                 before: none(),
                 next: ptr::null_mut(),
+                written: Written::new(),
             };
             boxed(node).ok_or(PolicyError::NoMemory)
         });
@@ -172,12 +191,14 @@ impl Changes<State> {
                 return Err(error);
             }
         };
-        let mut head = self.made.load(Ordering::Acquire);
+        // Relaxed, also on failure: this call does not read the node. A thread that walks the list
+        // sees it, because each swap continues the release sequence of those before.
+        let mut head = self.made.load(Ordering::Relaxed);
         loop {
             // SAFETY: no other thread has `new` before it is in the list.
             unsafe { ptr::addr_of_mut!((*new).next).write(head) };
             // Release: publishes the node that the pointer names.
-            match self.made.compare_exchange(head, new, Ordering::Release, Ordering::Acquire) {
+            match self.made.compare_exchange(head, new, Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => return Ok(new),
                 Err(seen) => head = seen,
             }
@@ -185,9 +206,22 @@ impl Changes<State> {
     }
 }
 
+/// The node behind a pointer, which the calling thread reads.
+///
+/// # Safety
+/// `at` is null, or a node of a list that lives as long as the reference.
+#[inline(always)]
+unsafe fn node_of<'a, S>(at: *mut StateNode<S>) -> Option<&'a StateNode<S>> {
+    // SAFETY: by the caller's promise.
+    let node = unsafe { at.as_ref() }?;
+    node.written.is_read();
+    Some(node)
+}
+
 impl<S> Drop for Changes<S> {
     fn drop(&mut self) {
-        let mut at = self.made.load(Ordering::Acquire);
+        // Relaxed: the drop has the only reference to `self`.
+        let mut at = self.made.load(Ordering::Relaxed);
         while !at.is_null() {
             // SAFETY: from Box::into_raw, once in the list, and no other thread has `self` any
             // more.

@@ -12,7 +12,7 @@
 //! at once, which is mostly nothing.
 
 use crate::algorithm::Charge;
-use crate::sync::{boxed, fence, AtomicPtr, Ordering, TwoWords};
+use crate::sync::{boxed, fence, AtomicPtr, Ordering, TwoWords, Written};
 use alloc::boxed::Box;
 use core::ptr;
 
@@ -25,7 +25,7 @@ pub(super) struct Gaps(AtomicPtr<Places>);
 
 /// The time and the cost of each gap. A place without one holds 0 and 0.
 #[derive(Debug)]
-struct Places([TwoWords; MOST]);
+struct Places([TwoWords; MOST], Written);
 
 const FREE: (u64, u64) = (0, 0);
 
@@ -113,16 +113,21 @@ impl Gaps {
     fn places(&self) -> Option<&Places> {
         // Acquire: the places were made before the pointer was published.
         // SAFETY: null, or from `Box::into_raw` and freed only when `self` is dropped.
-        unsafe { self.0.load(Ordering::Acquire).as_ref() }
+        let places = unsafe { self.0.load(Ordering::Acquire).as_ref() }?;
+        places.1.is_read();
+        Some(places)
     }
 
     #[cold]
     fn make(&self) -> Option<&Places> {
-        let made = Box::into_raw(boxed(Places(core::array::from_fn(|_| TwoWords::default())))?);
-        // Release: publishes the places.
+        let made = Box::into_raw(boxed(Places(
+            core::array::from_fn(|_| TwoWords::default()),
+            Written::new(),
+        ))?);
+        // Release: publishes the places. Relaxed on failure: the pointer is loaded again below.
         if self
             .0
-            .compare_exchange(ptr::null_mut(), made, Ordering::Release, Ordering::Acquire)
+            .compare_exchange(ptr::null_mut(), made, Ordering::Release, Ordering::Relaxed)
             .is_err()
         {
             // SAFETY: from `Box::into_raw` above, and no other thread has seen it.
@@ -134,7 +139,8 @@ impl Gaps {
 
 impl Drop for Gaps {
     fn drop(&mut self) {
-        let places = self.0.load(Ordering::Acquire);
+        // Relaxed: the drop has the only reference to `self`.
+        let places = self.0.load(Ordering::Relaxed);
         if !places.is_null() {
             // SAFETY: from `Box::into_raw`, and no other thread has `self` any more.
             drop(unsafe { Box::from_raw(places) });

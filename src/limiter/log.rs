@@ -165,7 +165,15 @@ impl<H: StateWord, E: SideWords, P: Packing> LogView<'_, H, E, P> {
                 return None;
             }
             let settled = SlidingLog::pack(now.min(self.packing.ceiling(word)), lap);
-            match entry.exchange(seen, settled, Ordering::AcqRel, Ordering::Acquire) {
+            match entry.exchange(
+                seen,
+                settled,
+                // Release: as the module says. No model notices a weaker ordering: a caller with an
+                // old word could only make the entry pending again, and the next one writes it.
+                Ordering::AcqRel,
+                // Acquire: `head` is read after the entry, as above.
+                Ordering::Acquire,
+            ) {
                 Ok(_) => seen = settled,
                 Err(other) => seen = other,
             }
@@ -178,6 +186,8 @@ impl<H: StateWord, E: SideWords, P: Packing> LogView<'_, H, E, P> {
         let (place, lap) = self.compiled().place(k);
         let Some(entry) = self.entries.place(place as usize) else { return };
         let new = SlidingLog::pack(now, SlidingLog::next_lap(lap));
+        // Acquire: as in `leaves`. No model notices a weaker ordering: a straggler with an old head
+        // could only make the entry pending again, and the next caller writes it.
         let mut seen = entry.load(Ordering::Acquire);
         // Repeats until another thread has settled the entry. The entry to be replaced may itself
         // be pending, but only where rejected requests count: an admission has settled all of its
@@ -408,9 +418,11 @@ impl SeveralWords for Log {
     fn reset(&self) {
         self.line.time.store(0, Ordering::Relaxed);
         for entry in &self.entries {
-            let mut word = entry.load(Ordering::Acquire);
+            // Relaxed, all three: the lap stays, and a thread that reads the new word with Acquire
+            // sees what the entry's writer saw, because the swap continues its release sequence.
+            let mut word = entry.load(Ordering::Relaxed);
             while let Err(seen) =
-                entry.compare_exchange_weak(word, word & 7, Ordering::AcqRel, Ordering::Acquire)
+                entry.compare_exchange_weak(word, word & 7, Ordering::Relaxed, Ordering::Relaxed)
             {
                 word = seen;
             }

@@ -391,12 +391,15 @@ impl SeveralWords for Ring {
     fn reset(&self) {
         for place in &self.starts {
             // Acquire: the word is read after the place, so its count is no older than the start.
+            // No model notices a weaker ordering, here and below: the window then counts permits
+            // of the moment of the reset as later ones, and no model says how many those are.
             let mut word = place.load(Ordering::Acquire);
             loop {
                 let kept = self.window.unpack(word);
                 let mark = self.window.unpack(self.line.word.load(Ordering::Acquire));
                 let new = self.window.pack(Mark { count: mark.count, ..kept });
-                // A place that has changed since is read again with a newer word.
+                // A place that has changed since is read again with a newer word. (No model notices
+                // a weaker ordering: as above.)
                 match place.compare_exchange(word, new, Ordering::AcqRel, Ordering::Acquire) {
                     Ok(_) => break,
                     Err(seen) => word = seen,

@@ -153,7 +153,8 @@ impl<'a, S: SlotWords> Owner<'a, S> {
 impl<S: SlotWords> StateWord for Owner<'_, S> {
     /// Reads the key after the word. If the key is the caller's, the word is the caller's, too. The
     /// exception is a slot that has gone to another key and come back in between. Then the word has
-    /// moved on, and the swap fails.
+    /// moved on, and the swap fails. No model notices a weaker ordering: both words are one atomic
+    /// in loom, and what the Acquire shows of the side words, models of a limiter's word notice.
     #[inline(always)]
     fn load(&self) -> Option<u64> {
         let state = self.slot.state(Ordering::Acquire);

@@ -1,6 +1,6 @@
 //! Sleeping until another thread has changed something.
 
-use crate::sync::{AtomicU32, Futex, Ordering};
+use crate::sync::{fence, AtomicU32, Futex, Ordering};
 
 /// Threads sleep on it until another thread calls [`QueueEvent::notify`]. A call with no sleeper
 /// costs a fence and a load.
@@ -26,20 +26,21 @@ impl QueueEvent {
     /// Announces that the caller may sleep. After this call and before [`Listener::sleep`] the
     /// caller must check the condition that it waits for.
     pub(super) fn listen(&self) -> Listener<'_> {
-        self.listeners.fetch_add(1, Ordering::SeqCst);
-        let count = self.count.word().load(Ordering::SeqCst);
+        // Relaxed, here and in `notify`: the fences order the words.
+        self.listeners.fetch_add(1, Ordering::Relaxed);
+        let count = self.count.word().load(Ordering::Relaxed);
         // The listener counts itself and then checks its condition. The notifier makes its change
         // and then reads the number of listeners. With a fence between the two steps on both sides,
         // at least one of the two sees the other's write.
-        fence();
+        fence(Ordering::SeqCst);
         Listener { event: self, count }
     }
 
     /// Wakes all listeners. The caller has made its change before.
     pub(super) fn notify(&self) {
-        fence();
-        if self.listeners.load(Ordering::SeqCst) != 0 {
-            self.count.word().fetch_add(1, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        if self.listeners.load(Ordering::Relaxed) != 0 {
+            self.count.word().fetch_add(1, Ordering::Relaxed);
             self.count.wake();
         }
     }
@@ -56,16 +57,7 @@ impl Listener<'_> {
 
 impl Drop for Listener<'_> {
     fn drop(&mut self) {
-        self.event.listeners.fetch_sub(1, Ordering::SeqCst);
+        // Relaxed: a notifier that reads an older number wakes nobody.
+        self.event.listeners.fetch_sub(1, Ordering::Relaxed);
     }
-}
-
-#[cfg(loom)]
-fn fence() {
-    loom::sync::atomic::fence(Ordering::SeqCst);
-}
-
-#[cfg(not(loom))]
-fn fence() {
-    core::sync::atomic::fence(Ordering::SeqCst);
 }

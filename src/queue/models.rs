@@ -355,15 +355,17 @@ fn wait_for_item(words: &Words<Manual>) -> Option<u64> {
 /// that only reads.
 #[test]
 fn a_close_after_an_offer() {
-    fn produce(words: &Words<Manual>) {
-        assert!(words.offer(7).is_ok());
+    fn produce(words: &Arc<Words<Manual>>) {
+        // Another thread than the one that closes the queue.
+        let offers = words.clone();
+        assert!(thread::spawn(move || offers.offer(7)).join().unwrap().is_ok());
         words.close();
     }
-    fn receive(words: &Words<Manual>) {
+    fn receive(words: &Arc<Words<Manual>>) {
         assert_eq!(wait_for_item(words), Some(7));
         assert_eq!(wait_for_item(words), None);
     }
-    for [here, there] in [[produce, receive], [receive as fn(&Words<Manual>), produce]] {
+    for [here, there] in [[produce, receive], [receive as fn(&Arc<Words<Manual>>), produce]] {
         explore("a close after an offer", move || {
             let words = words("9/9ns burst 9");
             let other = {

@@ -171,14 +171,15 @@ impl<C: Clock> Words<C> {
 
     /// [`Queue::close`].
     pub fn close(&self) {
-        self.closed.store(1, Ordering::SeqCst);
+        // Release: a receiver that sees it sees every item that was offered before.
+        self.closed.store(1, Ordering::Release);
         self.came.notify();
         self.left.notify();
     }
 
     /// [`Queue::is_closed`].
     pub fn is_closed(&self) -> bool {
-        self.closed.load(Ordering::SeqCst) != 0
+        self.closed.load(Ordering::Acquire) != 0
     }
 
     /// [`Queue::len`].

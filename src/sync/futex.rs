@@ -83,7 +83,7 @@ fn wake(word: &AtomicU32, flags: i32) {
 }
 
 /// On systems without futexes a sleep lasts at most a millisecond, after which the caller checks
-/// its condition again. No model notices a weaker ordering, because loom has a futex of its own.
+/// its condition again.
 #[cfg(not(any(target_os = "linux", target_os = "android", loom)))]
 impl Futex {
     pub fn sleep(&self, value: u32, nanos: u64) {
@@ -97,7 +97,8 @@ impl Futex {
 
 #[cfg(not(any(target_os = "linux", target_os = "android", loom)))]
 pub fn sleep_on(word: &AtomicU32, value: u32, nanos: u64) {
-    if word.load(Ordering::SeqCst) == value {
+    // Relaxed: the caller checks its condition after the sleep, with orderings of its own.
+    if word.load(Ordering::Relaxed) == value {
         #[cfg(not(unix))]
         let _ = nanos;
         #[cfg(not(unix))]

@@ -13,11 +13,10 @@ mod ring;
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::sync::{Arc, Mutex};
 use loom::thread;
-use std::sync::atomic::AtomicUsize;
 use tollbar::algorithm::gcra::Gcra;
 use tollbar::algorithm::{Algorithm, Charge};
 use tollbar::clock::{Clock, Manual};
-use tollbar::internal::sync::deep;
+use tollbar::internal::sync::{self, deep};
 use tollbar::limiter::Cell;
 use tollbar::policy::Keep;
 use tollbar::take_many::{take_all, Limit};
@@ -31,18 +30,8 @@ fn explore(name: &str, preemptions: usize, f: impl Fn() + Sync + Send + 'static)
 
 /// Runs `f` under every interleaving of at most `preemptions`.
 fn explore_within(name: &str, preemptions: usize, f: impl Fn() + Sync + Send + 'static) {
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(preemptions);
-    // Far more steps than any model takes: one that reaches it loops without end.
-    builder.max_branches = 3_000;
-    let executions = std::sync::Arc::new(AtomicUsize::new(0));
-    let count = executions.clone();
     let start = std::time::Instant::now();
-    builder.check(move || {
-        count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        f();
-    });
-    let executions = executions.load(std::sync::atomic::Ordering::Relaxed);
+    let executions = sync::explore_within(preemptions, f);
     println!("{name}: {executions} executions, {:.1} s", start.elapsed().as_secs_f32());
 }
 
@@ -247,10 +236,13 @@ fn set_policy_beside_set_policy() {
         let (three, four): (Policy, Policy) =
             ("3/30ns".parse().unwrap(), "4/40ns".parse().unwrap());
         limiter.set_policy_at(5, &three, Keep::Count).unwrap();
+        for other in ["5/50ns", "6/60ns", "7/70ns"] {
+            limiter.set_policy_at(5, &other.parse().unwrap(), Keep::Count).unwrap();
+        }
         limiter.set_policy_at(5, &four, Keep::Count).unwrap();
         assert_eq!(limiter.take_up_to_at(5, 3), 3);
         // Each finds the state of `three` free, taken by the other change (the list has no room for
-        // a third), or current.
+        // a sixth), or current.
         let change_and_take = |limiter: Arc<Limiter<State, Manual>>| {
             thread::spawn(move || {
                 let done = limiter.set_policy_at(5, &three, Keep::Count);
@@ -266,6 +258,37 @@ fn set_policy_beside_set_policy() {
             (Some(&three), 1)
         );
         assert_eq!(limiter.take_up_to_at(1_000, 10), 3);
+    });
+}
+
+/// A limit of 0 keeps the state before it, while another call changes the policy: the permit that
+/// was left is there after both, once.
+#[test]
+fn set_policy_beside_a_limit_of_0() {
+    explore("set_policy beside a limit of 0", 2, || {
+        let limiter = Arc::new(Limiter::with(
+            State::new(&"2/20ns".parse().unwrap()).unwrap(),
+            Manual::new(5),
+        ));
+        let (three, four): (Policy, Policy) =
+            ("3/30ns".parse().unwrap(), "4/40ns".parse().unwrap());
+        let closed = Policy::new(0, 1_000_000_000);
+        assert_eq!(limiter.admit_at(5, 1), Verdict::Allowed);
+        limiter.set_policy_at(5, &closed, Keep::Count).unwrap();
+        let closes = limiter.clone();
+        // This call makes a state, and the state of the limit of 0 refers to it then.
+        let closing = thread::spawn(move || {
+            closes.set_policy_at(5, &three, Keep::Count).unwrap();
+            closes.set_policy_at(5, &closed, Keep::Count).unwrap();
+        });
+        limiter.set_policy_at(5, &four, Keep::Count).unwrap();
+        closing.join().unwrap();
+        // Both changes gave back the states that they replaced: the state of `three` is free,
+        // although there is no room for another after these two.
+        limiter.set_policy_at(5, &"5/50ns".parse().unwrap(), Keep::Count).unwrap();
+        let _ = limiter.set_policy_at(5, &"6/60ns".parse().unwrap(), Keep::Count);
+        limiter.set_policy_at(5, &three, Keep::Count).unwrap();
+        assert_eq!(limiter.take_up_to_at(5, 10), 1);
     });
 }
 

@@ -78,8 +78,10 @@ impl<A: Algorithm> Cell<A> {
         let words = &self.line.words;
         loop {
             // Acquire: the word is read after the number, so a call in between changes the number.
+            // No model notices a weaker ordering, because loom's two words are one atomic.
             let count = words.load_second(Ordering::Acquire);
-            // Acquire: for `has_booked` and `highest`.
+            // Acquire: for `has_booked` and `highest`. No model notices a weaker ordering, because
+            // the load above has the same atomic in loom.
             let word = Word::load(words.first(), Ordering::Acquire);
             let (next, result) = lower(word)?;
             if words.swap((word, count), (next, count.wrapping_add(1))).is_ok() {

@@ -290,7 +290,8 @@ impl Stripes {
             return None;
         }
         // An owner's slice that is not ours is older, unless ours is not the newest any more.
-        if self.slice.load(Ordering::Acquire) != slice {
+        // Relaxed: ordered after the owner by its Acquire.
+        if self.slice.load(Ordering::Relaxed) != slice {
             return None;
         }
         // Release: see `take`. If the swap fails, another thread has the stripe.

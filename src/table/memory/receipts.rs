@@ -49,8 +49,9 @@ impl Receipts {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         if let Some(place) = self.place(number) {
             // A slow call for an older receipt may overwrite the place after this call. Then no
-            // call can settle this receipt, and its unused permits do not go back.
-            place.store(word(check, number as u32), Ordering::Release);
+            // call can settle this receipt, and its unused permits do not go back. Relaxed: the
+            // word stands for itself.
+            place.store(word(check, number as u32), Ordering::Relaxed);
         }
         number as u32
     }
@@ -62,7 +63,8 @@ impl Receipts {
         let next = self.next.load(Ordering::Relaxed);
         let whole = next.wrapping_sub(u64::from((next as u32).wrapping_sub(number)));
         let Some(place) = self.place(whole) else { return false };
-        place.compare_exchange(word(check, number), 0, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+        // Relaxed: one swap succeeds, and its caller reads the state that it lowers afterwards.
+        place.compare_exchange(word(check, number), 0, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
     fn place(&self, number: u64) -> Option<&AtomicU64> {

@@ -214,7 +214,8 @@ impl SketchText {
         let is_cut = kept.len() < key.len();
         let tail = u64::from(policy & 0x7f) << 7 | u64::from(is_cut) << 6 | kept.len() as u64;
         self.head.store(0, Ordering::Relaxed);
-        // A reader that sees one of the new bytes sees that the head has changed.
+        // A reader that sees one of the new bytes sees that the head has changed. No model notices
+        // a weaker ordering, here, below and in `read`: the check in the head tells texts apart.
         fence(Ordering::Release);
         for (to, word) in self.bytes.iter().zip(words) {
             to.store(word, Ordering::Relaxed);
@@ -223,7 +224,7 @@ impl SketchText {
     }
 
     /// The text, and the fingerprint of its key. `None` if there is none, or if a call is writing
-    /// or was killed while it wrote.
+    /// or was killed while it wrote. (No model notices a weaker ordering: as in `write`.)
     fn read(&self) -> Option<(u32, KeyText)> {
         let seen = self.head.load(Ordering::Acquire);
         let words = self.bytes.each_ref().map(|word| word.load(Ordering::Relaxed));

@@ -38,7 +38,8 @@ impl<'a> ReturnTurn<'a> {
                 core::hint::spin_loop();
             }
             let holder = turn.load(Ordering::Relaxed);
-            // If two find that the holder has ended, one swap succeeds.
+            // If two find that the holder has ended, one swap succeeds. (No model notices a weaker
+            // ordering, because in the models no process ends.)
             if holder != 0
                 && holder != me
                 && has_ended(holder)

@@ -93,8 +93,8 @@ impl SpecialCounts {
         SpecialCounts(AtomicU64::new(0))
     }
 
-    /// The counts. Acquire: the caller sees every write that came before a raised count or a
-    /// counted change.
+    /// The counts. Acquire: the caller reads the places afterwards. No model notices a weaker
+    /// ordering, because loom takes no later load before an earlier one.
     #[inline(always)]
     pub(crate) fn read(&self) -> Special {
         Special(self.0.load(Ordering::Acquire))
@@ -113,7 +113,8 @@ impl SpecialCounts {
 
     /// Counts a change. The number of overrides stays.
     pub(crate) fn count_change(&self) {
-        self.0.fetch_add(CHANGE, Ordering::SeqCst);
+        // Relaxed: as in `count`.
+        self.0.fetch_add(CHANGE, Ordering::Relaxed);
     }
 
     /// Counts one exempt key or one override less. The end of an override is also a change.
@@ -133,7 +134,8 @@ impl SpecialCounts {
         let kept = seen.changes().wrapping_add(CHANGE) | seen.0 & RECORDED;
         self.0.store(
             kept | overrides << OVERRIDE_AT & OVERRIDES | exempt.min(EXEMPT_MOST),
-            Ordering::Release,
+            // Relaxed: no other call reads it meanwhile.
+            Ordering::Relaxed,
         );
     }
 
@@ -147,8 +149,9 @@ impl SpecialCounts {
     }
 
     fn count(&self, by: u64, if_so: impl Fn(Special) -> bool) -> Option<()> {
-        // SeqCst: counts are ordered with the swaps of places, which are SeqCst, too.
-        let mut seen = self.0.load(Ordering::Acquire);
+        // Relaxed: the swap of a place that follows is a Release, so a call that sees the place as
+        // it is after the swap sees the count, too.
+        let mut seen = self.0.load(Ordering::Relaxed);
         for _ in 0..TRIES {
             if !if_so(Special(seen)) {
                 return None;
@@ -156,8 +159,8 @@ impl SpecialCounts {
             match self.0.compare_exchange(
                 seen,
                 seen.wrapping_add(by),
-                Ordering::SeqCst,
-                Ordering::Acquire,
+                Ordering::Relaxed,
+                Ordering::Relaxed,
             ) {
                 Ok(_) => return Some(()),
                 Err(other) => seen = other,

@@ -24,7 +24,7 @@ use crate::algorithm::closed::Closed;
 use crate::algorithm::gcra::{Plain, TAT_MOST};
 use crate::algorithm::{Algorithm, Rule, Step};
 use crate::policy::Policy;
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, Ordering, Written};
 use crate::table::memory::mix::mix;
 use crate::table::memory::slot::TAG_BITS;
 
@@ -55,9 +55,7 @@ pub(crate) struct Version {
     pub(crate) multi_word: Option<MultiWord>,
     /// Whether the table's slots have room for other policies ([`super::folded`]).
     pub(crate) has_room: bool,
-    /// By this loom knows which threads may read the other fields.
-    #[cfg(loom)]
-    written: loom::cell::UnsafeCell<()>,
+    pub(super) written: Written,
 }
 
 impl Version {
@@ -117,16 +115,8 @@ impl Version {
             words_are_times: rule.words_are_times(),
             multi_word,
             has_room,
-            #[cfg(loom)]
-            written: loom::cell::UnsafeCell::new(()),
+            written: Written::new(),
         })
-    }
-
-    /// Fails in loom's models if the calling thread may not see the version written.
-    #[inline(always)]
-    pub(crate) fn is_read(&self) {
-        #[cfg(loom)]
-        self.written.with(|_| ());
     }
 }
 

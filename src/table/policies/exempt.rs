@@ -43,7 +43,8 @@ impl Policies {
         };
         let order = if taken(second) < taken(first) { [second, first] } else { [first, second] };
         for place in order.into_iter().flat_map(|group| self.group(group)) {
-            if place.compare_exchange(EMPTY, hash, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+            // Release: a call that finds the hash sees the count.
+            if place.compare_exchange(EMPTY, hash, Ordering::Release, Ordering::Relaxed).is_ok() {
                 return Ok(());
             }
         }
@@ -76,7 +77,7 @@ impl Policies {
         groups(hash)
             .into_iter()
             .flat_map(|group| self.group(group))
-            .any(|place| place.load(Ordering::Relaxed) == hash)
+            .any(|place| place.load(Ordering::Acquire) == hash)
     }
 
     fn group(&self, group: usize) -> impl Iterator<Item = &AtomicU64> {

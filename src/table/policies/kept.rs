@@ -85,7 +85,7 @@ impl Versions {
         let version = self.compiled.get(version_of(stamp))?.load(Ordering::Acquire);
         // SAFETY: null, or a version that only the drop of `self` frees.
         unsafe { version.as_ref() }.filter(|version| {
-            version.is_read();
+            version.written.is_read();
             version.stamp.load(Ordering::Relaxed) == stamp
         })
     }
@@ -150,15 +150,14 @@ impl Versions {
                 return Err(error);
             }
         };
-        // Acquire: the new node points to the former head, and a thread that walks the list reads
-        // that head, too. No model notices a weaker ordering, because the swap continues the
-        // release sequence of the head that it replaces.
-        let mut head = made.load(Ordering::Acquire);
+        // Relaxed, also on failure: this call does not read the former head. A thread that walks
+        // the list sees it, because the swap continues the release sequence of that head.
+        let mut head = made.load(Ordering::Relaxed);
         loop {
             // SAFETY: only this call has `new` before it is in the list.
             unsafe { ptr::addr_of_mut!((*new).next).write(head) };
             // Release: a thread that reads the pointer sees the node.
-            match made.compare_exchange(head, new, Ordering::Release, Ordering::Acquire) {
+            match made.compare_exchange(head, new, Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => break,
                 Err(seen) => head = seen,
             }
@@ -183,7 +182,7 @@ fn made_before<'a>(
         // SAFETY: null, or a node of the list, which only the drop of its `Versions` frees.
         let node = unsafe { at.as_ref() }?;
         let version = &node.version;
-        version.is_read();
+        version.written.is_read();
         let same_number = version.key == (version_of(stamp) as u64) << TAG_BITS;
         if same_number
             && version.number == policy_of(stamp)

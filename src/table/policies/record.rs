@@ -46,7 +46,8 @@ impl Record {
         decode(&words)
     }
 
-    /// Claims the record if it is free.
+    /// Claims the record if it is free. Acquire: the words are written after it. No model notices a
+    /// weaker ordering, because loom takes no store before an earlier step.
     fn claim(&self) -> bool {
         self.stamp.load(Ordering::Relaxed) == 0
             && self.stamp.compare_exchange(0, CLAIMED, Ordering::Acquire, Ordering::Relaxed).is_ok()
@@ -62,7 +63,8 @@ impl Record {
             to.store(word, Ordering::Relaxed);
         }
         self.check.store(fold(&words), Ordering::Relaxed);
-        // Release: a reader of the stamp sees the words.
+        // Release: a reader of the stamp sees the words. No model notices a weaker ordering: the
+        // check tells a reader whether the words belong together.
         self.stamp.store(stamp, Ordering::Release);
     }
 

@@ -70,7 +70,8 @@ fn add_unless(
             // No reader knows the record yet.
             let stamp = stamp(header, number as u32, version);
             record.publish(policy, Terms::of_policy(Keep::Count), stamp);
-            // Release: a reader of the current stamp sees the record.
+            // Release: a reader of the current stamp sees the record. No model notices a weaker
+            // ordering, because models add their policies before their threads begin.
             if current.compare_exchange(0, stamp, Ordering::Release, Ordering::Relaxed).is_ok() {
                 return Ok(number as u32);
             }
@@ -87,7 +88,8 @@ fn add_unless(
 
 /// The current policy of the number whose stamp is `current`.
 pub(crate) fn current_policy(records: &[Record; VERSIONS], current: &AtomicU64) -> Option<Policy> {
-    // Acquire: the writer publishes the record before it stores the stamp here.
+    // Acquire: the writer publishes the record before it stores the stamp here. No model notices a
+    // weaker ordering, here and below, because none adds a policy beside other calls.
     let mut stamp = current.load(Ordering::Acquire);
     for _ in 0..ROUNDS {
         let policy = records.get(version_of(stamp)).and_then(|record| record.read(stamp));
@@ -111,7 +113,8 @@ pub(crate) fn change(
     keep: Keep,
 ) -> Result<(), TableError> {
     let current = header.current.get(number as usize).ok_or(RequestError::NoSuchPolicy)?;
-    let mut seen = current.load(Ordering::Acquire);
+    // Relaxed, also on failure of the swap: `read` orders itself by the record's stamp.
+    let mut seen = current.load(Ordering::Relaxed);
     if seen == 0 {
         return Err(RequestError::NoSuchPolicy.into());
     }
@@ -130,7 +133,7 @@ pub(crate) fn change(
             record.free(stamp);
             return Ok(());
         }
-        match current.compare_exchange(seen, stamp, Ordering::AcqRel, Ordering::Acquire) {
+        match current.compare_exchange(seen, stamp, Ordering::AcqRel, Ordering::Relaxed) {
             Ok(_) => return Ok(()),
             Err(other) => seen = other,
         }
@@ -147,8 +150,9 @@ pub(crate) fn free_former(header: &Header, records: &[Record; VERSIONS], former:
             references::free(header, record, *stamp);
             continue;
         }
+        // Relaxed: by an older stamp the record stays.
         let current =
-            header.current.get(policy_of(*stamp) as usize).map_or(0, |c| c.load(Ordering::Acquire));
+            header.current.get(policy_of(*stamp) as usize).map_or(0, |c| c.load(Ordering::Relaxed));
         if *stamp > CLAIMED && current != *stamp {
             record.free(*stamp);
         }
@@ -172,13 +176,16 @@ pub(crate) fn older(header: &Header, former: &[u64; VERSIONS]) -> [u64; VERSIONS
 pub(crate) fn former(header: &Header, records: &[Record; VERSIONS]) -> [u64; VERSIONS] {
     let mut former = [0; VERSIONS];
     for (version, (place, record)) in former.iter_mut().zip(records).enumerate() {
+        // Acquire: the first reference is stored before the stamp. No model notices a weaker
+        // ordering, because the fence before the sweep orders the second look at the reference.
         let stamp = record.stamp.load(Ordering::Acquire);
         if references::is_override(header, version) {
             *place = if stamp > CLAIMED { references::unused(header, stamp) } else { 0 };
             continue;
         }
+        // Relaxed: by an older stamp the record stays.
         let current =
-            header.current.get(policy_of(stamp) as usize).map_or(0, |c| c.load(Ordering::Acquire));
+            header.current.get(policy_of(stamp) as usize).map_or(0, |c| c.load(Ordering::Relaxed));
         // A version that is newer than the current one is about to become current.
         if stamp > CLAIMED && current != stamp && current >> 16 > stamp >> 16 {
             *place = stamp;
@@ -221,7 +228,8 @@ fn policy_in(head: &[u8], stamp: u64) -> Option<Policy> {
 pub(crate) fn is_known(records: &[Record; VERSIONS], key: u64) -> bool {
     let version = (key >> TAG_BITS) as usize;
     records.get(version).is_some_and(|record| {
-        let stamp = record.stamp.load(Ordering::Acquire);
+        // Relaxed: `read_kept` loads the stamp again.
+        let stamp = record.stamp.load(Ordering::Relaxed);
         version_of(stamp) == version
             && record
                 .read_kept(stamp)

@@ -29,7 +29,8 @@ const KEYS: u64 = (1 << GENERATION_AT) - KEY;
 
 /// Whether that version is an override's.
 pub(crate) fn is_override(header: &Header, version: usize) -> bool {
-    word(header, version).is_some_and(|word| word.load(Ordering::Acquire) != 0)
+    // Relaxed: ordered after the stamp by the caller's Acquire.
+    word(header, version).is_some_and(|word| word.load(Ordering::Relaxed) != 0)
 }
 
 /// Finds or makes the version for an override of policy `number` and adds one reference to it. The
@@ -43,13 +44,15 @@ pub(crate) fn acquire(
 ) -> Result<u64, TableError> {
     let wanted = Some((*policy, Terms::of_override(keep)));
     for (version, record) in records.iter().enumerate() {
-        let found = record.stamp.load(Ordering::Acquire);
+        // Relaxed: `read_kept` loads it again with Acquire.
+        let found = record.stamp.load(Ordering::Relaxed);
         let is_it = is_override(header, version)
             && policy_of(found) == number
             && record.read_kept(found) == wanted;
         if is_it && add_key(header, version) {
             // The record may have been freed and written again before the reference was taken.
-            if record.stamp.load(Ordering::Acquire) == found {
+            // Relaxed: ordered after the reference by its Acquire.
+            if record.stamp.load(Ordering::Relaxed) == found {
                 return Ok(found);
             }
             release(header, version);
@@ -64,8 +67,8 @@ pub(crate) fn acquire(
     let made = stamp(header, number, version);
     if let Some(word) = word(header, version) {
         // The reference is stored before the stamp, because another call could free a published
-        // version without a reference.
-        word.store(IS_OVERRIDE | KEY | made >> 16 << GENERATION_AT, Ordering::SeqCst);
+        // version without a reference. Relaxed: `publish` begins with a fence.
+        word.store(IS_OVERRIDE | KEY | made >> 16 << GENERATION_AT, Ordering::Relaxed);
     }
     record.publish(policy, Terms::of_override(keep), made);
     Ok(made)
@@ -93,7 +96,8 @@ pub(crate) fn release(header: &Header, version: usize) {
 /// The stamp of the override's version in `record`, with the generation at which its last reference
 /// was given back. 0 if it has references.
 pub(crate) fn unused(header: &Header, stamp: u64) -> u64 {
-    let seen = word(header, version_of(stamp)).map_or(0, |word| word.load(Ordering::Acquire));
+    // Relaxed: the swap in `free` compares it.
+    let seen = word(header, version_of(stamp)).map_or(0, |word| word.load(Ordering::Relaxed));
     match seen & (KEYS | BEING_FREED) {
         0 => seen >> GENERATION_AT << 16 | stamp & 0xffff,
         _ => 0,
@@ -104,12 +108,15 @@ pub(crate) fn unused(header: &Header, stamp: u64) -> u64 {
 pub(crate) fn free(header: &Header, record: &Record, unused: u64) {
     let Some(word) = word(header, version_of(unused)) else { return };
     let seen = IS_OVERRIDE | unused >> 16 << GENERATION_AT;
-    if word.compare_exchange(seen, seen | BEING_FREED, Ordering::SeqCst, Ordering::Relaxed).is_ok()
+    // Acquire: the record's stamp is that of the version whose last reference was given back. No
+    // model notices a weaker ordering, which takes a third call: one that frees the record and one
+    // that writes it again, between two loads of `former`.
+    if word.compare_exchange(seen, seen | BEING_FREED, Ordering::Acquire, Ordering::Relaxed).is_ok()
     {
         let stamp = record.stamp.load(Ordering::Relaxed);
         // The word becomes 0 before the record is free, because a call that claims the free record
-        // may store a new word for an override.
-        word.store(0, Ordering::SeqCst);
+        // may store a new word for an override. Relaxed: the Release that frees the record follows.
+        word.store(0, Ordering::Relaxed);
         record.free(stamp);
     }
 }
@@ -135,10 +142,13 @@ fn word(header: &Header, version: usize) -> Option<&AtomicU64> {
 
 fn update(header: &Header, version: usize, new: impl Fn(u64) -> Option<u64>) -> bool {
     let Some(word) = word(header, version) else { return false };
-    let mut seen = word.load(Ordering::Acquire);
+    let mut seen = word.load(Ordering::Relaxed);
     for _ in 0..ROUNDS {
         let Some(next) = new(seen) else { return false };
-        match word.compare_exchange(seen, next, Ordering::SeqCst, Ordering::Acquire) {
+        // Acquire: a call that has taken a reference reads the stamp afterwards. Release: so does
+        // the call that frees the record after the last reference. No model notices a weaker
+        // ordering: it takes a third call, which writes the record for another override.
+        match word.compare_exchange(seen, next, Ordering::AcqRel, Ordering::Relaxed) {
             Ok(_) => return true,
             Err(other) => seen = other,
         }

@@ -38,11 +38,12 @@ impl Policies {
     fn is_damaged(&self, key: u64) -> bool {
         let version = (key >> TAG_BITS) as usize;
         self.memory.header().current.iter().any(|current| {
-            // Acquire: the writer publishes a version's record before it stores the stamp here.
+            // Acquire: the writer publishes a version's record before it stores the stamp here. The
+            // second load comes after the Acquire loads of the record.
             let stamp = current.load(Ordering::Acquire);
             version_of(stamp) == version
                 && self.version(stamp, &mut Scratch::new()).is_err()
-                && current.load(Ordering::Acquire) == stamp
+                && current.load(Ordering::Relaxed) == stamp
         })
     }
 }

@@ -448,7 +448,8 @@ fn reserve<'a>(
     }
     // SeqCst orders the swap above before the load of the current version below. The sweeping call
     // has the same fence between its change of the policy and its loads of the slots. So this call
-    // sees the change, or the sweep sees the tag.
+    // sees the change, or the sweep sees the tag. No model notices the fence, because loads of a
+    // model's slots are read-modify-writes: the swap above sees what a sweep before it has written.
     fence(Ordering::SeqCst);
     match states.is_current(key) {
         true => Ok(Candidate { pair: reserved, ..free }),
