@@ -1,5 +1,5 @@
 """The tests of `limits` and flask-limiter, which lie in their source distributions, run against
-tollbar.limits. docs/python.md lists the tests that fail, with the reason of each: the list must be
+tollbar.limits. docs/from-limits.md lists the tests that fail, with the reason of each: the list must be
 what fails."""
 
 import os
@@ -54,8 +54,8 @@ def source(suite, where):
 
 
 def listed(suite):
-    """The failures of a suite in the manual's table: | suite | `file::test` | reason |"""
-    rows = re.findall(r"^\| ([a-z-]+) \| (`[^|]*`) \| [^|]{20,} \|$", (HERE.parent.parent.parent / "docs" / "python.md").read_text(), re.MULTILINE)
+    """The failures of a suite in the page's table: | suite | `file::test` | reason |"""
+    rows = re.findall(r"^\| ([a-z-]+) \| (`[^|]*`) \| [^|]{20,} \|$", (HERE.parent.parent.parent / "docs" / "from-limits.md").read_text(), re.MULTILINE)
     return {name for of, names in rows if of == suite for name in re.findall("`([^`]*)`", names)}
 
 

@@ -130,7 +130,8 @@ def test_d4_the_examples_pass_both_checkers():
         assert done.returncode == 0, done.stdout + done.stderr
 
 
-DOCUMENTS = {"readme": HERE / "README.md", "manual": HERE.parents[1] / "docs" / "python.md"}
+DOCS = HERE.parents[1] / "docs"
+DOCUMENTS = {"readme": HERE / "README.md", "manual": DOCS / "python.md", "from_limits": DOCS / "from-limits.md"}
 
 
 def programs(document):
