@@ -280,7 +280,7 @@ def test_the_example():
 @pytest.mark.parametrize("document", DOCUMENTS.values(), ids=DOCUMENTS)
 def test_the_documents(document):
     """The programs of a document run, in order, in one process."""
-    assert len(programs(document)) >= 3
+    assert programs(document)
     # The files of tables stay: another process may come later. Two runs on one machine have two
     # directories.
     with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
