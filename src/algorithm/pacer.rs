@@ -11,7 +11,7 @@
 //! Most admitted in any interval of length t, with unit costs: `slack + 1 + limit/period · t`; in
 //! general `slack + (largest cost) + limit/period · t`.
 
-use super::facts::{bucket, Charging, Facts};
+use super::facts::{bucket, refilled, Charging, Facts};
 use super::gcra::grid;
 use super::{until, Algorithm, Charge, Charged, Reservation, Step};
 use crate::policy::{Kind, Policy, PolicyError, Rate};
@@ -253,7 +253,12 @@ impl Facts for Pacer {
     }
 
     fn most_in(&self, policy: &Policy, window: u64) -> u64 {
-        let at_once = if policy.borrow { policy.burst } else { policy.slack.saturating_add(1) };
-        bucket(Some(&self.grid), Rate { burst: at_once, ..policy.rate() }, window)
+        // A bucket that lends counts from the time at which it is paid, not from the request's.
+        if policy.borrow {
+            let come = refilled(policy.limit, policy.period, window - 1);
+            return policy.burst.saturating_add(come);
+        }
+        let burst = policy.slack.saturating_add(1);
+        bucket(Some(&self.grid), Rate { burst, ..policy.rate() }, window)
     }
 }

@@ -17,11 +17,13 @@ const PERMITS: u64 = 60;
 
 /// Texts of random policies: `L` is the limit, `P` the period, `B` a burst, `N` a small number, `D`
 /// a number that divides the period, `W` a time to warm up and `Q` a longer period.
-const TEXTS: [&str; 29] = [
+const TEXTS: [&str; 31] = [
     "L/Pns burst B",
     "L/Pus burst B",
     "L/Pns burst B init 1",
     "L/Pns burst B borrow init 1",
+    "L/Pns burst 1 borrow",
+    "L/Pns burst 1 ban 5us after 3",
     "L/Pms burst B ban 5us after 3",
     "L/Pus burst B; 9/Q burst 7",
     "L/Pms; 30/Q",
