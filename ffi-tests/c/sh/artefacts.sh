@@ -7,7 +7,7 @@
 size_limit_of() {
     case $1 in
     tollbar) echo 401408 ;;
-    tollbar-redis) echo 229376 ;;
+    tollbar-redis) echo 241664 ;;
     esac
 }
 # The oldest C library with which the libraries run.
