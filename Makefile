@@ -74,7 +74,7 @@ arm64:
 	tools/arm64.sh
 
 # The long forms of tests, and mutations of the sources: `make soak ONLY="storm flood"`, `make soak ONLY=mutants MUTANTS=src/units.rs`,
-# `make soak ONLY=orderings ORDERINGS=src/queue`.
+# `make soak ONLY=orderings ORDERINGS=src/queue`, `make soak ONLY=bounds`.
 soak:
 	tools/soak.sh
 

@@ -8,8 +8,10 @@
 #   memory    all C tests under valgrind, and with the shipped archives under the address sanitizer; `make test` has some of the first
 #   nginx     the tests of limit_req on nginx's own module, too, and each wrong configuration under valgrind; `make test` tries every eighth
 #   loom      the models with as many preemptions as they name; `make test` tries at most two, and fewer in the longest
-#   orderings each atomic ordering of the core weakened, until a model fails (tools/orderings.py); it goes on where it stopped, and
-#             ORDERINGS=src/queue chooses files; tools/orderings.txt has the results
+#   orderings each atomic ordering of the core weakened, until a model fails, and each fault of tools/faults.toml planted
+#             (tools/orderings.py); it goes on where it stopped, and ORDERINGS=src/queue chooses files; tools/orderings.txt has the results
+#   bounds    how far each loom model goes, and what it costs (tools/bounds.py), into docs/internals/model-bounds.md; it goes on where
+#             it stopped
 #   solver    the arithmetic of the usual steps, for all inputs, by z3
 #   leases    a million schedules of leases in virtual time, as many with steps of the store's clock, and as many with machines that disagree;
 #             every state of a world of two machines (crates/tollbar-redis/model); a fleet of 10,000 machines
@@ -22,7 +24,7 @@ set -u
 cd "$(dirname "$0")/.."
 self=$PWD/tools/soak.sh
 logs=build/soak-logs
-steps="storm flood searches memory nginx redis clock loom orderings solver leases pingora rules benches mutants"
+steps="storm flood searches memory nginx redis clock loom orderings bounds solver leases pingora rules benches mutants"
 . tools/steps.sh
 begin_steps "$@"
 is_lane || tools/setup.sh soak || exit 1
@@ -37,6 +39,7 @@ step_redis() { TOLLBAR_SOAK=1 cargo test --release --package tollbar-redis --tes
 step_clock() { TOLLBAR_SOAK=1 cargo test --release --package tollbar-redis --test redis_clock -- --nocapture --test-threads 1; }
 step_loom() { TOLLBAR_SOAK=1 ONLY=loom tools/test.sh; }
 step_orderings() { tools/orderings.py; }
+step_bounds() { tools/bounds.py; }
 step_solver() { tests/solver/run.sh build; }
 step_leases() {
     TOLLBAR_SCHEDULES=1000000 cargo test --release --package tollbar-redis --test lease_simulation --test lease_terms --test lease_fleets -- --nocapture

@@ -34,7 +34,7 @@ beside_peers="--exclude tollbar-peers --exclude tollbar-leases --exclude tollbar
 # shellcheck disable=SC2086
 step_lint() {
     cargo fmt --all --check && echo "1 passed, 0 failed" &&
-        tools/orderings.py --check &&
+        tools/orderings.py --check && tools/bounds.py --check &&
         cargo clippy --quiet --workspace $beside_peers --all-targets -- -D warnings && echo "1 passed, 0 failed" &&
         cargo clippy --quiet --package tollbar-redis-c --lib --profile capi --features freestanding -- -D warnings && echo "1 passed, 0 failed" &&
         RUSTFLAGS="--cfg loom" cargo clippy --quiet --package tollbar --test loom --target-dir target/loom -- -D warnings &&
