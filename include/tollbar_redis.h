@@ -153,6 +153,14 @@ typedef struct tollbar_lease_stats {
     /* Requests that were TOLLBAR_DENIED because other keys used the node's places
      * (TOLLBAR_REASON_TABLE_FULL). */
     uint64_t full;
+    /* Requests that were TOLLBAR_DENIED because the store had not answered yet
+     * (TOLLBAR_REASON_PENDING). */
+    uint64_t denied_pending;
+    /* Requests that were TOLLBAR_DENIED because by the store's last answer the limit was used up
+     * (TOLLBAR_REASON_STORE_DENIED). */
+    uint64_t denied_by_store;
+    /* Requests that were TOLLBAR_DENIED by the fallback (TOLLBAR_REASON_STORE_DOWN). */
+    uint64_t denied_by_fallback;
 } tollbar_lease_stats;
 
 /* Computes the bytes of a node with this policy and these options. A node never grows. */
@@ -244,7 +252,7 @@ int32_t tollbar_lease_get_stats(const tollbar_lease *lease, tollbar_lease_stats 
 
 /* Statistics to be filled in. */
 #define TOLLBAR_LEASE_STATS_INIT                                                                     \
-    { (uint32_t)sizeof(tollbar_lease_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+    { (uint32_t)sizeof(tollbar_lease_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 /* --------------------------------------------------------------------------------------------
  * 3. Requests that wait for the store
  * -------------------------------------------------------------------------------------------- */
@@ -356,9 +364,10 @@ int32_t tollbar_lease_client_fd(tollbar_lease_client *client, uint32_t *events);
  * for NULL. */
 uint32_t tollbar_lease_client_circuit(const tollbar_lease_client *client);
 
-/* The fault, as text from the store or the client: why the store does not answer, why it grants
- * nothing, or what the store's record of the limit has otherwise than the machine's configuration.
- * The text is empty if there is no fault, and never NULL. The client owns it until the next call.
+/* The fault, as text: why the store does not answer, why it grants nothing, or what the store's
+ * record of the limit has otherwise than the machine's configuration. If the store refuses a
+ * command, the text has the command, the key that it was about, and the store's own words. The
+ * text is empty if there is no fault, and never NULL. The client owns it until the next call.
  * While tollbar_lease_client_run runs, only its listener gets the text, and other callers get an
  * empty one. */
 const char *tollbar_lease_client_error(tollbar_lease_client *client);

@@ -226,7 +226,7 @@ static void c4_arguments_of_decisions(void **state) {
     NULL_IS(tollbar_lease_get_stats(lease, NULL));
     ODD_IS(tollbar_lease_get_stats(ODD(tollbar_lease), &stats));
     ODD_IS(tollbar_lease_get_stats(lease, ODD(tollbar_lease_stats)));
-    stats.struct_size = (uint32_t)sizeof stats - 1;
+    stats.struct_size = (uint32_t)offsetof(tollbar_lease_stats, denied_pending) - 1;
     assert_int_equal(tollbar_lease_get_stats(lease, &stats), TOLLBAR_E_STRUCT_SIZE);
     stats.struct_size = (uint32_t)sizeof stats;
     assert_true(decision.remaining == 0 && decision.retry_after_ns == 0 && absurd.remaining == 0);

@@ -239,7 +239,7 @@ static void a_client_whose_store_is_not_there(void **state) {
     assert_int_equal(tollbar_lease_client_tick(client, &wait), 0);
     assert_in_range(wait, 1, 100);
     assert_int_not_equal(tollbar_lease_client_circuit(client), TOLLBAR_CIRCUIT_CLOSED);
-    assert_string_equal(tollbar_lease_client_error(client), "the server cannot be reached");
+    assert_string_equal(tollbar_lease_client_error(client), "the server's socket does not exist");
     assert_int_equal(tollbar_lease_check(lease, "k", 1, 2, NULL), TOLLBAR_ALLOWED);
     assert_int_equal(tollbar_lease_client_tick(client, NULL), 0);
     assert_int_equal(told_by(lease).owed, 2);

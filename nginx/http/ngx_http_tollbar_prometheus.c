@@ -45,6 +45,20 @@ static const metric_t metrics[] = {
 
 #define METRICS (sizeof(metrics) / sizeof(metrics[0]))
 
+/* The reasons of refusals: words, and where the number is in leased_t. */
+static const struct {
+    const char *word;
+    size_t offset;
+} reasons[] = {
+    { "pending", offsetof(leased_t, stats.denied_pending) },
+    { "denied by the store", offsetof(leased_t, stats.denied_by_store) },
+    { "store down", offsetof(leased_t, stats.denied_by_fallback) },
+    { "table full", offsetof(leased_t, stats.full) },
+    { "queue full", offsetof(leased_t, wait_full) },
+};
+
+#define REASONS (sizeof(reasons) / sizeof(reasons[0]))
+
 /* A writer of the library: prints into a buffer, and says how long the text is. */
 typedef int32_t (*writer_t)(const void *sources, size_t count, char *buffer, size_t capacity, size_t *length);
 
@@ -59,6 +73,7 @@ static int32_t write_rules(const void *sources, size_t count, char *buffer, size
 static ngx_int_t append(ngx_http_request_t *r, writer_t write, const void *sources, size_t count, ngx_chain_t ***end);
 static ngx_int_t append_buffer(ngx_http_request_t *r, ngx_buf_t *buffer, ngx_chain_t ***end);
 static u_char *print_metric(u_char *to, const metric_t *metric, const leased_t *zones, ngx_uint_t count);
+static uint64_t number_of(const leased_t *zone, size_t offset);
 
 ngx_int_t ngx_http_tollbar_answer_prometheus(ngx_http_request_t *r)
 {
@@ -163,7 +178,7 @@ static ngx_int_t append_leases(ngx_http_request_t *r, main_conf_t *main, ngx_cha
 {
     leased_t *leased = ngx_palloc(r->pool, main->zones.nelts * sizeof(leased_t) + 1);
     ngx_shm_zone_t **zones = main->zones.elts;
-    ngx_uint_t n, count = 0;
+    ngx_uint_t n, zone_n, count = 0;
     size_t names = 0;
     ngx_buf_t *buffer;
     zone_t *zone;
@@ -186,6 +201,7 @@ static ngx_int_t append_leases(ngx_http_request_t *r, main_conf_t *main, ngx_cha
         leased[count].waiting = ngx_http_tollbar_wait_count(zone->sync);
         leased[count].waited = zone->sync->node->waited;
         leased[count].wait_full = zone->sync->node->wait_full;
+        leased[count].stats.denied += leased[count].wait_full;
         if (ngx_http_tollbar_page_text(r->pool, &zones[n]->shm.name, &leased[count].name, 1) != NGX_OK) {
             return NGX_ERROR;
         }
@@ -194,12 +210,19 @@ static ngx_int_t append_leases(ngx_http_request_t *r, main_conf_t *main, ngx_cha
     if (count == 0) {
         return NGX_OK;
     }
-    buffer = ngx_create_temp_buf(r->pool, (METRICS + 1) * (256 + names + count * (64 + NGX_INT64_LEN)));
+    buffer = ngx_create_temp_buf(r->pool, (METRICS + REASONS + 2) * (256 + names + count * (64 + NGX_INT64_LEN)));
     if (buffer == NULL) {
         return NGX_ERROR;
     }
     for (n = 0; n < METRICS; n++) {
         buffer->last = print_metric(buffer->last, &metrics[n], leased, count);
+    }
+    buffer->last = ngx_sprintf(buffer->last, "# HELP tollbar_lease_refused_total Requests refused, by reason.\n"
+                               "# TYPE tollbar_lease_refused_total counter\n");
+    for (n = 0; n < count * REASONS; n++) {
+        zone_n = n / REASONS;
+        buffer->last = ngx_sprintf(buffer->last, "tollbar_lease_refused_total{limit=\"%V\",reason=\"%s\"} %uL\n", &leased[zone_n].name,
+                                   reasons[n % REASONS].word, number_of(&leased[zone_n], reasons[n % REASONS].offset));
     }
     buffer->last = ngx_sprintf(buffer->last, "# HELP tollbar_lease_circuit Whether the store answers: 0 unknown, 1 yes, 2 no.\n"
                                "# TYPE tollbar_lease_circuit gauge\n");
@@ -207,6 +230,11 @@ static ngx_int_t append_leases(ngx_http_request_t *r, main_conf_t *main, ngx_cha
         buffer->last = ngx_sprintf(buffer->last, "tollbar_lease_circuit{limit=\"%V\"} %uD\n", &leased[n].name, leased[n].stats.circuit);
     }
     return append_buffer(r, buffer, end);
+}
+
+static uint64_t number_of(const leased_t *zone, size_t offset)
+{
+    return *(const uint64_t *) ((const u_char *) zone + offset);
 }
 
 static u_char *print_metric(u_char *to, const metric_t *metric, const leased_t *zones, ngx_uint_t count)
@@ -218,7 +246,7 @@ static u_char *print_metric(u_char *to, const metric_t *metric, const leased_t *
                      metric->counts ? "counter" : "gauge");
     for (n = 0; n < count; n++) {
         to = ngx_sprintf(to, "tollbar_lease_%s%s{limit=\"%V\"} %uL\n", metric->name, end, &zones[n].name,
-                         *(const uint64_t *) ((const u_char *) &zones[n] + metric->offset));
+                         number_of(&zones[n], metric->offset));
     }
     return to;
 }

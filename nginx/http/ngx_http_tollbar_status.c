@@ -67,6 +67,9 @@ static const metric_t metrics[] = {
     { "uncounted", offsetof(seen_t, leases.uncounted), NODE },
     { "queue_full", offsetof(seen_t, leases.queue_full), NODE },
     { "full", offsetof(seen_t, leases.full), NODE },
+    { "denied_pending", offsetof(seen_t, leases.denied_pending), NODE },
+    { "denied_by_store", offsetof(seen_t, leases.denied_by_store), NODE },
+    { "denied_by_fallback", offsetof(seen_t, leases.denied_by_fallback), NODE },
     { "opened", offsetof(seen_t, leases.opened), NODE },
     { "owed", offsetof(seen_t, leases.owed), NODE },
     { "waiting", offsetof(seen_t, waiting), NODE },
@@ -77,7 +80,7 @@ static const metric_t metrics[] = {
 #define METRICS (sizeof(metrics) / sizeof(metrics[0]))
 
 /* The most bytes of one number, and of a zone's words without its name. */
-#define NUMBER_MOST (sizeof(",\"fallback_permits\":") + NGX_INT64_LEN)
+#define NUMBER_MOST (sizeof(",\"denied_by_fallback\":") + NGX_INT64_LEN)
 #define HEAD_MOST 256
 /* The most bytes of one policy's decisions. */
 #define DECIDED_MOST (sizeof("{\"policy\":\"\",\"allowed\":,\"denied\":,\"never\":},") + TOLLBAR_POLICY_TEXT_MAX + 3 * NGX_INT64_LEN)
@@ -224,7 +227,7 @@ static int32_t read_stats(ngx_pool_t *pool, seen_t *seen)
     seen->waiting = ngx_http_tollbar_wait_count(sync);
     seen->waited = sync->node->waited;
     seen->wait_full = sync->node->wait_full;
-    seen->stats.denied = seen->leases.denied;
+    seen->stats.denied = seen->leases.denied + seen->wait_full;
     return error;
 }
 

@@ -79,10 +79,12 @@ ngx_int_t ngx_http_tollbar_take_or_wait(ngx_http_request_t *r, charge_t *charge,
     /* No client has reached the store yet, as after a start. The first answer is near. */
     is_new = ngx_http_tollbar_client_is_new(sync);
     if (waiting_n >= WAITING_MOST) {
-        *verdict = tollbar_lease_check(sync->lease, charge->key.data, charge->key.len, charge->resolved->cost, decision);
+        *verdict = tollbar_lease_peek(sync->lease, charge->key.data, charge->key.len, charge->resolved->cost, decision);
         if (*verdict == TOLLBAR_DENIED && (is_new || decision->reason == TOLLBAR_REASON_PENDING)) {
             decision->reason = TOLLBAR_REASON_QUEUE_FULL;
             (void) ngx_atomic_fetch_add(&sync->node->wait_full, 1);
+        } else {
+            *verdict = tollbar_lease_check(sync->lease, charge->key.data, charge->key.len, charge->resolved->cost, decision);
         }
         return NGX_OK;
     }

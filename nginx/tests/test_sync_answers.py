@@ -166,6 +166,13 @@ def test_the_status_page(machines):
                             "uncounted_permits_total": "uncounted", "denied_total": "denied", "queue_full_total": "queue_full",
                             "full_total": "full", "opened_total": "opened", "owed_permits": "owed"}.items():
         assert numbers[f"tollbar_lease_{name}", "z"] == zone[json_name]
+    # Each refusal has one reason.
+    reasons = {"pending": "denied_pending", "denied by the store": "denied_by_store", "store down": "denied_by_fallback", "table full": "full",
+               "queue full": "wait_full"}
+    for reason, json_name in reasons.items():
+        assert numbers["tollbar_lease_refused_total", "z", reason] == zone[json_name]
+    assert zone["denied"] == sum(zone[json_name] for json_name in reasons.values())
+    assert zone["denied_by_store"] + zone["denied_pending"] > 0
     # The page has no metric of leases for a zone with a table, and none of tables for a zone with a
     # lease.
     assert ("tollbar_table_used_slots", "local") in numbers and ("tollbar_table_used_slots", "z") not in numbers

@@ -107,4 +107,28 @@ def test_a_store_that_refuses(machines):
     nginx = machines.add(**machines.parts(ZONE, 2, url=f"redis://:wrong@127.0.0.1:{store.port}"))
     wait_for_circuit(nginx, "open")
     assert nginx.get("/?k=a").status == 200
-    assert any("WRONGPASS" in words for _, words in nginx.said("does not answer"))
+    assert nginx.said("the store does not answer: the server refuses this user or password (AUTH): WRONGPASS")
+
+
+@pytest.mark.parametrize("rules, words", [
+    ("-evalsha", "the server does not let this user run a command or use a key (EVALSHA"),
+    ("-set", "the server does not let this user run the script, which needs GET, SET and TIME (EVALSHA"),
+    ("-script|load", "the server does not let this user run a command or use a key (SCRIPT LOAD): NOPERM")])
+def test_a_store_that_lacks_a_right(machines, rules, words):
+    """The log names the command."""
+    store = machines.begin_store()
+    assert store.command("ACL", "SETUSER", "ann", "on", ">pass", "~*", "+@all", rules) == b"+OK"
+    nginx = machines.add(**machines.parts(ZONE, 2, url=f"redis://ann:pass@127.0.0.1:{store.port}"))
+    wait_for_circuit(nginx, "open")
+    assert nginx.said("the store does not answer", words)
+    assert store.command("ACL", "SETUSER", "ann", "+@all") == b"+OK"
+    wait_for_circuit(nginx, "closed")
+
+
+def test_a_store_that_is_full(machines):
+    store = machines.begin_store()
+    nginx = machines.add(**machines.parts(ZONE, 2))
+    wait_for_circuit(nginx, "closed")
+    assert store.command("CONFIG", "SET", "maxmemory", "1") == b"+OK"
+    wait_for_circuit(nginx, "open")
+    assert nginx.said("the store does not answer: the server is out of memory (EVALSHA", "OOM")

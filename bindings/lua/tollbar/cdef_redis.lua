@@ -39,6 +39,9 @@ typedef struct tollbar_lease_stats {
     uint64_t opened;
     uint64_t owed;
     uint64_t full;
+    uint64_t denied_pending;
+    uint64_t denied_by_store;
+    uint64_t denied_by_fallback;
 } tollbar_lease_stats;
 int32_t tollbar_lease_bytes(const tollbar_policy_spec *spec,
                             const tollbar_lease_options *options,

@@ -1,8 +1,6 @@
 //! Clients: each asks the store for the leases of one node.
 
-use super::lease::{
-    circuit_number, node_code, tollbar_lease, TOLLBAR_CIRCUIT_OPEN, TOLLBAR_CIRCUIT_UNKNOWN,
-};
+use super::lease::{circuit_number, node_code, tollbar_lease, TOLLBAR_CIRCUIT_UNKNOWN};
 use core::cell::UnsafeCell;
 use core::ffi::{c_char, c_void};
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -10,7 +8,7 @@ use tollbar::internal::generation;
 use tollbar_c::boundary::*;
 use tollbar_c::status::*;
 use tollbar_redis::lease::Client;
-use tollbar_redis::redis::{Fault, LinkError, NameFault, Url};
+use tollbar_redis::redis::Url;
 
 /// Watch the descriptor of tollbar_lease_client_fd for data to read.
 pub const TOLLBAR_EVENT_READ: u32 = 1;
@@ -31,7 +29,7 @@ pub struct tollbar_lease_client {
     listener: UnsafeCell<Listener>,
     /// 1 while the driving thread is in the listener.
     listening: AtomicU32,
-    error: UnsafeCell<[u8; 256]>,
+    error: UnsafeCell<[u8; 512]>,
 }
 
 #[derive(Clone, Copy)]
@@ -92,7 +90,7 @@ pub unsafe extern "C" fn tollbar_lease_client_new(
             reported: AtomicU32::new(TOLLBAR_CIRCUIT_UNKNOWN),
             listening: AtomicU32::new(0),
             listener: UnsafeCell::new(Listener { call: None, argument: core::ptr::null_mut() }),
-            error: UnsafeCell::new([0; 256]),
+            error: UnsafeCell::new([0; 512]),
         };
         out.write(boxed(client)?);
         Ok(TOLLBAR_ALLOWED)
@@ -230,9 +228,10 @@ pub unsafe extern "C" fn tollbar_lease_client_circuit(client: *const tollbar_lea
     })
 }
 
-/// The fault, as text from the store or the client: why the store does not answer, why it grants
-/// nothing, or what the store's record of the limit has otherwise than the machine's configuration.
-/// The text is empty if there is no fault, and never NULL. The client owns it until the next call.
+/// The fault, as text: why the store does not answer, why it grants nothing, or what the store's
+/// record of the limit has otherwise than the machine's configuration. If the store refuses a
+/// command, the text has the command, the key that it was about, and the store's own words. The
+/// text is empty if there is no fault, and never NULL. The client owns it until the next call.
 /// While tollbar_lease_client_run runs, only its listener gets the text, and other callers get an
 /// empty one.
 ///
@@ -249,25 +248,16 @@ pub unsafe extern "C" fn tollbar_lease_client_error(
     {
         return c"".as_ptr();
     }
+    // SAFETY: by the caller's promise the lease outlives the client.
+    let Ok(lease) = (unsafe { reference(client.lease) }) else { return c"".as_ptr() };
     // SAFETY: no thread drives the client, or this thread drives it and is in the listener. By the
     // caller's promise no other thread is in a call.
     let (inner, buffer) = unsafe { (&*client.client.get(), &mut *client.error.get()) };
-    // SAFETY: the lease outlives the client.
-    let away = unsafe { tollbar_lease_client_circuit(client) } == TOLLBAR_CIRCUIT_OPEN;
-    // SAFETY: as above.
-    let lease = unsafe { reference(client.lease) };
-    let notice = lease.ok().and_then(|lease| inner.notice(&lease.node));
-    let text = match (inner.fault(), inner.fault_text()) {
-        (None, _) if notice.is_some() => notice.unwrap_or_default(),
-        (None, _) if away => link_text(inner.broken()),
-        (None, _) => "",
-        (Some(fault), "") => fault_text(fault),
-        (Some(_), text) => text,
-    };
+    let text = inner.trouble(&lease.node);
     buffer.fill(0);
     let room = buffer.len() - 1;
-    for (to, from) in buffer.iter_mut().zip(text.bytes().take(room)) {
-        *to = from;
+    for (to, from) in buffer.iter_mut().zip(text.as_bytes().iter().take(room)) {
+        *to = *from;
     }
     buffer.as_ptr().cast()
 }
@@ -356,26 +346,4 @@ unsafe fn exclusive<'a>(
         return Err(TOLLBAR_E_RUNNING);
     }
     Ok(client)
-}
-fn link_text(broken: Option<LinkError>) -> &'static str {
-    match broken {
-        Some(LinkError::Name(NameFault::Absent)) => {
-            "the server's name is unknown to /etc/hosts and the name servers"
-        }
-        Some(LinkError::Name(NameFault::NoAnswer)) => {
-            "no name server answers for the server's name"
-        }
-        _ => "the server cannot be reached",
-    }
-}
-
-fn fault_text(fault: Fault) -> &'static str {
-    match fault {
-        Fault::NoScript => "the server has forgotten its scripts",
-        Fault::Unavailable(_) => "the server is not available",
-        Fault::Refused => "the server refuses this user",
-        Fault::Moved => "the server is part of a cluster, and another node has this limit",
-        Fault::Script => "the server refuses the script",
-        Fault::Protocol => "what answers is not a Redis server",
-    }
 }

@@ -111,6 +111,14 @@ pub struct tollbar_lease_stats {
     /// Requests that were TOLLBAR_DENIED because other keys used the node's places
     /// (TOLLBAR_REASON_TABLE_FULL).
     pub full: u64,
+    /// Requests that were TOLLBAR_DENIED because the store had not answered yet
+    /// (TOLLBAR_REASON_PENDING).
+    pub denied_pending: u64,
+    /// Requests that were TOLLBAR_DENIED because by the store's last answer the limit was used up
+    /// (TOLLBAR_REASON_STORE_DENIED).
+    pub denied_by_store: u64,
+    /// Requests that were TOLLBAR_DENIED by the fallback (TOLLBAR_REASON_STORE_DOWN).
+    pub denied_by_fallback: u64,
 }
 
 // SAFETY: repr(C), u32 first, u32 and u64 fields without holes.
@@ -118,7 +126,7 @@ unsafe impl Growable for tollbar_lease_stats {
     const FIRST_SIZE: usize = 88;
 }
 
-const _: () = assert!(size_of::<tollbar_lease_stats>() == 88);
+const _: () = assert!(size_of::<tollbar_lease_stats>() == 112);
 
 /// Computes the bytes of a node with this policy and these options. A node never grows.
 ///
@@ -343,6 +351,9 @@ pub unsafe extern "C" fn tollbar_lease_get_stats(
             opened: stats.opened,
             owed: stats.owed,
             full: stats.full,
+            denied_pending: stats.denied_pending,
+            denied_by_store: stats.denied_by_store,
+            denied_by_fallback: stats.denied_by_fallback,
         };
         // SAFETY: by the caller's promise; size_at has checked it.
         unsafe { write(out, &value) }?;

@@ -7,7 +7,7 @@
 size_limit_of() {
     case $1 in
     tollbar) echo 401408 ;;
-    tollbar-redis) echo 241664 ;;
+    tollbar-redis) echo 245760 ;;
     esac
 }
 # The oldest C library with which the libraries run.

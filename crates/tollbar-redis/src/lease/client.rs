@@ -6,7 +6,7 @@ use super::node::{Node, PAUSE};
 use super::stats::Circuit;
 use super::wire::{self, SCRIPTS};
 use super::NodeError;
-use crate::redis::{Fault, Link, LinkError, Session, Url, Wants};
+use crate::redis::{Fault, Link, LinkError, Session, Text, Url, Wants};
 use tollbar::internal::sync::{AtomicU32, Ordering};
 use tollbar::internal::{generation, namespace, random_u64};
 
@@ -37,6 +37,10 @@ pub struct Client {
     active_at: u64,
     /// Why the store last refused a question. The next answer clears it.
     fault: Option<Fault>,
+    /// The beginning of the key that the refused question was about; empty for one without a key.
+    fault_key: Text<KEY_SHOWN>,
+    /// Whether the store has answered the handshake on the last connection.
+    was_ready: bool,
     /// Why there is no connection.
     broken: Option<LinkError>,
     random: u64,
@@ -59,6 +63,8 @@ const IDLE: u32 = (PAUSE / 1_000_000) as u32;
 const FOLLOWER: u32 = 100;
 /// Nanoseconds after the driver was last busy for which ticks stay [`BUSY`].
 const ACTIVE: u64 = 100_000_000;
+/// The most bytes of a key in [`Client::trouble`].
+const KEY_SHOWN: usize = 40;
 /// Bytes of each of a connection's two buffers.
 const BUFFER: usize = 64 << 10;
 
@@ -80,6 +86,8 @@ impl Client {
             asked: false,
             active_at: 0,
             fault: None,
+            fault_key: Text::new(),
+            was_ready: false,
             broken: None,
             random,
         })
@@ -115,7 +123,7 @@ impl Client {
         }
         if may_connect && self.link.fd() < 0 && now >= self.connect_at {
             self.connect_at = now.saturating_add(RECONNECT);
-            (self.connecting_since, self.greeted) = (now, false);
+            (self.connecting_since, self.greeted, self.was_ready) = (now, false, false);
             if let Err(error) = self.link.connect() {
                 self.broken = Some(error);
                 self.hang_up(node, now);
@@ -228,6 +236,9 @@ impl Client {
         if !self.greeted {
             let connected = self.link.advance();
             self.broken = connected.err();
+            if self.broken.is_some() {
+                self.fault = None;
+            }
             if !connected.ok()? {
                 return if now.saturating_sub(self.connecting_since) > PATIENCE {
                     None
@@ -240,6 +251,7 @@ impl Client {
             self.driver.connected();
         }
         self.receive(node, now)?;
+        self.was_ready |= self.session.is_ready();
         if let Some(fault) = self.session.fault() {
             self.fault = Some(fault);
             return None;
@@ -263,7 +275,11 @@ impl Client {
 
     fn receive(&mut self, node: &Node, now: u64) -> Option<()> {
         loop {
-            let n = self.link.read(self.session.input()).ok()?;
+            let read = self.link.read(self.session.input());
+            if let Err(error) = read {
+                (self.broken, self.fault) = (Some(error), None);
+            }
+            let n = read.ok()?;
             if n == 0 {
                 return Some(());
             }
@@ -283,6 +299,7 @@ impl Client {
                     Err(Fault::NoScript) => self.driver.refused(node, false, now),
                     Err(fault) => {
                         self.fault = Some(fault);
+                        self.fault_key = Text::of(self.driver.asked_key());
                         self.driver.refused(node, true, now);
                     }
                 }
@@ -430,6 +447,8 @@ impl core::fmt::Debug for Client {
             .finish()
     }
 }
+
+mod trouble;
 
 #[cfg(test)]
 mod tests {

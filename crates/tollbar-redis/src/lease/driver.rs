@@ -48,6 +48,8 @@ pub struct Driver {
     answered_at: u64,
     /// The earliest time of the next question while the circuit is not closed.
     probe_at: u64,
+    /// Nanoseconds between two questions to a store that does not answer.
+    pause: u64,
     random: u64,
 }
 
@@ -67,8 +69,13 @@ const PROBE: u32 = u32::MAX;
 /// An idle driver that has had no answer for this many nanoseconds sends a question without a key.
 /// If the store has lost its data, a node that knew the old data must ask within `record::GRACE`.
 const HEARTBEAT: u64 = 400_000_000;
-/// Nanoseconds between two questions to a store that does not answer.
+/// The shortest and the longest time between two questions to a store that does not answer, in
+/// nanoseconds. It doubles each time the circuit opens within [`STEADY`] after it has closed, as of
+/// a store that is full and serves a question now and then.
 const PROBES: u64 = 50_000_000;
+const PROBES_MOST: u64 = 2_000_000_000;
+/// A circuit that was closed for so many nanoseconds forgets such times.
+const STEADY: u64 = 5_000_000_000;
 /// The driver skips a message that a writer has claimed and not published for this many
 /// nanoseconds: the writer counts as dead.
 const DEAD: u64 = 1_000_000_000;
@@ -94,6 +101,7 @@ impl Driver {
             closed_at: 0,
             answered_at: 0,
             probe_at: 0,
+            pause: PROBES,
             random: seed | 1,
         })
     }
@@ -203,6 +211,15 @@ impl Driver {
     /// Whether a question is in flight.
     pub fn is_waiting(&self) -> bool {
         self.flight.len() != 0
+    }
+
+    /// The key of the oldest question in flight; empty for a question without a key.
+    pub fn asked_key(&self) -> &[u8] {
+        let number = self.flight.front().map_or(PROBE, |(number, _)| number);
+        match number {
+            PROBE => b"",
+            number => self.keys.get(number as usize).map_or(b"", Entry::key),
+        }
     }
 
     /// Applies the answer to the oldest question in flight.
@@ -402,13 +419,16 @@ impl Driver {
 
     fn open(&mut self, node: &Node, now: u64) {
         if self.circuit != Circuit::Open {
+            let is_flapping =
+                self.circuit == Circuit::Closed && now.saturating_sub(self.closed_at) < STEADY;
+            self.pause = if is_flapping { (self.pause * 2).min(PROBES_MOST) } else { PROBES };
             self.circuit = Circuit::Open;
             node.count(Count::Opened, 1);
             // The node may miss a change of the terms.
             node.cut_leases(now);
             node.header().circuit.store(Circuit::Open as u64, Ordering::Relaxed);
         }
-        self.probe_at = now.saturating_add(PROBES);
+        self.probe_at = now.saturating_add(self.pause);
     }
 
     fn close(&mut self, node: &Node, now: u64) {

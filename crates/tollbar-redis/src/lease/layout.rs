@@ -13,7 +13,7 @@ use tollbar::internal::sync::{AtomicU32, AtomicU64, Ordering};
 const MAGIC: u64 = u64::from_ne_bytes(*b"tollnode");
 const VERSION: u64 = 5;
 /// Kinds of counts, and shards of them.
-const COUNTS: usize = 9;
+const COUNTS: usize = 12;
 const SHARDS: usize = 16;
 /// The longest name of a limit.
 const NAME_MOST: usize = 64;

@@ -180,6 +180,9 @@ impl Node {
             opened: sum(Count::Opened),
             owed: header.owed.load(Ordering::Relaxed),
             full: sum(Count::Full),
+            denied_pending: sum(Count::DeniedPending),
+            denied_by_store: sum(Count::DeniedByStore),
+            denied_by_fallback: sum(Count::DeniedByFallback),
         }
     }
 

@@ -41,6 +41,13 @@ pub struct Stats {
     /// Requests denied because other keys used all places of the node that the key could have
     /// ([`Options::capacity`](super::Options::capacity)).
     pub full: u64,
+    /// Of `denied`: requests about which the store had not answered
+    /// ([`Reason::Pending`](tollbar::decision::Reason::Pending)).
+    pub denied_pending: u64,
+    /// Of `denied`: requests of keys whose permits were used up by the store's last answer.
+    pub denied_by_store: u64,
+    /// Of `denied`: requests that [`super::Fallback`] denied while the circuit was not closed.
+    pub denied_by_fallback: u64,
 }
 
 /// The index of each count in the header's shards.
@@ -56,4 +63,7 @@ pub(super) enum Count {
     QueueFull = 6,
     Opened = 7,
     Full = 8,
+    DeniedPending = 9,
+    DeniedByStore = 10,
+    DeniedByFallback = 11,
 }

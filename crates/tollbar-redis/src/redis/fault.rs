@@ -56,6 +56,33 @@ impl Fault {
         }
     }
 
+    /// What the error reply with this text means, in words for people: more exact than
+    /// [`Fault::message`].
+    pub fn words(self, text: &[u8]) -> &'static str {
+        match self {
+            Fault::Refused => match code(inner(text).unwrap_or(text)) {
+                b"NOAUTH" => "the server wants a password",
+                b"DENIED" => "the server accepts only clients of its own machine",
+                b"WRONGPASS" => "the server refuses this user or password",
+                _ if text.starts_with(b"ERR AUTH ")
+                    || text.starts_with(b"ERR invalid password")
+                    || text.starts_with(b"ERR Client sent AUTH") =>
+                {
+                    "the server refuses this user or password"
+                }
+                b"NOPERM" => "the server does not let this user run a command or use a key",
+                _ => "the server does not let this user run the script, which needs GET, SET and TIME",
+            },
+            Fault::Script
+                if contains(text, b"nknown command") || contains(text, b"nknown Redis command") =>
+            {
+                "the server does not know a command"
+            }
+            Fault::Script if contains(text, b"WRONGTYPE") => "a key holds another type",
+            _ => self.message(),
+        }
+    }
+
     /// One line for people.
     pub const fn message(self) -> &'static str {
         match self {
@@ -91,6 +118,10 @@ impl core::fmt::Display for Fault {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str(self.message())
     }
+}
+
+fn contains<const N: usize>(text: &[u8], part: &[u8; N]) -> bool {
+    text.windows(N).any(|window| window == part)
 }
 
 /// The first word.

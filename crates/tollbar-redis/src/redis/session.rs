@@ -64,7 +64,9 @@ pub struct Session {
     over: Option<Fault>,
     /// Whether [`Session::next`] has returned `over`.
     reported: bool,
-    error: Text<200>,
+    error: Text<144>,
+    /// The command that the error answers; `None` if it answers none.
+    failed: Option<Expect>,
 }
 
 const SHA: usize = 40;
@@ -114,6 +116,7 @@ impl Session {
             over: None,
             reported: false,
             error: Text::new(),
+            failed: None,
         })
     }
 
@@ -124,19 +127,19 @@ impl Session {
         self.input.clear();
         self.expected.clear();
         (self.calls, self.over, self.reported) = (0, None, false);
-        self.error = Text::new();
+        (self.error, self.failed) = (Text::new(), None);
         self.begun = true;
         let (user, password) = (self.user, self.password);
         let mut room = true;
         if !user.is_empty() {
-            room &= self.send(Expect::Fine, &[b"AUTH", user.as_bytes(), password.as_bytes()]);
+            room &= self.send(Expect::Auth, &[b"AUTH", user.as_bytes(), password.as_bytes()]);
         } else if !password.is_empty() {
-            room &= self.send(Expect::Fine, &[b"AUTH", password.as_bytes()]);
+            room &= self.send(Expect::Auth, &[b"AUTH", password.as_bytes()]);
         }
         if self.db != 0 {
             let mut digits = [0; 20];
             let db = super::resp::decimal(i64::from(self.db), &mut digits);
-            room &= self.send(Expect::Fine, &[b"SELECT", db]);
+            room &= self.send(Expect::Select, &[b"SELECT", db]);
         }
         // An error is ignored: an ACL user may lack the right to it.
         room &= self.send(Expect::Anything, &[b"CLIENT", b"SETNAME", b"tollbar"]);
@@ -163,10 +166,16 @@ impl Session {
         self.over
     }
 
-    /// The text of the server's last error: at most 200 printable bytes; empty if there was none
+    /// The text of the server's last error: at most 144 printable bytes; empty if there was none
     /// since [`Session::begin`].
     pub fn error_text(&self) -> &str {
         self.error.as_str()
+    }
+
+    /// The command that the last error answers; empty if there was none, or if the server sent it
+    /// before any command.
+    pub fn failed_command(&self) -> &'static str {
+        self.failed.map_or("", Expect::name)
     }
 
     /// Queues a call of the script with index `script`. [`Full`]: there is no room, no such script,
@@ -273,21 +282,24 @@ impl Session {
                     continue;
                 }
             };
+            let expected = self.expected.used().first().copied().and_then(Expect::from_byte);
             let fault = match reply {
                 Reply::Error(text) => {
                     self.error = Text::printable(text);
+                    self.failed = expected;
                     Some(Fault::of(text))
                 }
                 _ => None,
             };
-            let expected = self.expected.used().first().copied().and_then(Expect::from_byte);
             let mut over = None;
             match (expected, fault) {
                 (Some(Expect::Load(number)), None) => {
                     let number = usize::from(number);
                     over = learn(self.shas.get_mut(number), self.loads.get_mut(number), reply);
                 }
-                (Some(Expect::Fine | Expect::Load(_)), Some(fault)) => over = Some(fault),
+                (Some(Expect::Auth | Expect::Select | Expect::Load(_)), Some(fault)) => {
+                    over = Some(fault)
+                }
                 // An error before any command: too many clients, or protected mode.
                 (None, Some(fault)) => over = Some(fault),
                 (None, None) => over = Some(Fault::Protocol),

@@ -13,6 +13,13 @@ impl<const N: usize> Text<N> {
         Text { bytes: [0; N], len: 0 }
     }
 
+    /// The bytes `of` as they are.
+    pub(crate) fn of(of: &[u8]) -> Self {
+        let mut text = Text::new();
+        of.iter().for_each(|byte| _ = text.push(*byte));
+        text
+    }
+
     /// The bytes `of`, with `?` for each byte that is not printable ASCII, because a server's text
     /// ends in logs and terminals.
     pub fn printable(of: &[u8]) -> Self {
@@ -32,6 +39,13 @@ impl<const N: usize> Text<N> {
                 true
             }
             None => false,
+        }
+    }
+
+    /// Appends `more`, and drops what has no room.
+    pub(crate) fn append(&mut self, more: &str) {
+        for &byte in more.as_bytes() {
+            let _ = self.push(byte);
         }
     }
 

@@ -4,4 +4,4 @@
 
 /* Statistics to be filled in. */
 #define TOLLBAR_LEASE_STATS_INIT                                                                     \
-    { (uint32_t)sizeof(tollbar_lease_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+    { (uint32_t)sizeof(tollbar_lease_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }

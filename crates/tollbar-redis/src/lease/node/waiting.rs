@@ -75,6 +75,9 @@ impl Node {
             return Some(self.peek_at(key, now, 0));
         }
         if let Some(taken) = self.take(hash, now, cost) {
+            if taken.low {
+                self.nudge(hash, key, now, 1);
+            }
             return Some(Decision::admitted(taken.left));
         }
         if cost > self.live().most() {

@@ -89,22 +89,28 @@ impl Node {
                 self.nudge(hash, key, now, cost);
             }
         }
-        self.count(Count::Denied, 1);
-        denied(Reason::StoreDown, 0, retry)
+        self.counted(denied(Reason::StoreDown, 0, retry))
     }
 
     /// The decision, counted if it is a denial.
     pub(super) fn counted(&self, decision: Decision) -> Decision {
         if !decision.is_allowed() {
             self.count(Count::Denied, 1);
+            self.count(
+                match decision.reason {
+                    Reason::StoreDenied => Count::DeniedByStore,
+                    Reason::StoreDown => Count::DeniedByFallback,
+                    Reason::TableFull => Count::Full,
+                    _ => Count::DeniedPending,
+                },
+                1,
+            );
         }
         decision
     }
 
     /// The denial of a key for which the node has no line.
     pub(super) fn full(&self) -> Decision {
-        self.count(Count::Denied, 1);
-        self.count(Count::Full, 1);
-        denied(Reason::TableFull, 0, self.answer_takes())
+        self.counted(denied(Reason::TableFull, 0, self.answer_takes()))
     }
 }
