@@ -11,7 +11,7 @@
 //! - A smaller burst cuts what a key has used to that burst, at most once in the time in which the
 //!   former burst refills. Otherwise a smaller burst and the former one in turn would give away the
 //!   difference each time.
-//! - Every machine knows the change within [`HOLD`]. Until then machines may have the former
+//! - Every machine knows the change within `HOLD`. Until then machines may have the former
 //!   rights, and the cap leaves room for these. The store takes no other change before that.
 //! - Larger rights begin when the rate has brought the permits by which they are larger
 //!   (`Terms::since`).
@@ -33,7 +33,7 @@ pub struct Change {
 }
 
 /// The changes that a record remembers, the oldest first. A key that is not touched during
-/// [`CHANGES`] changes is converted by these only.
+/// `CHANGES` changes is converted by these only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Changes {
     list: [Change; CHANGES],

@@ -176,7 +176,7 @@ pub struct Terms {
     pub nodes: u64,
     /// An [`OnLoss`] as a number.
     pub on_loss: u64,
-    /// [`EXACT`], [`LIFE_GIVEN`] and [`OVERDRAFT_GIVEN`].
+    /// `EXACT`, `LIFE_GIVEN` and `OVERDRAFT_GIVEN`.
     pub flags: u64,
     /// A node's right before `since`.
     pub overdraft_before: u64,
