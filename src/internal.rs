@@ -7,7 +7,7 @@
 pub mod sync {
     #[cfg(loom)]
     pub use crate::sync::{deep, explore, explore_within};
-    pub use crate::sync::{filled, AtomicU32, AtomicU64, Ordering};
+    pub use crate::sync::{fence, filled, AtomicU32, AtomicU64, Ordering};
     #[cfg(not(loom))]
     pub use crate::sync::{sleep_on, wake_all};
 }

@@ -11,7 +11,7 @@ use tollbar::internal::sync::{AtomicU32, AtomicU64, Ordering};
 
 /// The first eight bytes of every node, and the version of the layout.
 const MAGIC: u64 = u64::from_ne_bytes(*b"tollnode");
-const VERSION: u64 = 5;
+const VERSION: u64 = 6;
 /// Kinds of counts, and shards of them.
 const COUNTS: usize = 12;
 const SHARDS: usize = 16;
@@ -191,7 +191,7 @@ impl Header {
             && self.version == VERSION
             && self.fixed.name_length <= NAME_MOST as u64
             && self.fixed.terms.may_be_made()
-            && self.live.load().may_be_made()
+            && self.live.load().is_some_and(|terms| terms.may_be_made())
         {
             true => Some(self.fixed),
             false => None,

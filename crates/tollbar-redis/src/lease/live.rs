@@ -1,100 +1,192 @@
 //! The terms in force, in memory that a node's processes share.
 
 use super::terms::Terms;
-use tollbar::internal::sync::{AtomicU64, Ordering};
+use tollbar::internal::sync::{fence, AtomicU64, Ordering};
 
-/// The words of [`Terms`]. Only the client that asks writes them. A reader may see words of two
-/// versions for a moment: a right of one and a largest cost of the other, both of which the store
-/// allows for until every machine knows a change.
+#[cfg(all(test, loom))]
+mod models;
+
+/// The terms in force, and a node's right now. Only the client that asks writes them.
 #[repr(C)]
 #[derive(Debug)]
 pub(super) struct Live {
-    /// Written last. A client that is killed while it writes leaves the former version, and the
-    /// next answer brings the terms again.
-    version: AtomicU64,
-    num: AtomicU64,
-    den: AtomicU64,
-    burst: AtomicU64,
-    cap: AtomicU64,
-    debt_cap: AtomicU64,
-    most: AtomicU64,
-    life: AtomicU64,
-    overdraft: AtomicU64,
-    nodes: AtomicU64,
-    on_loss: AtomicU64,
-    flags: AtomicU64,
-    overdraft_before: AtomicU64,
-    since: AtomicU64,
-    fallback: AtomicU64,
-    /// A node's right now: `overdraft`, or what it was before `since`.
+    terms: Copies<WORDS>,
+    /// A node's right now: [`Terms::overdraft`], or what it was before [`Terms::since`].
     right: AtomicU64,
+}
+
+/// The words of [`Terms`].
+const WORDS: usize = 15;
+/// The places of the terms that callers read alone.
+const MOST: usize = 6;
+const LIFE: usize = 7;
+/// The most tries of a reader. A try fails if the writer has stored twice during it.
+const TRIES: u32 = 4;
+
+/// Words that change together, in two copies.
+///
+/// The writer fills the copy that is not in force, and then puts it in force. A writer that is
+/// killed on its way leaves the other copy as it was. No reader waits for the writer.
+#[repr(C)]
+#[derive(Debug)]
+struct Copies<const N: usize> {
+    /// How often the words were stored. The last bit is the copy in force.
+    stored: AtomicU64,
+    words: [[AtomicU64; N]; 2],
+}
+
+impl<const N: usize> Copies<N> {
+    /// Puts the words in force. One writer at a time.
+    fn store(&self, words: [u64; N]) {
+        let stored = self.stored.load(Ordering::Relaxed).wrapping_add(1);
+        // Release fence: a reader that loads one of the new words below also sees the count of the
+        // store before, by which the copy that it reads was no longer in force.
+        fence(Ordering::Release);
+        for (place, word) in self.copy(stored).iter().zip(words) {
+            place.store(word, Ordering::Relaxed);
+        }
+        // Release: a reader of this count reads the words of this copy.
+        self.stored.store(stored, Ordering::Release);
+    }
+
+    /// The words in force, all of one store. `None`: the writer was faster in [`TRIES`] tries.
+    fn load(&self) -> Option<[u64; N]> {
+        (0..TRIES).find_map(|_| {
+            // Acquire: see `store`.
+            let stored = self.stored.load(Ordering::Acquire);
+            let mut words = [0; N];
+            for (word, place) in words.iter_mut().zip(self.copy(stored)) {
+                *word = place.load(Ordering::Relaxed);
+            }
+            // Acquire fence: see the fence of `store`.
+            fence(Ordering::Acquire);
+            match self.stored.load(Ordering::Relaxed) == stored {
+                true => Some(words),
+                false => None,
+            }
+        })
+    }
+
+    /// One of the words in force, or of the next store.
+    fn word(&self, n: usize) -> u64 {
+        // Acquire: the count comes before its words.
+        let stored = self.stored.load(Ordering::Acquire);
+        self.copy(stored).get(n).map_or(0, |word| word.load(Ordering::Relaxed))
+    }
+
+    fn copy(&self, stored: u64) -> &[AtomicU64; N] {
+        let [even, odd] = &self.words;
+        if stored & 1 == 0 {
+            even
+        } else {
+            odd
+        }
+    }
 }
 
 impl Live {
     pub(super) fn store(&self, terms: &Terms) {
-        let words = [
-            (&self.num, terms.num),
-            (&self.den, terms.den),
-            (&self.burst, terms.burst),
-            (&self.cap, terms.cap),
-            (&self.debt_cap, terms.debt_cap),
-            (&self.most, terms.most),
-            (&self.life, terms.life),
-            (&self.overdraft, terms.overdraft),
-            (&self.nodes, terms.nodes),
-            (&self.on_loss, terms.on_loss),
-            (&self.flags, terms.flags),
-            (&self.overdraft_before, terms.overdraft_before),
-            (&self.since, terms.since),
-            (&self.fallback, terms.fallback),
-            (&self.right, terms.overdraft_before),
-        ];
-        // Relaxed: these words publish no other memory.
-        words.into_iter().for_each(|(word, value)| word.store(value, Ordering::Relaxed));
-        // Release: the next client that reads this version reads the words above.
-        self.version.store(terms.version, Ordering::Release);
+        // Relaxed, here and below: the right is one number, which publishes no other memory. It
+        // comes first, because the former right holds until `since`.
+        self.right.store(terms.overdraft_before, Ordering::Relaxed);
+        self.terms.store([
+            terms.version,
+            terms.num,
+            terms.den,
+            terms.burst,
+            terms.cap,
+            terms.debt_cap,
+            terms.most,
+            terms.life,
+            terms.overdraft,
+            terms.nodes,
+            terms.on_loss,
+            terms.flags,
+            terms.overdraft_before,
+            terms.since,
+            terms.fallback,
+        ]);
     }
 
-    pub(super) fn load(&self) -> Terms {
-        // Acquire: see `store`.
-        let version = self.version.load(Ordering::Acquire);
-        let word = |word: &AtomicU64| word.load(Ordering::Relaxed);
-        Terms {
-            version,
-            num: word(&self.num),
-            den: word(&self.den),
-            burst: word(&self.burst),
-            cap: word(&self.cap),
-            debt_cap: word(&self.debt_cap),
-            most: word(&self.most),
-            life: word(&self.life),
-            overdraft: word(&self.overdraft),
-            nodes: word(&self.nodes),
-            on_loss: word(&self.on_loss),
-            flags: word(&self.flags),
-            overdraft_before: word(&self.overdraft_before),
-            since: word(&self.since),
-            fallback: word(&self.fallback),
-        }
+    /// The terms in force; `None` if the writer did not let this call read them.
+    pub(super) fn load(&self) -> Option<Terms> {
+        let mut words = self.terms.load()?.into_iter();
+        let mut next = || words.next().unwrap_or(0);
+        Some(Terms {
+            version: next(),
+            num: next(),
+            den: next(),
+            burst: next(),
+            cap: next(),
+            debt_cap: next(),
+            most: next(),
+            life: next(),
+            overdraft: next(),
+            nodes: next(),
+            on_loss: next(),
+            flags: next(),
+            overdraft_before: next(),
+            since: next(),
+            fallback: next(),
+        })
     }
 
     /// The data's time has come to `now`: from [`Terms::since`] on the whole right holds.
     pub(super) fn advance(&self, now: u64) {
-        if now >= self.since.load(Ordering::Relaxed) {
-            self.right.store(self.overdraft.load(Ordering::Relaxed), Ordering::Relaxed);
+        if let Some(terms) = self.load().filter(|terms| now >= terms.since) {
+            self.right.store(terms.overdraft, Ordering::Relaxed);
         }
     }
 
-    // Relaxed, here and below: each is one number, which publishes no other memory.
     pub(super) fn right(&self) -> u64 {
         self.right.load(Ordering::Relaxed)
     }
 
     pub(super) fn most(&self) -> u64 {
-        self.most.load(Ordering::Relaxed)
+        self.terms.word(MOST)
     }
 
     pub(super) fn life(&self) -> u64 {
-        self.life.load(Ordering::Relaxed)
+        self.terms.word(LIFE)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::lease::Options;
+
+    #[test]
+    fn terms_and_back() {
+        // SAFETY: the words are atomic numbers, for which all zeroes are valid; a node's memory
+        // begins so.
+        let live: Live = unsafe { core::mem::zeroed() };
+        let terms = |text: &str| {
+            let policy = text.parse().expect("a policy");
+            Terms::new(&policy, &Options::new(2)).expect("terms")
+        };
+        for (version, text) in [(0, "100/s burst 50"), (1, "7/min burst 30"), (2, "1000/day")] {
+            let terms = Terms { version, since: 9, overdraft_before: 3, ..terms(text) };
+            live.store(&terms);
+            assert_eq!(live.load(), Some(terms));
+            assert_eq!((live.most(), live.life(), live.right()), (terms.most, terms.life, 3));
+            live.advance(8);
+            assert_eq!(live.right(), 3);
+            live.advance(9);
+            assert_eq!(live.right(), terms.overdraft);
+        }
+    }
+
+    /// A writer that was killed in the middle of a store leaves the terms in force whole.
+    #[test]
+    fn a_killed_writer_leaves_the_former_terms() {
+        let copies: Copies<2> = Copies {
+            stored: AtomicU64::new(4),
+            words: [[7, 7], [5, 5]].map(|words| words.map(AtomicU64::new)),
+        };
+        copies.copy(5)[0].store(9, Ordering::Relaxed);
+        assert_eq!((copies.load(), copies.word(1)), (Some([7, 7]), 7));
+        copies.store([9, 9]);
+        assert_eq!(copies.load(), Some([9, 9]));
     }
 }

@@ -35,7 +35,6 @@ mod keys;
 #[cfg(not(loom))]
 mod layout;
 mod line;
-#[cfg(not(loom))]
 mod live;
 #[cfg(not(loom))]
 mod making;

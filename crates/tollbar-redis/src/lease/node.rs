@@ -137,12 +137,8 @@ impl Node {
     /// The numbers of the limit that are in force, as the store last said. Before its first answer
     /// they are the machine's own.
     pub fn terms(&self) -> Terms {
-        let terms = self.live().load();
-        match terms.may_be_made() {
-            true => terms,
-            // The memory is damaged.
-            false => self.own,
-        }
+        // Without terms in force the memory is damaged.
+        self.live().load().filter(Terms::may_be_made).unwrap_or(self.own)
     }
 
     /// The numbers of the limit by the machine's configuration.
