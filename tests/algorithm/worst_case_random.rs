@@ -173,7 +173,9 @@ fn random_windows_of_each_algorithm() {
                 _ => policy.period.saturating_mul(PERMITS) / policy.limit,
             };
             let length = rng.within(1, longest.min(policy.period.saturating_mul(5)).max(2));
-            let said = worst_case(&policy, length).expect("a policy");
+            // A bucket that lends gives its largest request besides, which costs 1 here.
+            let most = worst_case(&policy, length).expect("a policy");
+            let said = most + u64::from(policy.borrow);
             let found = searched(&policy, length, &mut rng);
             assert!(said.abs_diff(found) <= 1, "{policy}, {length} ns: {said}, found {found}");
             said_more += u64::from(said > found);
