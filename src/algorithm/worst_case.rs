@@ -7,7 +7,8 @@ use crate::policy::{Policy, PolicyError, Words};
 /// The most permits of one key that `policy` admits in some half-open window `[t, t + window)` of
 /// nanoseconds, by requests that cost 1 and come at the worst times. 0 for a window of 0.
 ///
-/// It is exact to a permit, for rates of at most a permit a nanosecond. Under a policy with `borrow` a key can get its largest request besides.
+/// It is exact to a permit, for rates of at most a permit a nanosecond. Under a policy with
+/// `borrow` a key can get its largest request besides.
 /// Classes change nothing: permits that one class must leave may be taken by another. An
 /// interpolated sliding window of more permits than a segment has nanoseconds may admit more, by
 /// less than limit / nanoseconds permits for each period, and a bucket whose fastest band is below
