@@ -280,7 +280,7 @@ fn references_beside_the_freeing_of_records() {
         records::free_former(header, all, &former);
         world.refer(8);
     }
-    model("references", 3, begin, [|world| world.refer(9), frees_and_refers], |world| {
+    model("references", deep(3), begin, [|world| world.refer(9), frees_and_refers], |world| {
         // All references are given back, so that both records come free.
         world.change(0, 2);
         world.change(0, 3);
