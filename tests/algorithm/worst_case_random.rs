@@ -31,7 +31,7 @@ const TEXTS: [&str; 31] = [
     "L/Pns burst B algo interval",
     "L/Pus burst B algo interval anchor first",
     "L/Pns algo fixed-window",
-    "L/Pns algo fixed-window anchor first",
+    "L/Pus algo fixed-window anchor first",
     "L/Pms algo fixed-window count rejected",
     "L/Pms algo fixed-window reserve low 1 high 0",
     "L/Pus algo sliding-window segments D",
