@@ -18,7 +18,7 @@ lay_out() {
         mkdir -p "$root${to%/*}" && cp -RL "$from" "$root$to" || return 1
     done <"$log.copies"
     rm "$log.copies"
-    mkdir "$root/work" && cp examples/rules/site.toml "$root/work"
+    mkdir "$root/mnt" && cp examples/rules/site.toml "$root/mnt"
 }
 # ARGUMENT...: the image's command, in namespaces of its own.
 inside() {
@@ -30,7 +30,7 @@ version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 is_static() { ! readelf --program-headers "build/static/$1/tollbar" | grep -q INTERP && ! readelf -d "build/static/$1/tollbar" | grep NEEDED; }
 says_its_version() { [ "$(inside --version)" = "tollbar $version" ]; }
 knows_zones() { inside policy explain '10/month zone Europe/Berlin' >"$log.said" && cat "$log.said" && grep -q "+01:00" "$log.said"; }
-checks_rules() { inside rules check /work/site.toml; }
+checks_rules() { inside rules check /mnt/site.toml; }
 refuses() {
     for second in 1 2 3 4 5; do
         echo "192.0.2.1 - - [10/Oct/2026:13:55:0$second +0000] \"GET / HTTP/1.1\" 200 2326"
