@@ -214,6 +214,8 @@ typedef struct {
      * The others are those of limits in a dry run that apply to the request. */
     ngx_uint_t charges_n;
     ngx_uint_t enforced;
+    /* How many charges are `open`. */
+    ngx_uint_t open_n;
     /* The limit that refuses, or else delays longest, or else has the fewest permits left. */
     ngx_http_tollbar_charge_t *binding;
     /* Of the limits in a dry run: the one that would refuse, or else delay longest. NULL: none. */

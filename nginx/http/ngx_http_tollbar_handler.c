@@ -132,7 +132,7 @@ static ngx_int_t check_several(ngx_http_request_t *r, conf_t *conf, outcome_t *o
     ngx_flag_t counts = *busy == NGX_DECLINED;
     ngx_int_t rc;
 
-    outcome->charges_n = 0;
+    outcome->charges_n = outcome->open_n = 0;
     rc = peek_at_all(r, conf, outcome, full, counts);
     outcome->enforced = outcome->charges_n;
     if (rc == NGX_OK && counts) {
@@ -141,7 +141,7 @@ static ngx_int_t check_several(ngx_http_request_t *r, conf_t *conf, outcome_t *o
             return NGX_DECLINED;
         }
     }
-    if (rc == NGX_OK) {
+    if (rc == NGX_OK && outcome->open_n != 0) {
         rc = take_open(r, conf, outcome, full);
     }
     if (rc == NGX_OK) {
@@ -189,6 +189,7 @@ static ngx_int_t peek_at_all(ngx_http_request_t *r, conf_t *conf, outcome_t *out
         if (rc == NGX_OK && !(charge->resolved->plain && !full && would_pass(charge))) {
             if (charge->resolved->leased) {
                 rc = ngx_http_tollbar_peek_leased(r, charge, worst == NGX_OK);
+                outcome->open_n += charge->open;
             } else if (worst == NGX_OK && (charge->limit->afterwards || charge->limit->zone->policy.ban_ns != 0)) {
                 rc = ngx_http_tollbar_peek_and_count(r, charge);
             } else {
