@@ -41,9 +41,10 @@ type tollbar_lease_request struct {
 }
 
 type tollbar_lease_stats struct {
-	struct_size, circuit                              uint32
-	granted, asked, overdrawn, fallback_permits       uint64
-	uncounted, denied, queue_full, opened, owed, full uint64
+	struct_size, circuit                                uint32
+	granted, asked, overdrawn, fallback_permits         uint64
+	uncounted, denied, queue_full, opened, owed, full   uint64
+	denied_pending, denied_by_store, denied_by_fallback uint64
 }
 
 const (
@@ -166,6 +167,7 @@ func leaseStats(lease uintptr) (LeaseStats, tollbar.Code) {
 		Circuit: Circuit(s.circuit), Granted: s.granted, Asked: s.asked, Overdrawn: s.overdrawn,
 		FallbackPermits: s.fallback_permits, Uncounted: s.uncounted, Denied: s.denied, QueueFull: s.queue_full,
 		Opened: s.opened, Owed: s.owed, Full: s.full,
+		DeniedPending: s.denied_pending, DeniedByStore: s.denied_by_store, DeniedByFallback: s.denied_by_fallback,
 	}, tollbar.Code(code)
 }
 

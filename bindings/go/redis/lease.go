@@ -102,6 +102,10 @@ type LeaseStats struct {
 	// Full counts requests that were denied because other keys used the machine's places
 	// ([LeaseOptions] has Capacity).
 	Full uint64
+	// DeniedPending counts requests that were denied because the store had not answered yet,
+	// DeniedByStore those that its last answer denied, and DeniedByFallback those that the fallback
+	// denied.
+	DeniedPending, DeniedByStore, DeniedByFallback uint64
 }
 
 // Lease is this machine's part of a limit that machines share through Redis or Valkey. A goroutine

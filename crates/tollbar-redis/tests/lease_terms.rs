@@ -266,7 +266,7 @@ fn changes_keep_the_bound() {
 fn without_a_rule_of_a_change_a_violation_is_found() {
     type Fault = (&'static str, usize, fn(&mut World));
     let faults: [Fault; 3] = [
-        ("leases are converted as if spent", 3, |world| {
+        ("leases are converted as if spent", 4, |world| {
             if let Some(key) = &mut world.store.data.key {
                 key.until = 0;
             }
