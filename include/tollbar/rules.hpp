@@ -21,6 +21,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 #include <type_traits>
 #include <utility>
 
@@ -176,6 +177,17 @@ public:
     }
     result<bool> try_settle_at(instant now, const rules_answer &answer, span<const rules_field> request) const noexcept {
         return detail::yes_or_no(tollbar_rules_settle_at(get(), for_c(request), request.size(), &answer.get(), now.get()));
+    }
+
+    /// The names of the words of answers that tell costs, such as "tokens" of
+    /// `cost = "answer tokens"`, each once. It throws for a name of more than 1,023 bytes
+    /// (tollbar_rules_word_of_answers).
+    std::vector<std::string> words_of_answers() const {
+        std::vector<std::string> words;
+        char word[1024];
+        while (detail::yes_or_no(tollbar_rules_word_of_answers(get(), words.size(), word, sizeof word)).value())
+            words.emplace_back(word);
+        return words;
     }
 
     /// The time that check reads. 0 after this object has been moved from.
