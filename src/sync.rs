@@ -11,7 +11,7 @@ pub use loom::sync::atomic::{fence, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 pub use crossbeam_utils::CachePadded;
 pub use futex::Futex;
 #[cfg(not(loom))]
-pub use futex::{sleep_on, wake_all};
+pub use futex::{sleep_on, sleep_on_any, wake_all};
 pub(crate) use two_words::TwoWords;
 
 use alloc::boxed::Box;

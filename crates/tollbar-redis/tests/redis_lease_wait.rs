@@ -23,7 +23,10 @@ fn machines(server: &Server, text: &str, options: &[Options], test: impl FnOnce(
         for node in &nodes {
             let url = Url::parse(&server.unix()).expect("a URL");
             let stop = &stop;
-            scope.spawn(move || Client::new(node, &url).expect("a client").run(node, stop));
+            scope.spawn(move || {
+                let client = Client::new(&url).and_then(|client| client.with(node));
+                client.expect("a client").run(stop)
+            });
         }
         nodes.iter().for_each(connected);
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| test(&nodes)));
@@ -125,7 +128,10 @@ fn f2_a_restart_costs_an_idle_user_nothing() {
         let admitted = std::thread::scope(|scope| {
             let url = Url::parse(&server.unix()).expect("a URL");
             let (node, stop) = (&node, &stop);
-            scope.spawn(move || Client::new(node, &url).expect("a client").run(node, stop));
+            scope.spawn(move || {
+                let client = Client::new(&url).and_then(|client| client.with(node));
+                client.expect("a client").run(stop)
+            });
             connected(node);
             let _ = node.wait(b"somebody", 1, 30 * SECOND);
             server.kill();

@@ -225,10 +225,29 @@ impl Fifo {
     }
 
     pub(super) fn front(&self) -> Option<(u32, u64)> {
-        match self.len {
-            0 => None,
-            _ => self.numbers.get(self.head).copied(),
+        self.get(0)
+    }
+
+    /// The nth from the front.
+    pub(super) fn get(&self, n: usize) -> Option<(u32, u64)> {
+        let at = self.head.wrapping_add(n) & self.numbers.len().wrapping_sub(1);
+        if n < self.len {
+            self.numbers.get(at).copied()
+        } else {
+            None
         }
+    }
+
+    /// Sets bits in the time of the number that was pushed last.
+    pub(super) fn mark_last(&mut self, bits: u64) {
+        let at = self.head.wrapping_add(self.len.wrapping_sub(1));
+        if let Some(last) = self.numbers.get_mut(at & self.numbers.len().wrapping_sub(1)) {
+            last.1 |= bits;
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.len = 0;
     }
 
     pub(super) fn pop(&mut self) -> Option<(u32, u64)> {

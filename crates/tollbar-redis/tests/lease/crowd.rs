@@ -33,7 +33,7 @@ struct Machine {
 
 enum Event {
     Turn,
-    Question(Vec<u8>, Ask),
+    Question(Option<Vec<u8>>, Ask),
     Answer(Grant),
 }
 
@@ -218,9 +218,10 @@ impl Crowd {
         (machine.turned, machine.turn_at) = (now, u64::MAX);
         machine.driver.collect(&machine.node, now);
         let mut asks = Vec::new();
-        while let Some(question) = machine.driver.next(&machine.node, now) {
-            asks.push((question.key.to_vec(), question.ask));
-            machine.driver.sent(&machine.node, now);
+        if machine.driver.is_due(now, true) {
+            while let Some(question) = machine.driver.ask(&machine.node, now) {
+                asks.push((question.key.map(<[u8]>::to_vec), question.ask));
+            }
         }
         for (key, ask) in asks {
             let at = (now + self.delay()).max(self.machines[n].asked);
@@ -248,15 +249,22 @@ impl Crowd {
         });
     }
 
-    fn execute(&mut self, n: usize, key: Vec<u8>, ask: &Ask) {
-        let (terms, known) = (self.machines[n].node.terms(), self.keys.get(&key).copied());
+    fn execute(&mut self, n: usize, key: Option<Vec<u8>>, ask: &Ask) {
+        let terms = self.machines[n].node.terms();
         let seen = self.machines[n].seen;
         let requester = Requester { seen, fresh: self.data, ..Requester::default() };
         let raw = self.now / 1000;
-        let (record, grant, value) =
-            bucket::execute(self.record, known, &terms, ask, &requester, raw);
+        let (record, grant) = match key {
+            None => bucket::probe(self.record, &terms, ask, &requester, raw),
+            Some(key) => {
+                let known = self.keys.get(&key).copied();
+                let (record, grant, value) =
+                    bucket::execute(self.record, known, &terms, ask, &requester, raw);
+                self.keys.insert(key, value);
+                (record, grant)
+            }
+        };
         self.record = Some(record);
-        self.keys.insert(key, value);
         let at = (self.now + self.delay()).max(self.machines[n].answered);
         self.machines[n].answered = at;
         self.event(at, n, Event::Answer(grant));
