@@ -282,7 +282,6 @@ pub unsafe extern "C" fn tollbar_lease_client_error(
     {
         return c"".as_ptr();
     }
-    // SAFETY: by the caller's promise the lease outlives the client.
     // SAFETY: no thread drives the client, or this thread drives it and is in the listener. By the
     // caller's promise no other thread is in a call.
     let (inner, buffer) = unsafe { (&*client.client.get(), &mut *client.error.get()) };

@@ -57,9 +57,10 @@ pub(super) struct Entry {
 
 /// What the driver does with a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
 pub(super) enum Phase {
     /// The entry has no key.
-    Vacant,
+    Vacant = 0,
     /// The driver has nothing to ask about the key.
     Idle,
     /// The key waits for its question.
@@ -75,6 +76,7 @@ const WAYS: usize = 8;
 pub(super) struct Keys(Box<[Entry]>);
 
 impl Entry {
+    /// All bytes are zero.
     const VACANT: Entry = Entry {
         hash: 0,
         state: Phase::Vacant,
@@ -89,7 +91,7 @@ impl Entry {
         owed_since: 0,
         want: 0,
         asked: 0,
-        chunk: 1,
+        chunk: 0,
         life: 0,
         hint: 0,
         hint_version: 0,
@@ -125,7 +127,8 @@ impl Keys {
     /// Room for at least `keys` keys; `None` if there is no memory.
     pub(super) fn new(keys: usize) -> Option<Keys> {
         let len = keys.max(WAYS).checked_next_power_of_two()?;
-        tollbar::internal::sync::filled(len, Entry::VACANT).map(Keys)
+        // SAFETY: an Entry of zero bytes is VACANT.
+        unsafe { zeroed(len) }.map(Keys)
     }
 
     pub(super) fn len(&self) -> usize {
@@ -165,6 +168,7 @@ impl Keys {
                     state: Phase::Idle,
                     length: message.length as u32,
                     bytes: message.bytes,
+                    chunk: 1,
                     ..Entry::VACANT
                 };
                 way
@@ -190,6 +194,25 @@ impl Keys {
     }
 }
 
+/// Memory that the system makes when it is first touched, so that entries without a key take none.
+///
+/// # Safety
+/// A `T` of zero bytes is valid.
+unsafe fn zeroed<T: Copy>(len: usize) -> Option<Box<[T]>> {
+    let layout = core::alloc::Layout::array::<T>(len).ok()?;
+    if layout.size() == 0 {
+        return None;
+    }
+    // SAFETY: the layout's size is not 0.
+    let block = unsafe { alloc::alloc::alloc_zeroed(layout) }.cast::<T>();
+    if block.is_null() {
+        return None;
+    }
+    // SAFETY: the block has `layout`, comes from the allocator that Box frees with, and by the
+    // caller's promise its bytes are values.
+    Some(unsafe { Box::from_raw(core::ptr::slice_from_raw_parts_mut(block, len)) })
+}
+
 /// A queue of key indices, each with a time in nanoseconds.
 #[derive(Debug)]
 pub(super) struct Fifo {
@@ -200,7 +223,8 @@ pub(super) struct Fifo {
 
 impl Fifo {
     pub(super) fn new(room: usize) -> Option<Fifo> {
-        let numbers = tollbar::internal::sync::filled(room.checked_next_power_of_two()?, (0, 0))?;
+        // SAFETY: two integers of zero bytes are 0.
+        let numbers = unsafe { zeroed(room.checked_next_power_of_two()?) }?;
         Some(Fifo { numbers, head: 0, len: 0 })
     }
 

@@ -116,9 +116,7 @@ impl Node {
         if let Some(header) = unsafe { region.base().cast::<Header>().as_ptr().as_mut() } {
             header.begin(&fixed);
         }
-        let node = Node::over(region, layout, &fixed, reserve)?;
-        node.ring().begin();
-        Ok(node)
+        Node::over(region, layout, &fixed, reserve)
     }
 
     fn over(
