@@ -76,41 +76,6 @@ fn a_hundred_idle_limits() {
     });
 }
 
-/// The kilobytes of this process that are in memory.
-fn resident() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").expect("/proc");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a size");
-    line.trim().trim_end_matches(" kB").parse().expect("kilobytes")
-}
-
-/// A limit that nobody asks takes little memory, although its node has room for 4,096 keys.
-/// Another process, because tests of this one take memory at the same time.
-#[test]
-fn an_unused_limit_is_small() {
-    const LIMITS: usize = 100;
-    if std::env::var_os("TOLLBAR_MEASURES").is_none() {
-        let program = std::env::current_exe().expect("this program");
-        let done = std::process::Command::new(program)
-            .args(["--exact", "an_unused_limit_is_small", "--nocapture"])
-            .env("TOLLBAR_MEASURES", "1")
-            .status();
-        assert!(done.expect("the program runs").success());
-        return;
-    }
-    let server = Server::start();
-    let first = nodes(1, "100/min burst 100", &Options::new(2));
-    driven(&mut client(&server.unix(), &first), || until("it closes", || is_closed(&first[0])));
-    let before = resident();
-    let nodes = nodes(LIMITS, "100/min burst 100", &Options::new(2));
-    driven(&mut client(&server.unix(), &nodes), || {
-        until("all circuits close", || nodes.iter().all(is_closed));
-        std::thread::sleep(Duration::from_secs(1));
-        let each = (resident() - before) as f64 / LIMITS as f64;
-        println!("an unused limit: {each:.1} KiB");
-        assert!(each <= 64.0, "{each}");
-    });
-}
-
 /// A client has at most 128 limits, each once.
 #[test]
 fn as_many_as_there_may_be() {

@@ -16,13 +16,15 @@ use tollbar_redis::redis::Url;
 fn troubles(url: &str, until: impl Fn(&str) -> bool) -> Vec<String> {
     let policy = "5/min burst 5".parse().expect("a policy");
     let node = Node::private("faults", &policy, &Options::new(1)).expect("a node");
-    let mut client = Client::new(&node, &Url::parse(url).expect("a URL")).expect("a client");
+    let mut client = Client::new(&Url::parse(url).expect("a URL"))
+        .and_then(|client| client.with(&node))
+        .expect("a client");
     let mut said: Vec<String> = Vec::new();
     let begun = Instant::now();
     while !said.last().is_some_and(|text| until(text)) {
         assert!(begun.elapsed() < Duration::from_secs(60), "it said only {said:?}");
         let _ = node.check(b"192.0.2.1", 1);
-        let pause = client.tick(&node);
+        let pause = client.tick();
         client.wait(pause);
         let text = client.trouble().as_str().to_string();
         if !text.is_empty() && said.last() != Some(&text) {
@@ -105,11 +107,12 @@ fn a_key_of_another_type() {
     server.command(&["LPUSH", "tollbar:{faults}:epoch", "x"]);
     let policy = "5/min burst 5".parse().expect("a policy");
     let node = Node::private("faults", &policy, &Options::new(1)).expect("a node");
-    let mut client =
-        Client::new(&node, &Url::parse(&server.tcp()).expect("a URL")).expect("a client");
+    let mut client = Client::new(&Url::parse(&server.tcp()).expect("a URL"))
+        .and_then(|client| client.with(&node))
+        .expect("a client");
     while server.command(&["TYPE", "tollbar:{faults}:k:192.0.2.1"]).text() != "string" {
         let _ = node.check(b"192.0.2.1", 1);
-        let pause = client.tick(&node);
+        let pause = client.tick();
         client.wait(pause);
     }
     assert_eq!(client.trouble().as_str(), "");
@@ -128,8 +131,9 @@ fn a_full_store_opens_the_circuit_a_few_times() {
         .expect("the memory in use");
     let policy = "5/min burst 5".parse().expect("a policy");
     let node = Node::private("faults", &policy, &Options::new(1)).expect("a node");
-    let mut client =
-        Client::new(&node, &Url::parse(&server.tcp()).expect("a URL")).expect("a client");
+    let mut client = Client::new(&Url::parse(&server.tcp()).expect("a URL"))
+        .and_then(|client| client.with(&node))
+        .expect("a client");
     let (begun, mut said, mut turn) = (Instant::now(), String::new(), 0_u64);
     while begun.elapsed() < Duration::from_secs(6) {
         // By turns of 30 ms the memory is too small and large enough.
@@ -140,7 +144,7 @@ fn a_full_store_opens_the_circuit_a_few_times() {
             server.command(&["CONFIG", "SET", "maxmemory", &most.to_string()]);
         }
         let _ = node.check(format!("key {turn}").as_bytes(), 1);
-        let pause = client.tick(&node);
+        let pause = client.tick();
         client.wait(pause);
         let text = client.trouble();
         if text.as_str().contains("OOM") {
@@ -154,7 +158,7 @@ fn a_full_store_opens_the_circuit_a_few_times() {
     let freed = Instant::now();
     while node.circuit(node.now()) != Circuit::Closed {
         assert!(freed.elapsed() < Duration::from_secs(30));
-        let pause = client.tick(&node);
+        let pause = client.tick();
         client.wait(pause);
     }
     println!("closed {:?} after there was memory", freed.elapsed());
