@@ -168,7 +168,7 @@ fn a_refused_write_names_its_key() {
     let mut client = client(&format!("{}?user=some&password=word", server.unix()), &nodes);
     driven(&mut client, || std::thread::sleep(Duration::from_millis(300)));
     let text = client.trouble().to_string();
-    assert!(text.starts_with("limit limit0: ") && text.contains("(SET)"), "{text}");
+    assert!(text.starts_with("limit limit0: ") && text.contains("(EVALSHA"), "{text}");
     assert!(client.fault() == Some(Fault::Refused) && !is_closed(&nodes[1]), "{text}");
     assert!(!client.close(0) || nodes.iter().all(|node| node.stats().owed == 0));
 }

@@ -122,7 +122,7 @@ impl<N: Deref<Target = Node>> Limit<N> {
                 let asked = n.and_then(|n| self.driver.asked(&self.node, n, self.now));
                 let key = Text::of(asked.and_then(|asked| asked.key).unwrap_or_default());
                 let words = Text::printable(text);
-                self.fault = Some(Refused { fault: Fault::of(text), command: "SET", key, words });
+                self.fault = Some(Refused { fault: Fault::of(text), command: "EVALSHA", key, words });
                 self.refused(count, true);
             }
             // A reply of another form counts as a refusal.
