@@ -283,7 +283,7 @@ fn without_a_rule_of_a_change_a_violation_is_found() {
             }
         }),
     ];
-    // The wider the change of the overdraft, the sooner the search meets what a missing rule admits.
+    // The wider the change of the overdraft, the sooner the search meets what a missing rule gives.
     let one = kind("100/s burst 100", 2, 3, 0);
     let other = kind("100/s burst 100", 30, 3, 0);
     for (what, fault) in faults {
