@@ -43,11 +43,12 @@ fn passed(machines: &[Machine], requests: usize) -> usize {
 /// nobody is refused before. When it becomes 500 a day again, none is left.
 #[test]
 fn a_user_keeps_what_was_used() {
-    assert!((0..20).any(|_| a_user_kept_what_was_used()), "20 times a lease was lost");
+    assert!((0..20).any(|_| a_user_kept_what_was_used()), "permits were missing 20 times");
 }
 
-/// False: a machine's lease ended before the change, and what it had not spent is lost. Which lease
-/// ends when depends on the machine's load.
+/// False: fewer passed than the key had left. In some tries 1,348 or 1,463 of 1,701 pass, and no
+/// more do within the next four seconds. A lease that ended unspent would explain it, but no test
+/// shows that.
 fn a_user_kept_what_was_used() -> bool {
     let server = Server::start();
     let options = Options { overdraft: 0, ..Options::new(2) };

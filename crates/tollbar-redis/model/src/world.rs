@@ -1,4 +1,4 @@
-//! The world: what may happen, how much of it, and what must hold whatever happens.
+//! The world: which events the model explores, how many of each, and which properties hold.
 
 use crate::{Machine, Store, PERMIT};
 use core::hash::{Hash, Hasher};

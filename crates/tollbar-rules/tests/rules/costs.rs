@@ -75,7 +75,7 @@ fn fields<'a>(pairs: &[(&'a str, &'a str)]) -> Vec<Field<'a>> {
     pairs.iter().map(|(name, value)| Field::new(name.as_bytes(), value.as_bytes())).collect()
 }
 
-/// Takes at `taken`, settles at `settled`, both in seconds, and returns what is left then.
+/// Takes at `taken` and settles at `settled`, in seconds. Returns the permits left after that.
 fn settle(rules: &Rules, taken: u64, settled: u64, request: &[(&str, &str)]) -> (bool, u64) {
     let answer = check(rules, taken, request);
     assert!(answer.is_allowed());
