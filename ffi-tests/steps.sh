@@ -20,6 +20,7 @@ steps="$FIRST $ONE $TWO"
 . tools/steps.sh
 begin_steps "$@"
 seconds_to_end=$GRACE
+seconds_of_a_step=${LIMIT:-}
 
 step_counts() { echo "3 passed, 0 failed"; }
 step_cargo() { echo "test result: ok. 4 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.1s"; }
@@ -196,6 +197,18 @@ ends_the_stubborn() {
     [ $? -eq 130 ]
 }
 
+# Both programs of the step end, the log names them, and the lane goes on.
+ends_a_late_step() {
+    rm -f "$work/pids" "$work/cleaned"
+    GRACE=1 LIMIT=2 FIRST="" ONE="endless counts" TWO=cargo ONLY="" "$work/script" >"$work/out" 2>&1 && return 1
+    cat "$work/out"
+    ended "$work/pids" && [ "$(tail -n 1 "$work/out")" = "7 passed, 1 failed" ] &&
+        grep "endless.log:[0-9]*:FAIL: the step endless has run for 2 s, and is ended" "$work/out" &&
+        grep "sleep 1000" "$work/logs/endless.log" && ! grep "Terminated\|Killed$" "$work/out"
+}
+# No process stays that would end it later, or keep what the run has open.
+leaves_no_watch() { LIMIT=600 good "3 passed, 0 failed" "" counts "" && sleep 2 && ! pgrep -f "$work/script --lane"; }
+
 check "steps are summed" good "7 passed, 0 failed" "" counts cargo
 check "a line a step" prints_a_line_a_step
 check "ONLY chooses" good "4 passed, 0 failed" "" "counts cargo" badly cargo
@@ -217,6 +230,8 @@ check "steps of a lane that was killed fail" knows_a_lane_that_ended
 check "an interrupt ends all that the lanes have started" ends_by INT 130
 check "so does a termination" ends_by TERM 143
 check "a second interrupt kills" ends_the_stubborn
+check "a step that runs too long is ended, and the next one runs" ends_a_late_step
+check "a step that ends in time leaves nothing behind" leaves_no_watch
 check "tools/test.sh refuses an unknown name in ONLY" refuses_an_unknown_step
 check "tools/test.sh runs each of its steps once" runs_every_step
 finish

@@ -15,16 +15,17 @@
 # to its end takes steps from the end of the last lane's list, so that all lanes end at about the
 # same time: steps of that list must not disturb each other.
 #
-# A step prints one line when it ends, and the end of its log if it failed. At the end come the
-# failures once more, and the sum of all that was counted. A step fails by its status, by a test
-# that it counts as failed, if it counts no test at all, and if its lane ends without it.
+# A step prints one line when it ends, and its failures and the end of its log if it failed. At the
+# end come the failures once more, and the sum of all that was counted. A step fails by its status,
+# by a test that it counts as failed, if it counts no test at all, if its lane ends without it, and
+# if it runs for longer than $seconds_of_a_step, where the script sets that.
 #
 # A lane is the script itself, called with `--lane STEPS STEPS-THAT-IT-MAY-TAKE`, in a session of
 # its own, so that an interrupt can be sent to all processes that the lane has started.
 
 # The words by which the steps' runners mark the line that names a failed test.
 failure='FAIL|panicked at|^not ok|^error|ERROR:|[Aa]ssertion'
-# How long the lanes' processes have to end after an interrupt.
+# How long processes have to end after an interrupt.
 seconds_to_end=20
 
 # ARGUMENTS of the script. Ends the run if ONLY names a step that does not exist, and if another run
@@ -133,12 +134,20 @@ sum_of() {
         -e 's/^\([0-9]*\) passed, \([0-9]*\) failed$/\1 \2/p' "$1" | awk '{ p += $1; f += $2 } END { print p + 0, f + 0 }'
 }
 
+# LOG: the first lines that name failures, with their neighbours.
+failures_in() { grep -nE -B 1 -A 2 "$failure" "$1" | head -n 24; }
+
 # NAME: runs the step and leaves its sum in $results/NAME. The log ends with the processor time of
 # the step.
 run_step() {
     name=$1
     log=$logs/$name.log
     started=$(date +%s)
+    watch=
+    if [ -n "${seconds_of_a_step:-}" ]; then
+        end_late "$name" "$log" </dev/null >/dev/null 2>&1 &
+        watch=$!
+    fi
     (
         "step_$name"
         status=$?
@@ -147,6 +156,11 @@ run_step() {
         exit $status
     ) >"$log" 2>&1
     status=$?
+    if [ -e "$results/$name.late" ]; then
+        wait "$watch"
+    elif [ -n "$watch" ]; then
+        kill -s KILL "$watch"
+    fi
     # shellcheck disable=SC2046
     set -- $(sum_of "$log")
     p=$1 f=$2
@@ -160,10 +174,33 @@ run_step() {
     # In one piece, since another lane prints too.
     {
         printf '%-10s %5d passed, %d failed, %d s\n' "$name" "$p" "$f" $(($(date +%s) - started))
-        [ "$f" -eq 0 ] || { echo "---- $log" && tail -n 60 "$log" && echo "----"; }
+        [ "$f" -eq 0 ] || { echo "---- $log" && failures_in "$log" && echo "..." && tail -n 60 "$log" && echo "----"; }
     } >"$results/$name.said"
     cat "$results/$name.said"
     echo "$p $f" >"$results/$name"
+}
+
+# NAME LOG: when the step has had its time, writes to its log which processes its lane runs, and ends
+# them: by an interrupt, at which a runner of tests says where it stands, and then for good. It waits
+# a second at a time, so that no process of it stays for long when it is no longer wanted.
+end_late() {
+    read -r watch _ </proc/self/stat
+    waited=0
+    while [ $waited -lt "$seconds_of_a_step" ]; do
+        sleep 1
+        waited=$((waited + 1))
+    done
+    : >"$results/$1.late"
+    {
+        echo "FAIL: the step $1 has run for $seconds_of_a_step s, and is ended. Its processes:"
+        ps -o pid,ppid,stat,etime,wchan:20,args -s $$
+    } >>"$2"
+    for signal in INT KILL; do
+        # All of the lane's session but the lane and this one, of which $$ and $watch are the numbers.
+        ps -o pid=,ppid= -s $$ | awk -v lane=$$ -v watch="$watch" \
+            '$1 != lane && $1 != watch && $2 != watch { print $1 }' | xargs -r kill -s $signal
+        sleep "$seconds_to_end"
+    done
 }
 
 # Prints which tests could not run and why, the lines that name failures, and the sum.
@@ -176,7 +213,7 @@ sum_up() {
         if read -r p f 2>/dev/null <"$results/$name"; then
             passed=$((passed + p)) failed=$((failed + f))
             grep '^skipped: ' "$log" | sed "s/^/$name: /" >>"$logs/skipped"
-            [ "$f" -eq 0 ] || grep -nE -B 1 -A 2 "$failure" "$log" | head -n 24 | sed "s/^/$name.log:/" >>"$logs/failures"
+            [ "$f" -eq 0 ] || failures_in "$log" | sed "s/^/$name.log:/" >>"$logs/failures"
         else
             failed=$((failed + 1))
             echo "FAIL: the step $name has no result: its lane ended before it" | tee -a "$logs/failures"
