@@ -192,6 +192,19 @@ impl FixedWindow {
         grain.saturating_add(u64::from(rest != 0)).saturating_add(1)
     }
 
+    /// The most in a half-open window of `window` ns, above 0, if windows are anchored.
+    pub(super) fn most_anchored(&self, window: u64) -> u64 {
+        let (last, limit) = (window - 1, self.limit);
+        // The request that begins the first window comes at a multiple of the grain. Each later
+        // window begins when the one before it ends, and that start is rounded up.
+        let (grains, rest) = self.grain.div_rem(self.period);
+        let spacing = grains.saturating_add(u64::from(rest != 0)).saturating_mul(self.grain.get());
+        // The first request is in this window, or has one permit before it.
+        let later = last.checked_sub(self.period).map_or(0, |time| edges(spacing, time + 1));
+        let begun = limit.saturating_mul(later.saturating_add(1));
+        begun.max((limit - 1).saturating_add(limit.saturating_mul(edges(spacing, last))))
+    }
+
     #[inline(always)]
     pub(super) fn word(&self, start: u64, used: u64) -> u64 {
         start.wrapping_mul(self.radix.get()).wrapping_add(used)
@@ -349,13 +362,10 @@ impl Facts for FixedWindow {
 
     /// The key takes the whole limit just before the end of a window, and in each that follows.
     fn most_in(&self, policy: &Policy, window: u64) -> u64 {
-        let edges = edges(policy.period, window - 1);
-        if policy.anchor == Anchor::Epoch {
-            return policy.limit.saturating_mul(edges.saturating_add(1));
+        if policy.anchor == Anchor::First {
+            return self.most_anchored(window);
         }
-        // The first request begins the windows, and is in this one or has one permit before it.
-        let within = (window - 1).checked_div(policy.period).unwrap_or(0);
-        let begun = policy.limit.saturating_mul(within.saturating_add(1));
-        begun.max((policy.limit - 1).saturating_add(policy.limit.saturating_mul(edges)))
+        let edges = edges(policy.period, window - 1);
+        policy.limit.saturating_mul(edges.saturating_add(1))
     }
 }

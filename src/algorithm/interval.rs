@@ -298,14 +298,12 @@ impl Facts for Interval {
 
     /// The key takes the whole bucket just before a refill, and then what each refill brings.
     fn most_in(&self, policy: &Policy, window: u64) -> u64 {
-        let each = policy.limit.min(policy.burst);
-        let edges = edges(policy.period, window - 1);
-        if policy.anchor == Anchor::Epoch {
-            return policy.burst.saturating_add(edges.saturating_mul(each));
+        match &self.0 {
+            IntervalForm::Stepped(s) => {
+                let refills = edges(policy.period, window - 1);
+                s.burst.saturating_add(refills.saturating_mul(policy.limit.min(s.burst)))
+            }
+            IntervalForm::Anchored(w) => w.most_anchored(window),
         }
-        // The first request begins the intervals, and is in the window or has one permit before it.
-        let within = (window - 1).checked_div(policy.period).unwrap_or(0);
-        let begun = policy.burst.saturating_add(within.saturating_mul(each));
-        begun.max((policy.burst - 1).saturating_add(edges.saturating_mul(each)))
     }
 }

@@ -13,7 +13,7 @@ use tollbar::algorithm::{worst_case, Algorithm, Rule};
 use tollbar::{Kind, Policy, Shared, State, Verdict};
 
 /// Policies, and the number of instants in which their histories are made.
-const ONE_WORD: [(&str, u64); 37] = [
+const ONE_WORD: [(&str, u64); 39] = [
     ("3/12ns", 24),
     ("3/12ns burst 5", 30),
     ("4/12ns burst 1", 24),
@@ -32,6 +32,8 @@ const ONE_WORD: [(&str, u64); 37] = [
     ("3/10ns algo fixed-window", 24),
     ("1/10ns algo fixed-window anchor first", 24),
     ("3/10ns algo fixed-window anchor first", 24),
+    ("7/9ns algo fixed-window anchor first", 24),
+    ("7/9ns algo interval anchor first", 24),
     ("3/10ns algo fixed-window count rejected", 24),
     ("3/10ns algo weighted-window", 36),
     ("1/10ns algo weighted-window", 36),

@@ -11,7 +11,7 @@ mod search;
 pub use bound::{assert_near, excess};
 pub use random::Rng;
 #[allow(unused_imports)] // likewise
-pub use search::{is_short, rounds};
+pub use search::{is_short, rounds, seed};
 
 use std::ops::Range;
 use tollbar::policy::{Opt, Words};
