@@ -44,9 +44,14 @@ wheel() {
     fi
     rules=
     if [ "$2" = manylinux ]; then
+        mkdir "$tree/archives"
+        cp "$archives"/libtollbar.a "$archives"/libtollbar-redis.a "$tree/archives"
+        # shellcheck disable=SC2046
+        "${cross}objcopy" $(tools/old-threads.sh "$1") "$tree/archives/libtollbar-redis.a"
         rules=$archives/libtollbar-rules.so
         make --silent rules B="${archives#"$top/"}" ${cross:+TARGET="$1-unknown-linux-gnu" CROSS="$cross"}
     fi
+    [ "$2" != manylinux ] || archives=$tree/archives
     compiler=${cross}gcc
     if [ "$2" = musllinux ]; then
         tools/setup.sh musl

@@ -50,17 +50,25 @@ link() {
         --remove-section='.eh_frame*' --remove-section='.rela.eh_frame*' \
         --remove-section='.gcc_except_table*' --remove-section='.rela.gcc_except_table*' "$object"
 
+    # A thread looks up the store's name. glibc has pthread_create in itself since 2.34, and before
+    # in libpthread.
+    shared=$out/lib$1.shared.o threads=
+    case $("${CC:-cc}" -dumpmachine) in
+    *-gnu*) threads=$(tools/old-threads.sh "${TARGET:-$(uname -m)}") ;;
+    esac
+    # shellcheck disable=SC2086
+    "${cross}objcopy" $threads "$object" "$shared"
     # shellcheck disable=SC2046,SC2086
     "${CC:-cc}" -shared -nostartfiles -Wl,--gc-sections,-soname,lib"$1".so."$abi",-O1,--hash-style=gnu,--build-id=none \
         -Wl,-z,relro,-z,now,-z,noseparate-code,--no-undefined $pages \
-        $(sed 's/^/-Wl,-u,/' "$3") -o "$out/lib$1-named.so" "$object"
+        $(sed 's/^/-Wl,-u,/' "$3") -o "$out/lib$1-named.so" "$shared"
     "${cross}strip" -o "$out/lib$1.so" "$out/lib$1-named.so"
     ln -sf "lib$1.so" "$out/lib$1.so.$abi"
 
     "${cross}strip" --strip-unneeded "$object"
     rm -f "$out/lib$1.a"
     "${cross}ar" rcs "$out/lib$1.a" "$object"
-    rm "$object"
+    rm "$object" "$shared"
 }
 
 # NAME ARCHIVE SYMBOLS: the same by macOS's linker: libNAME.dylib, libNAME.a.

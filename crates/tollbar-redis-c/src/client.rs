@@ -47,10 +47,13 @@ unsafe impl Sync for tollbar_lease_client {}
 /// `unix:/path[?db=N&user=...&password=...]`.
 ///
 /// The call does not connect. tollbar_lease_client_run in a thread, or tollbar_lease_client_tick
-/// from an event loop, connects later. The client looks up a host's name for each new connection,
-/// in /etc/hosts and by the name servers of /etc/resolv.conf. It does not find names that only
-/// another service knows (mDNS, LDAP). If the URL cannot be read, the call returns TOLLBAR_E_URL
-/// and `*column`, unless `column` is NULL, gets the column of the fault, from 1.
+/// from an event loop, connects later. For each new connection the client looks up a host's name by
+/// the system's resolver (getaddrinfo), on a thread that ends with the lookup. A client has at most
+/// one such thread, and a process at most 16. If the URL cannot be read, the call returns
+/// TOLLBAR_E_URL and `*column`, unless `column` is NULL, gets the column of the fault, from 1.
+///
+/// With a glibc before 2.34 a program must have libpthread (`-pthread`) for that thread. Without
+/// it, tollbar_lease_client_tick waits for the resolver.
 ///
 /// If several processes share a node (tollbar_lease_new_shared, tollbar_lease_init_in), each may
 /// have a client. One client asks the store. When its process ends, in any way, another client
@@ -164,8 +167,7 @@ pub unsafe extern "C" fn tollbar_lease_client_stop(client: *const tollbar_lease_
     }
 }
 
-/// Does the client's pending work, and never waits for the network or a name server. When it begins
-/// a connection to a host's name, it reads at most 64 KiB each of /etc/hosts and /etc/resolv.conf.
+/// Does the client's pending work, and never waits for the network or the system's resolver.
 /// `*wait_ms`, unless NULL, gets a number of milliseconds. The caller must call again after that
 /// time, or earlier if the descriptor becomes ready.
 ///

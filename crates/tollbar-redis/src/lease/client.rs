@@ -95,11 +95,11 @@ impl Client {
 
     /// Takes one turn and returns the milliseconds until the next: 1, 4 or 100. Call it sooner if
     /// [`Client::fd`] is ready for what [`Client::wants`] says. A tick never waits, neither for the
-    /// network nor for a name server.
+    /// network nor for the system's resolver.
     ///
     /// A tick reads the callers' messages, reads and writes the socket, and begins a connection at
-    /// most every 25 ms. To connect to a host by name it reads /etc/hosts and /etc/resolv.conf, at
-    /// most 64 KiB of each, and sends a question to a name server.
+    /// most every 25 ms. To connect to a host by name it starts a thread, which asks the system's
+    /// resolver. A client has one such thread at a time.
     pub fn tick(&mut self, node: &Node) -> u32 {
         self.turn(node, true)
     }
@@ -453,8 +453,6 @@ mod trouble;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lease::Options;
-    use std::net::UdpSocket;
 
     /// A killed client's node is free at once. A client of another PID namespace, whose number may
     /// be no process's here, loses it by its silence.
@@ -468,30 +466,5 @@ mod tests {
         for theirs in [0, (namespace() + 1) & NAMESPACE_MOST] {
             assert!(is_alive(ended | theirs << NAMESPACE_AT));
         }
-    }
-
-    /// The name server never answers. A tick or a close that waited for it would take an hour.
-    #[test]
-    fn nothing_waits_for_a_name_server() {
-        let node = Node::private(
-            "names",
-            &"1000/s burst 500".parse().expect("a policy"),
-            &Options::new(1),
-        )
-        .expect("a node");
-        let server = UdpSocket::bind("127.0.0.1:0").expect("a name server");
-        let mut client = Client::new(&node, &Url::parse("redis://store.example").expect("a URL"))
-            .expect("a client");
-        client.link.ask_only(server.local_addr().expect("its address").port());
-        for _ in 0..1000 {
-            assert_eq!(client.tick(&node), BUSY);
-        }
-        let mut question = [0; 512];
-        assert!(server.recv(&mut question).expect("a question") > 12);
-        assert!(node.check(b"k", 1).is_allowed(), "the reserve admits while there is no store");
-        assert!(!client.close(&node, 0), "the store has not confirmed the debt");
-        let mut other = Client::new(&node, &Url::parse("redis://store.example").expect("a URL"))
-            .expect("a client");
-        assert!(other.close(&node, 0), "this client has read no debt");
     }
 }

@@ -1,8 +1,7 @@
 //! A non-blocking stream socket. Only [`Link::wait`] blocks.
 //!
 //! It runs on Linux, Android, the BSDs and macOS. Each new connection looks up the server's name
-//! again, in /etc/hosts and at the name servers of /etc/resolv.conf, without blocking
-//! ([`super::lookup`]).
+//! again by the system's resolver, on a thread ([`super::lookup`]).
 
 use super::link_error::{LinkError, Operation};
 use super::lookup::Lookup;
@@ -10,20 +9,19 @@ use super::socket::{self, HostAddresses, Wants};
 use super::text::Text;
 use super::url::{Address, Url};
 use core::ffi::c_int;
-use tollbar::clock::{Clock, Monotonic};
 
 /// A connection, or none yet.
 #[derive(Debug)]
 pub struct Link {
     /// The address of a unix socket; `None` for a host.
     path: Option<Text<107>>,
-    pub(super) lookup: Lookup,
+    lookup: Lookup,
     fd: c_int,
     state: State,
     /// Addresses that have not been tried for this connection.
     places: HostAddresses,
-    /// The addresses that the last successful lookup found. The link tries them while no name
-    /// server answers.
+    /// The addresses that the last successful lookup found. The link tries them while the resolver
+    /// does not answer.
     known: HostAddresses,
     /// Whether the link tries `known` for this connection, because the lookup had not ended.
     fell_back: bool,
@@ -36,10 +34,6 @@ enum State {
     Connecting,
     Open,
 }
-
-/// A wait during a lookup returns after this many milliseconds, because a name server's time may
-/// end without any event.
-const LOOKUP_SLICE: c_int = 20;
 
 impl Link {
     /// Makes a link without a connection. It makes no system call.
@@ -62,8 +56,8 @@ impl Link {
     /// Closes the current connection and begins another, without blocking. [`Link::advance`] tells
     /// when the connection is made.
     ///
-    /// It looks up a host's name again. As long as each lookup is closed before it has an answer,
-    /// every second connection goes to the addresses that the last successful lookup found.
+    /// It looks up a host's name again, or goes on with a lookup that has not ended. During such a
+    /// lookup every second connection goes to the addresses that the last successful one found.
     pub fn connect(&mut self) -> Result<(), LinkError> {
         self.close();
         // The remaining addresses of the last attempt come first, because the ones before them did
@@ -80,7 +74,7 @@ impl Link {
             self.places = self.known;
             return self.next_place();
         }
-        let began = self.lookup.begin(Monotonic.now());
+        let began = self.lookup.begin();
         self.after_lookup(began)
     }
 
@@ -91,7 +85,7 @@ impl Link {
                 State::Open => return Ok(true),
                 State::Closed => return Err(LinkError::Closed),
                 State::LookingUp => {
-                    let found = self.lookup.advance(Monotonic.now());
+                    let found = self.lookup.advance();
                     self.after_lookup(found)?;
                     if self.state == State::LookingUp {
                         return Ok(false);
@@ -173,21 +167,20 @@ impl Link {
     }
 
     /// Waits for what [`Link::wants`] says, at most `timeout` nanoseconds rounded up to
-    /// milliseconds, and at most 20 ms during a lookup. Returns what is ready. A failed connection
-    /// counts as readable and writable; the next read or [`Link::advance`] returns its error.
+    /// milliseconds. Returns what is ready. A failed connection counts as readable and writable;
+    /// the next read or [`Link::advance`] returns its error.
     pub fn wait(&self, output: bool, timeout: u64) -> Result<Wants, LinkError> {
         if self.state == State::Closed {
             return Err(LinkError::Closed);
         }
         let millis = timeout / 1_000_000 + u64::from(timeout % 1_000_000 != 0);
         let millis = c_int::try_from(millis).unwrap_or(c_int::MAX);
-        let millis = if self.state == State::LookingUp { millis.min(LOOKUP_SLICE) } else { millis };
         socket::poll(self.fd(), self.wants(output), millis)
     }
 
     /// Closes the connection, if there is one.
     pub fn close(&mut self) {
-        self.lookup.pause();
+        self.lookup.release();
         self.replace(-1);
         self.state = State::Closed;
     }
@@ -224,18 +217,6 @@ impl Link {
             unsafe { libc::close(self.fd) };
         }
         self.fd = fd;
-    }
-
-    /// For tests: the only name server is at this port of 127.0.0.1, and has an hour to answer.
-    #[cfg(test)]
-    pub(crate) fn ask_only(&mut self, port: u16) {
-        let mut settings = super::hosts::Settings::new();
-        if let (Some(to), Some(place)) =
-            (settings.servers.first_mut(), socket::HostAddress::of_text(b"127.0.0.1", port))
-        {
-            (*to, settings.count, settings.timeout) = (place, 1, 3_600_000_000_000);
-        }
-        self.lookup.given = Some(settings);
     }
 
     fn failed(&mut self, operation: Operation, errno: i32) -> Result<usize, LinkError> {

@@ -16,10 +16,12 @@ pub enum LinkError {
 /// Why a name has no address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NameFault {
-    /// Neither /etc/hosts nor a name server knows an address for it.
+    /// The system's resolver knows no address for it.
     Absent,
-    /// No name server of /etc/resolv.conf gave a usable answer in its time.
+    /// The system's resolver had no answer, because no name server answered or one failed.
     NoAnswer,
+    /// The process has 16 lookups that wait for the system's resolver.
+    TooMany,
 }
 
 /// The system call that failed.
@@ -35,6 +37,8 @@ pub enum Operation {
     Write,
     /// Waiting.
     Wait,
+    /// Looking the host's name up.
+    Lookup,
 }
 
 impl core::fmt::Display for LinkError {
@@ -43,6 +47,9 @@ impl core::fmt::Display for LinkError {
             LinkError::Name(NameFault::Absent) => return f.write_str("the host's name is unknown"),
             LinkError::Name(NameFault::NoAnswer) => {
                 return f.write_str("no name server answers for the host's name")
+            }
+            LinkError::Name(NameFault::TooMany) => {
+                return f.write_str("too many lookups of names wait for the system")
             }
             LinkError::Ended => return f.write_str("the server closed the connection"),
             LinkError::Closed => return f.write_str("not connected to the server"),
@@ -53,6 +60,9 @@ impl core::fmt::Display for LinkError {
             LinkError::System(Operation::Read, errno) => ("could not read from the server", *errno),
             LinkError::System(Operation::Write, errno) => ("could not write to the server", *errno),
             LinkError::System(Operation::Wait, errno) => ("could not wait for the server", *errno),
+            LinkError::System(Operation::Lookup, errno) => {
+                ("could not look up the host's name", *errno)
+            }
         };
         let why = match errno {
             libc::ECONNREFUSED => "refused",

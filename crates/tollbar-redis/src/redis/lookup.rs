@@ -1,341 +1,309 @@
-//! Looks up a host's name without blocking: in /etc/hosts, then at the name servers of
-//! /etc/resolv.conf.
+//! Looks up a host's name by the system's resolver (getaddrinfo), on a thread for each lookup.
 //!
-//! The system's resolver (getaddrinfo) blocks until its name servers answer, and this library
-//! starts no threads: docs/internals/decisions/0019-names-without-waiting.md. Names that only the
-//! name service switch knows (mDNS, LDAP, NIS) are not found here.
+//! So a name is found where every other program of the machine finds it: /etc/hosts, name servers
+//! with the search list and `ndots`, and all else that /etc/nsswitch.conf names. The resolver may
+//! wait for minutes, and its thread waits alone: it has the name and the writing end of a pipe, and
+//! writes what it found into the pipe. No memory is shared with it, so a link that is dropped or
+//! forked meanwhile leaves nothing to clean up.
 //!
-//! IPv4 addresses come before IPv6 addresses. A machine without one kind refuses it at once, and
-//! the link tries the next address.
+//! A link has one lookup at a time, and keeps it over its connections. A process has at most
+//! [`LOOKUPS_MOST`] at a time, whatever its links do: a resolver that never returns costs as many
+//! threads and no more. docs/internals/decisions/0019-names-without-waiting.md
 
-use super::dns::{self, DnsAnswer, Kind};
-use super::hosts::{self, Settings};
 use super::link_error::{LinkError, NameFault, Operation};
 use super::socket::{self, HostAddress, HostAddresses};
 use super::text::Text;
-use core::ffi::c_int;
-use tollbar::internal::random_u64;
+use core::ffi::{c_int, c_void};
+use core::mem::{size_of, zeroed, MaybeUninit};
+use core::ptr::{addr_of, addr_of_mut, null, null_mut, NonNull};
+use tollbar::internal::sync::{AtomicU64, Ordering};
+use tollbar::internal::{errno, generation};
 
 /// Lookups of one name, one after the other. [`Lookup::begin`] begins each.
+#[derive(Debug)]
 pub(super) struct Lookup {
     host: Text<255>,
     port: u16,
-    settings: Settings,
-    /// A test's settings in place of /etc/resolv.conf.
-    #[cfg(test)]
-    pub(super) given: Option<Settings>,
+    /// The reading end of the pipe; -1: none.
     fd: c_int,
     is_running: bool,
-    /// The index of the current name: the search list makes several names of a host.
-    candidate: usize,
-    /// How many servers have been asked for the current name.
-    turn: usize,
-    /// When the current question was sent, in nanoseconds.
-    asked_at: u64,
-    ids: [u16; 2],
-    /// For each kind, whether its answer is missing.
-    pending: [bool; 2],
-    found: [HostAddresses; 2],
+    /// The process that began the lookup. In a process forked from it nobody may read the pipe.
+    process: u32,
 }
 
-const KINDS: [Kind; 2] = [Kind::A, Kind::Aaaa];
-/// The most datagrams read in one call.
-const DATAGRAMS: usize = 16;
-/// The longest name of the search list: the host's name (255), a dot and a domain (255), and one
-/// more.
-const NAME_MOST: usize = 512;
+/// The most threads of a process that wait for the resolver.
+pub(super) const LOOKUPS_MOST: u64 = 16;
+
+/// The lookups of this process that run.
+///
+/// ```text
+///  63            32 31        0
+/// ┌────────────────┬───────────┐
+/// │ the process    │ lookups   │     of another process, forked from it: 0
+/// └────────────────┴───────────┘
+/// ```
+static RUNNING: AtomicU64 = AtomicU64::new(0);
+
+/// What a thread writes into its pipe.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Resolved {
+    places: HostAddresses,
+    /// The resolver's error code; 0: none.
+    code: c_int,
+    /// The errno of a failed system call.
+    errno: c_int,
+}
+
+// A pipe takes a message of this length whole or not at all, by POSIX.
+const _: () = assert!(size_of::<Resolved>() <= 512);
+
+/// What a thread looks up.
+struct Job {
+    host: [u8; 256],
+    port: u16,
+    /// The writing end of the pipe.
+    to: c_int,
+}
 
 impl Lookup {
     /// A lookup that has not begun.
     pub(super) fn new(host: Text<255>, port: u16) -> Lookup {
-        Lookup {
-            host,
-            port,
-            settings: Settings::new(),
-            #[cfg(test)]
-            given: None,
-            fd: -1,
-            is_running: false,
-            candidate: 0,
-            turn: 0,
-            asked_at: 0,
-            ids: [0; 2],
-            pending: [false; 2],
-            found: [HostAddresses::new(); 2],
-        }
+        Lookup { host, port, fd: -1, is_running: false, process: 0 }
     }
 
-    /// Begins a lookup, or goes on with the next server after [`Lookup::pause`]. Returns the
-    /// addresses if they are known without a name server, otherwise `None` after it has sent a
-    /// question.
-    pub(super) fn begin(&mut self, now: u64) -> Result<Option<HostAddresses>, LinkError> {
+    /// Begins a lookup, unless one runs. Returns the addresses if the host is one itself.
+    pub(super) fn begin(&mut self) -> Result<Option<HostAddresses>, LinkError> {
+        self.release();
+        if self.is_running {
+            return Ok(None);
+        }
         if let Some(place) = HostAddress::of_text(self.host.as_bytes(), self.port) {
             let mut places = HostAddresses::new();
             places.push(place);
             return Ok(Some(places));
         }
-        let known = hosts::known(self.host.as_bytes(), self.port);
-        if known.has_next() {
-            self.is_running = false;
-            return Ok(Some(known));
+        let [from, to] =
+            socket::pipe().map_err(|errno| LinkError::System(Operation::Open, errno))?;
+        (self.fd, self.process) = (from, generation());
+        if let Err(error) = start(&self.host, self.port, to) {
+            // SAFETY: the descriptor is this function's own, because no thread has it.
+            unsafe { libc::close(to) };
+            self.release();
+            return Err(error);
         }
-        if !self.is_running {
-            self.settings = self.read_settings();
-            (self.is_running, self.candidate, self.turn) = (true, 0, 0);
-        }
-        self.ask(now).map(|()| None)
+        self.is_running = true;
+        Ok(None)
     }
 
-    /// Reads the answers that have come. Returns the addresses when the lookup is over.
-    pub(super) fn advance(&mut self, now: u64) -> Result<Option<HostAddresses>, LinkError> {
-        let mut message = [0; dns::ANSWER_MOST];
-        for _ in 0..DATAGRAMS {
-            let went_on = match socket::receive(self.fd, &mut message) {
-                Ok(n) => self.hear(message.get(..n).unwrap_or_default(), now)?,
-                Err(libc::EAGAIN) => break,
-                // The server's machine refused the datagram: no process listens there.
-                Err(_) => self.next_server(now).map(|()| true)?,
-            };
-            if !went_on && self.pending == [false; 2] {
-                return Ok(Some(self.finish()));
+    /// Returns the addresses when the lookup is over. The pipe stays open until
+    /// [`Lookup::release`], so that the connection's descriptor has another number.
+    pub(super) fn advance(&mut self) -> Result<Option<HostAddresses>, LinkError> {
+        let mut found = MaybeUninit::<Resolved>::zeroed();
+        // SAFETY: the memory is writable for its size.
+        let into = unsafe {
+            core::slice::from_raw_parts_mut(found.as_mut_ptr().cast::<u8>(), size_of::<Resolved>())
+        };
+        let read = match self.is_ours() {
+            true => socket::read(self.fd, into),
+            false => Err(libc::EBADF),
+        };
+        // SAFETY: the structure consists of integers, for which all bytes are valid.
+        let found = unsafe { found.assume_init() };
+        self.is_running = false;
+        match read {
+            Err(libc::EAGAIN) => {
+                self.is_running = true;
+                Ok(None)
             }
+            Ok(length) if length == size_of::<Resolved>() => match found.code {
+                0 if found.places.has_next() => Ok(Some(found.places)),
+                0 => Err(LinkError::Name(NameFault::Absent)),
+                code => Err(fault(code, found.errno)),
+            },
+            Ok(_) => Err(LinkError::Name(NameFault::NoAnswer)),
+            Err(errno) => Err(LinkError::System(Operation::Read, errno)),
         }
-        if now.saturating_sub(self.asked_at) <= self.settings.timeout {
-            return Ok(None);
-        }
-        // Some servers never answer for one kind, so the other kind's addresses are enough.
-        if self.found.iter().any(HostAddresses::has_next) {
-            return Ok(Some(self.finish()));
-        }
-        self.next_server(now).map(|()| None)
     }
 
     /// Whether the lookup has begun and is not over.
     pub(super) fn is_running(&self) -> bool {
-        self.is_running
+        self.is_running && self.is_ours()
     }
 
-    /// The socket for answers; -1 if no question was sent.
+    /// The reading end of the pipe; -1 if there is none.
     pub(super) fn fd(&self) -> c_int {
         self.fd
     }
 
-    /// Closes the socket. The next [`Lookup::begin`] goes on with the next server.
-    pub(super) fn pause(&mut self) {
-        if self.fd >= 0 && self.is_running {
-            self.turn = self.turn.saturating_add(1);
-        }
-        self.replace(-1);
-    }
-
-    /// Handles a datagram. Returns whether the lookup then asked another server, or for another
-    /// name.
-    fn hear(&mut self, message: &[u8], now: u64) -> Result<bool, LinkError> {
-        for (n, kind) in KINDS.into_iter().enumerate() {
-            let (Some(pending), Some(found), Some(id)) = (
-                self.pending.get(n).copied(),
-                self.found.get(n).copied(),
-                self.ids.get(n).copied(),
-            ) else {
-                continue;
-            };
-            let mut question = [0; dns::QUESTION_MOST];
-            let length = self.question(kind, id, &mut question).unwrap_or(0);
-            let (mut places, port) = (found, self.port);
-            let answer =
-                dns::answer(message, question.get(..length).unwrap_or_default(), kind, |octets| {
-                    if let Some(place) = HostAddress::of_octets(octets, port) {
-                        places.push(place);
-                    }
-                });
-            match answer {
-                _ if !pending => {}
-                DnsAnswer::Foreign => {}
-                DnsAnswer::Failed => return self.next_server(now).map(|()| true),
-                DnsAnswer::Absent => return self.next_candidate(now).map(|()| true),
-                DnsAnswer::Addresses => {
-                    if let (Some(pending), Some(found)) =
-                        (self.pending.get_mut(n), self.found.get_mut(n))
-                    {
-                        (*pending, *found) = (false, places);
-                    }
-                }
-            }
-        }
-        if self.pending == [false; 2] && !self.found.iter().any(HostAddresses::has_next) {
-            return self.next_candidate(now).map(|()| true);
-        }
-        Ok(false)
-    }
-
-    /// Ends the lookup. The socket stays open until [`Lookup::pause`], so that the connection's
-    /// descriptor has another number.
-    fn finish(&mut self) -> HostAddresses {
-        self.is_running = false;
-        let [mut all, others] = self.found;
-        all.append(others);
-        all
-    }
-
-    fn next_server(&mut self, now: u64) -> Result<(), LinkError> {
-        self.turn = self.turn.saturating_add(1);
-        self.ask(now)
-    }
-
-    fn next_candidate(&mut self, now: u64) -> Result<(), LinkError> {
-        (self.candidate, self.turn) = (self.candidate.saturating_add(1), 0);
-        self.ask(now)
-    }
-
-    /// Sends the questions for the current name to the next server. It skips invalid names and
-    /// servers to which it cannot send.
-    fn ask(&mut self, now: u64) -> Result<(), LinkError> {
-        let most = self.settings.count.saturating_mul(self.settings.attempts);
-        self.found = [HostAddresses::new(); 2];
-        loop {
-            if !self.has_candidate() {
-                return self.over(NameFault::Absent);
-            }
-            if self.turn >= most {
-                return self.over(NameFault::NoAnswer);
-            }
-            let random = random_u64().unwrap_or(now);
-            self.ids = [random as u16, (random >> 16) as u16];
-            let server = self
-                .turn
-                .checked_rem(self.settings.count)
-                .and_then(|n| self.settings.servers.get(n))
-                .copied();
-            let mut questions = [[0; dns::QUESTION_MOST]; 2];
-            let mut lengths = [0; 2];
-            for (n, kind) in KINDS.into_iter().enumerate() {
-                if let (Some(to), Some(length), Some(&id)) =
-                    (questions.get_mut(n), lengths.get_mut(n), self.ids.get(n))
-                {
-                    *length = self.question(kind, id, to).unwrap_or(0);
-                }
-            }
-            if lengths.contains(&0) {
-                (self.candidate, self.turn) = (self.candidate.saturating_add(1), 0);
-                continue;
-            }
-            let fd = server.map_or(Err(libc::EADDRNOTAVAIL), |server| connected(&server));
-            let fd = match fd {
-                Ok(fd) => fd,
-                Err(errno @ (libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM)) => {
-                    self.replace(-1);
-                    return Err(LinkError::System(Operation::Open, errno));
-                }
-                Err(_) => {
-                    self.turn = self.turn.saturating_add(1);
-                    continue;
-                }
-            };
-            // The old socket was open until here, so the new descriptor has another number, and an
-            // event loop notices the change.
-            self.replace(fd);
-            let sent = questions.iter().zip(lengths).all(|(question, length)| {
-                socket::send(fd, question.get(..length).unwrap_or_default()).is_ok()
-            });
-            if sent {
-                (self.asked_at, self.pending) = (now, [true; 2]);
-                return Ok(());
-            }
-            self.turn = self.turn.saturating_add(1);
+    /// Closes the pipe, unless a lookup runs.
+    pub(super) fn release(&mut self) {
+        if !self.is_running() {
+            self.drop_pipe();
         }
     }
 
-    fn over(&mut self, fault: NameFault) -> Result<(), LinkError> {
-        self.replace(-1);
-        self.is_running = false;
-        Err(LinkError::Name(fault))
+    fn is_ours(&self) -> bool {
+        self.process == generation()
     }
 
-    fn replace(&mut self, fd: c_int) {
+    fn drop_pipe(&mut self) {
         if self.fd >= 0 {
             // SAFETY: the descriptor is this value's own.
             unsafe { libc::close(self.fd) };
         }
-        self.fd = fd;
-    }
-
-    /// Writes the question for the current name and returns its length.
-    fn question(&self, kind: Kind, id: u16, into: &mut [u8; dns::QUESTION_MOST]) -> Option<usize> {
-        let mut name = [0; NAME_MOST];
-        let host = self.host.as_bytes();
-        let domain = self.domain()?.unwrap_or_default();
-        let dot: &[u8] = if domain.is_empty() { b"" } else { b"." };
-        let bytes = host.iter().chain(dot).chain(domain);
-        let length = name.iter_mut().zip(bytes).map(|(to, from)| *to = *from).count();
-        dns::question(name.get(..length)?, kind, id, into)
-    }
-
-    fn has_candidate(&self) -> bool {
-        self.domain().is_some()
-    }
-
-    /// The domain that is appended for the current name. `Some(None)`: the host's name as it is.
-    /// `None`: there are no more names.
-    fn domain(&self) -> Option<Option<&[u8]>> {
-        let host = self.host.as_bytes();
-        if host.ends_with(b".") {
-            return (self.candidate == 0).then_some(None);
-        }
-        let domains = || {
-            self.settings
-                .search
-                .as_bytes()
-                .split(|byte| *byte == b' ')
-                .filter(|domain| !domain.is_empty())
-        };
-        let dots = host.iter().filter(|byte| **byte == b'.').count();
-        let plain_at = if dots >= self.settings.dots { 0 } else { domains().count() };
-        if self.candidate == plain_at {
-            return Some(None);
-        }
-        let number = if self.candidate > plain_at {
-            self.candidate.saturating_sub(1)
-        } else {
-            self.candidate
-        };
-        domains().nth(number).map(Some)
-    }
-
-    #[cfg(not(test))]
-    fn read_settings(&self) -> Settings {
-        Settings::read()
-    }
-
-    #[cfg(test)]
-    fn read_settings(&self) -> Settings {
-        self.given.unwrap_or_else(Settings::read)
+        (self.fd, self.is_running) = (-1, false);
     }
 }
 
+/// The thread of a running lookup finds its pipe closed, and ends.
 impl Drop for Lookup {
     fn drop(&mut self) {
-        self.replace(-1);
+        self.drop_pipe();
     }
 }
 
-impl core::fmt::Debug for Lookup {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Lookup")
-            .field("host", &self.host)
-            .field("is_running", &self.is_running)
-            .finish()
+fn fault(code: c_int, errno: c_int) -> LinkError {
+    match code {
+        libc::EAI_SYSTEM => LinkError::System(Operation::Lookup, errno),
+        libc::EAI_MEMORY => LinkError::System(Operation::Lookup, libc::ENOMEM),
+        libc::EAI_AGAIN | libc::EAI_FAIL => LinkError::Name(NameFault::NoAnswer),
+        _ => LinkError::Name(NameFault::Absent),
     }
 }
 
-/// A datagram socket that receives from this server only.
-fn connected(server: &HostAddress) -> Result<c_int, i32> {
-    let fd = socket::open_datagram(server.family())?;
-    match socket::connect(fd, server) {
-        0 => Ok(fd),
-        errno => {
-            // SAFETY: the descriptor is this function's own.
-            unsafe { libc::close(fd) };
-            Err(errno)
+/// Starts a thread that looks the name up and writes what it found to `to`, which it closes. After
+/// an error the caller still has `to`.
+fn start(host: &Text<255>, port: u16, to: c_int) -> Result<(), LinkError> {
+    let no_memory = LinkError::System(Operation::Lookup, libc::ENOMEM);
+    let layout = core::alloc::Layout::new::<Job>();
+    // SAFETY: the layout's size is not 0.
+    let job = NonNull::new(unsafe { alloc::alloc::alloc_zeroed(layout) }.cast::<Job>());
+    let job = job.ok_or(no_memory)?;
+    // SAFETY: the block has the layout of a job and is zeroed, which is valid for its integers.
+    let named = unsafe { &mut *job.as_ptr() };
+    (named.port, named.to) = (port, to);
+    // The name has at most 255 bytes, so a zero byte stays at its end.
+    named.host.iter_mut().zip(host.as_bytes()).for_each(|(to, from)| *to = *from);
+    let started = match count(1) {
+        true => spawn(job).inspect_err(|_| _ = count(-1)),
+        false => Err(LinkError::Name(NameFault::TooMany)),
+    };
+    if started.is_err() {
+        // SAFETY: this function's own block, which no thread has.
+        unsafe { alloc::alloc::dealloc(job.as_ptr().cast(), layout) };
+    }
+    started
+}
+
+/// Counts a lookup of this process that begins (1) or ends (-1). `false`: there are too many.
+fn count(by: i64) -> bool {
+    let mine = u64::from(generation()) << 32;
+    // Relaxed: the word guards no other memory.
+    let counted = RUNNING.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |word| {
+        // The threads of the parent are not in a forked process.
+        let running = if word >> 32 == mine >> 32 { word as u32 } else { 0 };
+        let next = u64::from(running).saturating_add_signed(by);
+        (next <= LOOKUPS_MOST).then_some(mine | next)
+    });
+    counted.is_ok()
+}
+
+type Thread = extern "C" fn(*mut c_void) -> *mut c_void;
+type Spawn = unsafe extern "C" fn(
+    *mut libc::pthread_t,
+    *const libc::pthread_attr_t,
+    Thread,
+    *mut c_void,
+) -> c_int;
+
+/// Starts a detached thread that gets no signals, because a signal for the program must interrupt
+/// the program's own threads.
+fn spawn(job: NonNull<Job>) -> Result<(), LinkError> {
+    // A glibc before 2.34 has this function in a library of its own, which a program without
+    // threads may lack: then its address is 0 (tools/lib.sh), and such a program waits as it does
+    // in its own lookups. black_box: the compiler believes that no function is at 0.
+    let create = core::hint::black_box(libc::pthread_create as Spawn as *const ());
+    if create.is_null() {
+        find(job.as_ptr().cast());
+        return Ok(());
+    }
+    // SAFETY: a function of this type, by the line above.
+    let create = unsafe { core::mem::transmute::<*const (), Spawn>(create) };
+    let mut attributes = MaybeUninit::<libc::pthread_attr_t>::zeroed();
+    let (mut all, mut before) =
+        (MaybeUninit::<libc::sigset_t>::zeroed(), MaybeUninit::<libc::sigset_t>::zeroed());
+    let mut thread = MaybeUninit::<libc::pthread_t>::zeroed();
+    // SAFETY: all pointers are to this function's own values, each initialized by the call before
+    // its use. The thread owns the job from here, unless there is no thread.
+    let refused = unsafe {
+        match libc::pthread_attr_init(attributes.as_mut_ptr()) {
+            0 => {
+                libc::pthread_attr_setdetachstate(
+                    attributes.as_mut_ptr(),
+                    libc::PTHREAD_CREATE_DETACHED,
+                );
+                libc::sigfillset(all.as_mut_ptr());
+                // The new thread starts with this thread's mask.
+                libc::sigprocmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
+                let refused =
+                    create(thread.as_mut_ptr(), attributes.as_ptr(), find, job.as_ptr().cast());
+                libc::sigprocmask(libc::SIG_SETMASK, before.as_ptr(), null_mut());
+                libc::pthread_attr_destroy(attributes.as_mut_ptr());
+                refused
+            }
+            refused => refused,
         }
+    };
+    match refused {
+        0 => Ok(()),
+        errno => Err(LinkError::System(Operation::Lookup, errno)),
     }
+}
+
+/// The thread. It owns the job, which `job` points to.
+extern "C" fn find(job: *mut c_void) -> *mut c_void {
+    // SAFETY: `start` gave this thread a job of its own.
+    let Job { host, port, to } = unsafe { job.cast::<Job>().read() };
+    // SAFETY: the block's own layout, and nobody else has the block.
+    unsafe { alloc::alloc::dealloc(job.cast(), core::alloc::Layout::new::<Job>()) };
+    let found = resolve(&host, port);
+    count(-1);
+    // If the link has been dropped, the write fails, and SIGPIPE is blocked here. Otherwise the
+    // pipe is empty and takes all bytes. SAFETY: `found` is readable for its size, and the
+    // descriptor is this thread's own.
+    unsafe {
+        libc::write(to, addr_of!(found).cast(), size_of::<Resolved>());
+        libc::close(to);
+    }
+    null_mut()
+}
+
+/// Asks the system's resolver, and waits for it. `host` ends with a zero byte.
+fn resolve(host: &[u8; 256], port: u16) -> Resolved {
+    let mut found = Resolved { places: HostAddresses::new(), code: 0, errno: 0 };
+    // SAFETY: an addrinfo consists of integers and pointers, for which zeroes are valid.
+    let mut hints: libc::addrinfo = unsafe { zeroed() };
+    // Otherwise each address comes once for each kind of socket.
+    (hints.ai_family, hints.ai_socktype) = (libc::AF_UNSPEC, libc::SOCK_STREAM);
+    let mut list: *mut libc::addrinfo = null_mut();
+    // SAFETY: the name ends with a zero byte, there is no service, and `list` is writable.
+    found.code =
+        unsafe { libc::getaddrinfo(host.as_ptr().cast(), null(), &hints, addr_of_mut!(list)) };
+    if found.code != 0 {
+        found.errno = errno();
+        return found;
+    }
+    let mut next = list;
+    // SAFETY: each entry is valid until freeaddrinfo.
+    while let Some(entry) = unsafe { next.as_ref() } {
+        // SAFETY: the address is readable for the entry's length, by getaddrinfo.
+        if let Some(place) = unsafe { HostAddress::of_entry(entry, port) } {
+            found.places.push(place);
+        }
+        next = entry.ai_next;
+    }
+    // SAFETY: the list is getaddrinfo's, and nobody uses it any more.
+    unsafe { libc::freeaddrinfo(list) };
+    found
 }

@@ -11,10 +11,8 @@
 
 mod answer;
 mod buffer;
-mod dns;
 mod expect;
 mod fault;
-mod hosts;
 mod link;
 mod link_error;
 mod lookup;

@@ -16,6 +16,7 @@ pub struct Wants {
 }
 
 /// A list of one server's addresses, and the index of the next to try.
+#[repr(C)]
 #[derive(Clone, Copy)]
 pub(super) struct HostAddresses {
     list: [HostAddress; HostAddresses::MOST],
@@ -25,6 +26,7 @@ pub(super) struct HostAddresses {
 
 /// An internet address with a port. It has room for IPv6 and no more, because lists of places are
 /// copied on the stacks of callers.
+#[repr(C)]
 #[derive(Clone, Copy)]
 pub(super) struct HostAddress {
     address: libc::sockaddr_in6,
@@ -47,13 +49,6 @@ impl HostAddresses {
         if let Some(to) = self.list.get_mut(self.len) {
             *to = place;
             self.len = self.len.saturating_add(1);
-        }
-    }
-
-    /// Adds the addresses of `other` that have not been tried.
-    pub(super) fn append(&mut self, mut other: HostAddresses) {
-        while let Some(place) = other.next() {
-            self.push(place);
         }
     }
 
@@ -87,6 +82,27 @@ impl HostAddress {
         HostAddress { address: unsafe { zeroed() }, len: 0 }
     }
 
+    /// The resolver's address. `None`: it is neither IPv4 nor IPv6.
+    ///
+    /// # Safety
+    /// `entry.ai_addr` is readable for `entry.ai_addrlen` bytes.
+    pub(super) unsafe fn of_entry(entry: &libc::addrinfo, port: u16) -> Option<HostAddress> {
+        let mut place = HostAddress::none();
+        let (len, most) = (entry.ai_addrlen as usize, size_of::<libc::sockaddr_in6>());
+        if ![libc::AF_INET, libc::AF_INET6].contains(&entry.ai_family) || len > most {
+            return None;
+        }
+        // SAFETY: readable by the caller's promise, and at most the size of a sockaddr_in6.
+        unsafe {
+            let to = addr_of_mut!(place.address).cast::<u8>();
+            core::ptr::copy_nonoverlapping(entry.ai_addr.cast::<u8>(), to, len);
+        }
+        // The port is at the same place for both kinds.
+        place.address.sin6_port = port.to_be();
+        place.len = entry.ai_addrlen;
+        Some(place)
+    }
+
     /// An address as text: IPv4, or IPv6 without brackets.
     pub(super) fn of_text(text: &[u8], port: u16) -> Option<HostAddress> {
         extern "C" {
@@ -113,7 +129,7 @@ impl HostAddress {
     }
 
     /// An address as bytes: 4 or 16.
-    pub(super) fn of_octets(octets: &[u8], port: u16) -> Option<HostAddress> {
+    fn of_octets(octets: &[u8], port: u16) -> Option<HostAddress> {
         let mut place = HostAddress::none();
         if let Ok(octets) = <[u8; 4]>::try_from(octets) {
             // SAFETY: a sockaddr_in consists of integers, for which zeroes are valid.
@@ -142,14 +158,36 @@ impl HostAddress {
     }
 }
 
-/// A non-blocking datagram socket that is closed on exec.
-pub(super) fn open_datagram(family: c_int) -> Result<c_int, i32> {
-    create(family, libc::SOCK_DGRAM)
+/// A pipe that is closed on exec: its reading end, which does not block, and its writing end.
+pub(super) fn pipe() -> Result<[c_int; 2], i32> {
+    let mut ends = [-1; 2];
+    #[cfg(not(target_vendor = "apple"))]
+    // SAFETY: two ints, writable for the call.
+    again(|| unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_NONBLOCK | libc::O_CLOEXEC) })?;
+    #[cfg(target_vendor = "apple")]
+    {
+        // SAFETY: two ints, writable for the call.
+        again(|| unsafe { libc::pipe(ends.as_mut_ptr()) })?;
+        for fd in ends {
+            // SAFETY: numbers only. These calls cannot fail for a descriptor that is open.
+            unsafe {
+                libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC);
+                libc::fcntl(fd, libc::F_SETFL, libc::O_NONBLOCK);
+            }
+        }
+    }
+    Ok(ends)
+}
+
+/// Reads bytes and returns how many; 0: the other end is closed.
+pub(super) fn read(fd: c_int, into: &mut [u8]) -> Result<usize, i32> {
+    // SAFETY: `into` is writable for its length.
+    retried(|| unsafe { libc::read(fd, into.as_mut_ptr().cast(), into.len()) })
 }
 
 /// A non-blocking stream socket that is closed on exec and sends small writes at once.
 pub(super) fn open(family: c_int) -> Result<c_int, i32> {
-    let fd = create(family, libc::SOCK_STREAM)?;
+    let fd = create(family)?;
     if family != libc::AF_UNIX {
         // Without TCP_NODELAY a call could wait for the acknowledgement of the call before. If the
         // system refuses the option, calls are slower and still correct, so the result is ignored.
@@ -159,16 +197,16 @@ pub(super) fn open(family: c_int) -> Result<c_int, i32> {
 }
 
 #[cfg(not(target_vendor = "apple"))]
-fn create(family: c_int, kind: c_int) -> Result<c_int, i32> {
-    let kind = kind | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+fn create(family: c_int) -> Result<c_int, i32> {
+    let kind = libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
     // SAFETY: numbers only.
     again(|| unsafe { libc::socket(family, kind, 0) })
 }
 
 #[cfg(target_vendor = "apple")]
-fn create(family: c_int, kind: c_int) -> Result<c_int, i32> {
+fn create(family: c_int) -> Result<c_int, i32> {
     // SAFETY: numbers only, here and below.
-    let fd = again(|| unsafe { libc::socket(family, kind, 0) })?;
+    let fd = again(|| unsafe { libc::socket(family, libc::SOCK_STREAM, 0) })?;
     let done = again(|| unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) })
         .and_then(|_| again(|| unsafe { libc::fcntl(fd, libc::F_SETFL, libc::O_NONBLOCK) }))
         .and_then(|_| set(fd, libc::SOL_SOCKET, libc::SO_NOSIGPIPE));
@@ -285,7 +323,7 @@ pub(super) fn poll(fd: c_int, wants: Wants, millis: c_int) -> Result<Wants, Link
 }
 
 /// Repeats a system call as long as signals interrupt it.
-pub(super) fn retried(mut call: impl FnMut() -> isize) -> Result<usize, i32> {
+fn retried(mut call: impl FnMut() -> isize) -> Result<usize, i32> {
     loop {
         match usize::try_from(call()) {
             Ok(n) => return Ok(n),

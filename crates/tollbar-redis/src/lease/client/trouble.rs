@@ -50,10 +50,13 @@ impl Client {
         match self.broken {
             None => "the server does not answer in time",
             Some(LinkError::Name(NameFault::Absent)) => {
-                "the server's name is unknown to /etc/hosts and the name servers"
+                "the server's name is unknown to the system's resolver"
             }
             Some(LinkError::Name(NameFault::NoAnswer)) => {
                 "no name server answers for the server's name"
+            }
+            Some(LinkError::Name(NameFault::TooMany)) => {
+                "too many lookups of names wait for the system's resolver"
             }
             Some(LinkError::Ended | LinkError::System(Operation::Read, _)) => match self.was_ready {
                 true => "the server closed the connection",

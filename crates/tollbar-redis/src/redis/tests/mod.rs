@@ -1,6 +1,5 @@
-//! Tests of URLs, RESP2, sessions and lookups without a Redis server.
+//! Tests of URLs, RESP2 and sessions without a Redis server.
 
-mod lookup;
 mod resp;
 mod session;
 mod url;
