@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Checks the documents beside the files: every relative link leads to a file and a heading, and
 every name in docs/internals/verification.md and docs/change-it-safely.md that looks like a test or
-a function stands in a source. The first page of each face fits one screen, begins with how to
+a function stands in a source. The table of proofs goes from those for all inputs to examples, says
+where each proof is, and names each module of loom models. The first page of each face fits one screen, begins with how to
 install it, and has a program. Ends with `N passed, N failed`."""
 
 import re
@@ -63,6 +64,32 @@ for name in ("internals/verification.md", "change-it-safely.md"):
     for symbol in sorted(set(re.findall(r"`([A-Za-z_]\w*(?:::\w+)*|\w+_\w+)`", document.read_text()))):
         missing = [part for part in symbol.split("::") if part not in words]
         check(document, symbol, f"no source has {missing[0]}; expected: the name that the test or function has" if missing else None)
+
+    # A path: it stands in the tree. Capitals stand for a name.
+    for place in sorted(set(re.findall(r"`([a-z][\w.-]*/[\w./-]*)`", document.read_text()))):
+        if place.startswith("build/") or re.search(r"\b[A-Z]+\b", place):
+            continue
+        check(document, place, None if (top / place).exists() else "no such file; expected: a path from the top")
+
+# What is proved, and how: the ways from the strongest to the weakest, and where each proof is.
+WAYS = ["for all inputs", "exhaustively, within bounds", "by search", "by example"]
+verification = top / "docs" / "internals" / "verification.md"
+table = verification.read_text().split("| Proved |", 1)[1].split("\n\n", 1)[0].split("\n")[2:]
+rows = [[cell.strip() for cell in row.strip("|").split("|")] for row in table]
+ways = [way for way in dict.fromkeys(re.sub(r"\*\*(.*?)\*\*.*", r"\1", row[0]) for row in rows if row[0])]
+check(verification, "ways of a proof", None if ways == WAYS else f"found {ways}; expected: {WAYS}")
+for row in rows:
+    proof = re.findall(r"`([\w./-]+)`", row[-1])
+    fault = None if proof and all((top / path).exists() for path in proof) or "](" in row[-1] else "expected: a path or a link, where the proof is"
+    check(verification, f"where {row[1][:50]!r} is proved", fault)
+
+# Each module of models, of which the page of bounds has one heading, stands in the tables.
+bounds = (top / "docs" / "internals" / "model-bounds.md").read_text()
+for module in re.findall(r"(?m)^## `(?:\w+::)*?(\w+)::models", bounds):
+    named = {f"`{module}::models`", f"`{module}/models.rs`"} if module not in ("line", "live", "ring") else {"crates/tollbar-redis/src/lease"}
+    text = verification.read_text()
+    fault = None if any(name in text or name.strip("`") + "`" in text for name in named) else "no row names it; expected: what its models prove"
+    check(verification, f"{module}::models", fault)
 
 # The first page of each face: what installs it, and the language of its program. The face's tests
 # run it, or compile it if it needs a Redis.
