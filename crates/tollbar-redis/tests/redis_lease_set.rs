@@ -43,13 +43,6 @@ fn passed(machines: &[Machine], requests: usize) -> usize {
 /// nobody is refused before. When it becomes 500 a day again, none is left.
 #[test]
 fn a_user_keeps_what_was_used() {
-    assert!((0..20).any(|_| a_user_kept_what_was_used()), "permits were missing 20 times");
-}
-
-/// False: fewer passed than the key had left. In some tries 1,348 or 1,463 of 1,701 pass, and no
-/// more do within the next four seconds. A lease that ended unspent would explain it, but no test
-/// shows that.
-fn a_user_kept_what_was_used() -> bool {
     let server = Server::start();
     let options = Options { overdraft: 0, ..Options::new(2) };
     let machines =
@@ -63,17 +56,15 @@ fn a_user_kept_what_was_used() -> bool {
     let took = machines.iter().map(|machine| know(machine, 2)).max();
     let left = passed(&machines, 1701);
     println!("known after {took:?}; {left} of 1701 pass");
-    assert!(left <= 1702, "{left}");
-    if left < 1690 {
-        return false;
-    }
+    // A machine may lose a permit that the store served for a request which another lease had
+    // covered meanwhile.
+    assert!((1690..=1702).contains(&left), "{left}");
     // The call waits until machines have had the time to learn the last change.
     assert_eq!(change(&server, "day", "500/day burst 500", None).expect("a change").version, 3);
     machines.iter().for_each(|machine| {
         know(machine, 3);
     });
     assert_eq!(passed(&machines, 20), 0);
-    true
 }
 
 /// Errors name what is wrong, and change nothing.

@@ -265,28 +265,28 @@ impl Line {
         }
     }
 
-    /// Installs a granted lease in the slot where the key has fewer permits left. If that slot has
-    /// permits of the key, they join the new ones until the earlier of both ends.
+    /// Installs a granted lease. If both slots have permits of the key, it joins those of one slot
+    /// until the earlier of both ends, or one of the two is lost. Of these ways it takes the one
+    /// that keeps the most permits for the longest time. So a permit that the store served for a
+    /// request that waited, and which ends soon, does not shorten a long lease.
     pub fn install(&self, hash: u64, lease: u64, now: u64) {
-        let [first, second, ..] = &self.0;
-        let (a, b) = (live(first, hash, now), live(second, hash, now));
-        let slot = if a <= b { first } else { second };
+        let [first, second] = self.leases();
         for _ in 0..TRIES {
-            let old = slot.pair();
+            let (a, b) = (first.pair(), second.pair());
+            let (own_a, own_b) = (own(a, hash, now), own(b, hash, now));
+            let (in_a, in_b) = (joined(own_a, lease, now), joined(own_b, lease, now));
+            let worth = |one, other| word::worth(one, now).saturating_add(word::worth(other, now));
+            let (slot, old, state) = match worth(in_a, own_b) >= worth(in_b, own_a) {
+                true => (first, a, in_a),
+                false => (second, b, in_b),
+            };
             // Another key owns the line and has a live lease in this slot. That lease stays, and
             // the new one is lost.
-            let permits = word::permits(old.state, now);
-            if old.key != hash && permits != 0 && self.state_of(hash).is_none() {
+            let is_foreign = old.key != hash && word::permits(old.state, now) != 0;
+            if is_foreign && self.state_of(hash).is_none() {
                 return;
             }
-            let joined = match old.key == hash && permits != 0 {
-                true => word::lease(
-                    word::all(lease).saturating_add(permits),
-                    word::until(lease).min(word::until(old.state)),
-                ),
-                false => lease,
-            };
-            if slot.swap(old, SlotPair { key: hash, state: joined }).is_ok() {
+            if slot.swap(old, SlotPair { key: hash, state }).is_ok() {
                 return;
             }
         }
@@ -379,6 +379,22 @@ fn spend(pair: SlotPair, hash: u64, now: u64, cost: u64) -> Option<u64> {
     }
 }
 
+/// The word of a slot if it is a live lease of the key, else 0.
+fn own(pair: SlotPair, hash: u64, now: u64) -> u64 {
+    match pair.key == hash && word::permits(pair.state, now) != 0 {
+        true => pair.state,
+        false => 0,
+    }
+}
+
+/// What a slot keeps of two leases: both until the earlier end, or one of them. If both have ended,
+/// it is `b`.
+fn joined(a: u64, b: u64, now: u64) -> u64 {
+    let permits = word::all(a).saturating_add(word::all(b));
+    let both = word::lease(permits, word::until(a).min(word::until(b)));
+    [a, both, b].into_iter().max_by_key(|word| word::worth(*word, now)).unwrap_or(b)
+}
+
 #[inline(always)]
 fn live(slot: &Slot, hash: u64, now: u64) -> u64 {
     // The two words may not belong together. That is harmless, because the result is only a hint:
@@ -390,113 +406,7 @@ fn live(slot: &Slot, hash: u64, now: u64) -> u64 {
 }
 
 #[cfg(all(test, not(loom)))]
-mod tests {
-    use super::*;
-
-    const KEY: u64 = 0x1111;
-    const OTHER: u64 = 0x2222;
-    const UNIT: u64 = 1 << word::UNIT_BITS;
-
-    fn line() -> Line {
-        // SAFETY: a line is atomic words, for which all zeroes are valid; a node's memory begins
-        // so.
-        unsafe { core::mem::zeroed() }
-    }
-
-    fn claimed(lines: &[Line; 2], hash: u64, now: u64) -> Option<&Line> {
-        claim(&[&lines[0], &lines[1], &lines[0], &lines[1]], hash, now, hash)
-    }
-
-    /// A key keeps its line while it waits for an answer, has permits to spend or a used right, or
-    /// is dry or shut. After that another key may claim the line.
-    #[test]
-    fn a_line_is_given_up_when_its_key_is_done() {
-        let one = line();
-        let claim = |hash, now| claim(&[&one; 4], hash, now, hash).is_some();
-        assert!(claim(KEY, 0) && claim(KEY, 0) && claim(OTHER, 0) && claim(KEY, 0));
-        assert!(one.ask(KEY, 0, 2 * UNIT) && !one.ask(KEY, UNIT, 9 * UNIT));
-        assert!(!claim(OTHER, UNIT));
-        one.install(KEY, word::lease(2, 5 * UNIT), UNIT);
-        one.heard(KEY, &Said { granted: 2, ..Said::default() }, UNIT, 0);
-        assert!(!claim(OTHER, UNIT));
-        // An answer about another key changes nothing here.
-        one.heard(
-            OTHER,
-            &Said { confirmed: 1, dry: Some((99 * UNIT, true)), ..Said::default() },
-            UNIT,
-            0,
-        );
-        assert_eq!((one.left(KEY, UNIT), one.left(OTHER, UNIT)), (2, 0));
-        assert!(one.take(KEY, UNIT, 2).is_some() && claim(OTHER, UNIT) && claim(KEY, UNIT));
-        assert_eq!(
-            (one.use_right(KEY, UNIT, 2, 3), one.use_right(KEY, UNIT, 2, 3)),
-            (Some(1), None)
-        );
-        assert!(!claim(OTHER, 9 * UNIT));
-        let said =
-            Said { confirmed: 2, shut: Some(20 * UNIT), dry: Some((15 * UNIT, true)), granted: 0 };
-        one.heard(KEY, &said, 9 * UNIT, 0);
-        assert_eq!(one.state_of(KEY).map(|state| state.phase_at(14 * UNIT)), Some(KeyPhase::Firm));
-        assert_eq!(one.use_right(KEY, 19 * UNIT, 1, 3), None);
-        assert!(!claim(OTHER, 14 * UNIT) && !claim(OTHER, 19 * UNIT));
-        assert_eq!(one.use_right(KEY, 20 * UNIT, 1, 3), Some(2));
-        one.return_right(KEY, 1);
-        assert!(claim(OTHER, 20 * UNIT));
-    }
-
-    #[test]
-    fn a_key_is_in_one_of_its_lines() {
-        let lines = [line(), line()];
-        let first = claimed(&lines, KEY, 0).expect("room");
-        assert!(first.use_right(KEY, 0, 1, 1).is_some());
-        let second = claimed(&lines, OTHER, 0).expect("room");
-        assert!(second.use_right(OTHER, 0, 1, 1).is_some());
-        assert!(!core::ptr::eq(first, second) && claimed(&lines, 0x3333, 0).is_none());
-        assert!(core::ptr::eq(claimed(&lines, OTHER, 0).expect("its line"), second));
-        // The key whose debt is confirmed leaves; the other stays where it is.
-        first.heard(KEY, &Said { confirmed: 1, shut: Some(0), ..Said::default() }, 0, 0);
-        assert!(core::ptr::eq(claimed(&lines, 0x3333, 0).expect("room"), first));
-        assert!(core::ptr::eq(claimed(&lines, OTHER, 0).expect("its line"), second));
-    }
-
-    /// A caller that was killed between its claim and its second look does not keep the line.
-    #[test]
-    fn an_abandoned_claim_ends() {
-        let lines = [line(), line()];
-        let claim = SlotPair { key: KEY, state: state::claim(0, 1) };
-        assert!(lines[0].state().swap(SlotPair { key: 0, state: 0 }, claim).is_ok());
-        let other = claimed(&lines, OTHER, 0).expect("the second line");
-        assert!(core::ptr::eq(other, &lines[1]) && other.use_right(OTHER, 0, 1, 1).is_some());
-        assert!(claimed(&lines, 0x3333, 0).is_none());
-        assert!(claimed(&lines, KEY, 0).is_some_and(|line| core::ptr::eq(line, &lines[0])));
-        assert!(claimed(&lines, 0x3333, 2_000_000_000).is_some());
-    }
-
-    /// A lease that finds no empty slot joins the smaller one, until the earlier end of both.
-    #[test]
-    fn a_third_lease_joins_the_smaller() {
-        let one = line();
-        assert!(claim(&[&one; 4], KEY, 0, 1).is_some());
-        for (permits, until) in [(5, 9), (3, 7), (4, 8)] {
-            one.install(KEY, word::lease(permits, until * UNIT), 0);
-        }
-        assert_eq!((one.left(KEY, 6 * UNIT), one.left(KEY, 7 * UNIT)), (12, 5));
-    }
-
-    /// If nobody will report a debt, the sweep frees the used right. If the client still knows the
-    /// debt, the right stays used.
-    #[test]
-    fn a_sweep_frees_what_nobody_reports() {
-        let lines = [line(), line()];
-        let line = claimed(&lines, KEY, 0).expect("room");
-        assert!(line.use_right(KEY, 5 * UNIT, 1, 1).is_some());
-        line.sweep(5 * UNIT, |_| false);
-        line.sweep(6 * UNIT, |hash| hash == KEY);
-        assert_eq!(line.use_right(KEY, 6 * UNIT, 1, 1), None);
-        line.sweep(6 * UNIT, |_| false);
-        assert_eq!(line.use_right(KEY, 6 * UNIT, 1, 1), Some(0));
-    }
-}
+mod tests;
 
 #[cfg(all(test, loom))]
 mod models;

@@ -65,6 +65,11 @@ pub fn until(word: u64) -> u64 {
     (word & UNTIL) << UNIT_BITS
 }
 
+/// The word's permits times the units of time for which they may still be spent. Both fit 64 bits.
+pub(super) fn worth(word: u64, now: u64) -> u64 {
+    all(word) * (word & UNTIL).saturating_sub(now >> UNIT_BITS)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
