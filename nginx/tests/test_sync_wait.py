@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from harness import fuzz, http2, memory
-from harness.client import Kept, connect, count, request, statuses
+from harness.client import Answer, Kept, connect, count, request, statuses
 from harness.config import CONTENT
 from harness.machines import PAGES, leader, machines, wait_for_circuit, zone_of  # noqa: F401
 from harness.server import PATIENCE, alive, wait_until
@@ -64,9 +64,10 @@ def wait_for_waiting(nginx, number):
 
 
 def undisturbed(nginxes, run):
-    """The result of a run in which the store always answered in time. On a busy machine an answer
-    may take longer than 250 ms, and then the nodes decide by themselves. Each run has a number, for
-    keys of its own."""
+    """The answers of a run in which store and workers were in time. On a busy machine the store's
+    answer may take longer than 250 ms, and then the nodes decide by themselves. A worker may come
+    to a request later than that, and then the permits that the store has served for the request
+    have ended. Each run has a number, for keys of its own."""
     def opened():
         return [zone["opened"] for nginx in nginxes for zone in json.loads(nginx.get("/json").body)["zones"] if "opened" in zone]
 
@@ -74,10 +75,15 @@ def undisturbed(nginxes, run):
         for nginx in nginxes:
             wait_for_circuit(nginx, "closed")
         before = opened()
-        result = run(number)
-        if opened() == before:
-            return result
-    raise AssertionError("the store never answered in time")
+        answers = run(number)
+        if opened() == before and all(in_time(answer) for answer in answers):
+            return answers
+    raise AssertionError("store and workers were never in time")
+
+
+def in_time(answer):
+    """A status alone does not say how long it took."""
+    return not isinstance(answer, Answer) or answer.done - answer.sent < 0.2
 
 
 @pytest.mark.parametrize("zone, passed", [(FIVE, 0), (WAIT, 200)])
@@ -316,7 +322,9 @@ def test_two_limits_of_the_store(machines, place):
 def test_two_limits_at_once(machines, place):
     nginx = several(machines, y=WAIT.replace("5/min burst 5", "20/h burst 20"), zone=WAIT.replace("5/min burst 5", "30/h burst 30"))
     answers = undisturbed([nginx], lambda run: nginx.volley(f"/{place}?k={run}&l={run}", 40))
-    assert count(answers) == 20 and count(answers, 429) == 20
+    # A request that got y's permit first is refused if others have taken z's last one meanwhile, and
+    # the permit of y is lost.
+    assert 19 <= count(answers) <= 20 and count(answers) + count(answers, 429) == 40
 
 
 @pytest.mark.parametrize("server", ["tollbar zone=z nodelay dry_run;", "tollbar_dry_run on; tollbar zone=z nodelay;"])
