@@ -121,10 +121,10 @@ step_bench() {
 }
 # What the hot calls cost in instructions, beside what they cost before.
 step_counts() { made lib && tools/instructions.sh; }
-# The documents beside the files, the names that faces have, and the C programs of the README and of
-# docs/c.md, as a reader would take them.
+# The documents beside the files, the names that faces have, the alerts, and the C programs of the
+# README and of docs/c.md, as a reader would take them.
 step_readme() {
-    tools/documents.py && tools/names.py --check || return 1
+    tools/documents.py && tools/names.py --check && examples/metrics/test.sh || return 1
     made lib || return 1
     # The table's name is another for each run, since two runs of one machine would meet in it.
     logins=/dev/shm/readme-logins-$$
