@@ -3,10 +3,13 @@
 
 #[path = "common/redis.rs"]
 mod redis;
+#[path = "common/stop.rs"]
+mod stop;
 
 use redis::Server;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::AtomicU32;
 use std::time::{Duration, Instant};
+use stop::Stop;
 use tollbar_redis::lease::{Circuit, Client, Fallback, Node, Options};
 use tollbar_redis::redis::Url;
 
@@ -26,8 +29,8 @@ fn with_clients(server: &Server, nodes: &[Node], user: impl FnOnce()) {
             let (url, stop) = (&url, &stop);
             scope.spawn(move || Client::new(node, url).expect("a client").run(node, stop));
         }
+        let _stop = Stop(&stop);
         user();
-        stop.store(1, Ordering::Release);
     });
 }
 

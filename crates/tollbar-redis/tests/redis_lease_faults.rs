@@ -107,7 +107,9 @@ fn a_key_of_another_type() {
     let node = Node::private("faults", &policy, &Options::new(1)).expect("a node");
     let mut client =
         Client::new(&node, &Url::parse(&server.tcp()).expect("a URL")).expect("a client");
+    let since = Instant::now();
     while server.command(&["TYPE", "tollbar:{faults}:k:192.0.2.1"]).text() != "string" {
+        assert!(since.elapsed() < Duration::from_secs(60), "the key keeps its type");
         let _ = node.check(b"192.0.2.1", 1);
         let pause = client.tick(&node);
         client.wait(pause);

@@ -3,10 +3,13 @@
 
 #[path = "common/redis.rs"]
 mod redis;
+#[path = "common/stop.rs"]
+mod stop;
 
 use redis::Server;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
+use stop::Stop;
 use tollbar::{Policy, Reason};
 use tollbar_redis::lease::{Circuit, Client, Node, OnLoss, Options};
 use tollbar_redis::redis::Url;
@@ -25,10 +28,9 @@ fn machines(server: &Server, text: &str, options: &[Options], test: impl FnOnce(
             let stop = &stop;
             scope.spawn(move || Client::new(node, &url).expect("a client").run(node, stop));
         }
+        let _stop = Stop(&stop);
         nodes.iter().for_each(connected);
-        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| test(&nodes)));
-        stop.store(1, Ordering::Release);
-        outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        test(&nodes);
     });
 }
 
@@ -126,6 +128,7 @@ fn f2_a_restart_costs_an_idle_user_nothing() {
             let url = Url::parse(&server.unix()).expect("a URL");
             let (node, stop) = (&node, &stop);
             scope.spawn(move || Client::new(node, &url).expect("a client").run(node, stop));
+            let _stop = Stop(stop);
             connected(node);
             let _ = node.wait(b"somebody", 1, 30 * SECOND);
             server.kill();
@@ -135,14 +138,12 @@ fn f2_a_restart_costs_an_idle_user_nothing() {
             }
             server.restart();
             connected(node);
-            let admitted = (0..299)
+            (0..299)
                 .filter(|_| {
                     let decision = node.wait(b"idle", 1, 30 * SECOND);
                     decision.is_allowed() && decision.reason == Reason::Admitted
                 })
-                .count();
-            stop.store(1, Ordering::Release);
-            admitted
+                .count()
         });
         println!("{on_loss:?}: {admitted} of 299 after the restart");
         assert!((least..=most).contains(&admitted), "{on_loss:?}: {admitted}");

@@ -6,12 +6,16 @@
 //! and lower rates with generous room.
 #![allow(dead_code)] // each test program uses a part of it
 
+#[path = "../common/stop.rs"]
+mod stop;
+
 use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+use stop::Stop;
 use tollbar::clock::{Clock, Utc};
 use tollbar::Policy;
 use tollbar_redis::lease::{Circuit, Client, Node, OnLoss, Options};
@@ -219,6 +223,7 @@ pub fn be_a_machine() {
     let stop = std::sync::atomic::AtomicU32::new(0);
     std::thread::scope(|scope| {
         scope.spawn(|| Client::new(&node, &url).expect("a client").run(&node, &stop));
+        let _stop = Stop(&stop);
         // Attempts begin when all have been able to connect.
         while Utc::default().now() < begin
             || (node.circuit(node.now()) != Circuit::Closed
@@ -227,7 +232,6 @@ pub fn be_a_machine() {
             std::thread::sleep(Duration::from_millis(1));
         }
         attempts(&node, words, begin.max(Utc::default().now()), begin, begin + length, rate);
-        stop.store(1, Ordering::Release);
     });
 }
 
