@@ -42,6 +42,27 @@ func TestALimiterLetsItsBurstPass(t *testing.T) {
 	}
 }
 
+// A sender of 100 MB/s in costs of 1,500 bytes is off by less than one cost after 10 s, and one that
+// takes what there is by nothing.
+func TestS37BytesArePermits(t *testing.T) {
+	const policy, cost, bytes = "100mb/s burst 15000 unit bytes", 1500, uint64(15_000 + 10*100_000_000)
+	whole, all := mustLimiter(t, policy), mustLimiter(t, policy)
+	var sent, got uint64
+	for now := uint64(1000 * time.Second); now <= uint64(1010*time.Second); now += uint64(100 * time.Microsecond) {
+		for d, _ := whole.CheckAt(now, cost); d.Allowed(); d, _ = whole.CheckAt(now, cost) {
+			sent += cost
+		}
+		taken, err := all.TakeUpToAt(now, math.MaxUint64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got += taken
+	}
+	if got != bytes || sent > bytes || bytes-sent >= cost {
+		t.Errorf("%d in whole costs, %d of what there was; want %d", sent, got, bytes)
+	}
+}
+
 func TestAnswersInFull(t *testing.T) {
 	limiter := mustLimiter(t, "10/s burst 2")
 	const second = uint64(time.Second)

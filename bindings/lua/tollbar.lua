@@ -55,6 +55,7 @@ local tollbar = {
     now = core.now,
     last_time = core.last_time,
     worst_case = core.worst_case,
+    curve = core.curve,
 }
 
 return tollbar

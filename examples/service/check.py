@@ -114,7 +114,7 @@ def orders_wait_and_are_delivered(_):
 
 
 def refused_mails_are_sent_later_in_order_through_kills(home):
-    """60 mails at once: some are sent, the others wait in the stream. The worker is killed four
+    """S51: 60 mails at once: some are sent, the others wait in the stream. The worker is killed four
     times meanwhile. Each mail is sent, those of the stream in order, and one may come twice for
     each kill."""
     def sent():

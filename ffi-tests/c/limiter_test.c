@@ -33,6 +33,26 @@ static void check_many_is_check_for_each(void **state) {
     }
 }
 
+/* S37: a sender of 100 MB/s in costs of 1,500 bytes is off by less than one cost after 10 s, and one
+ * that takes what there is by nothing. */
+static void s37_bytes_are_permits(void **state) {
+    static const char text[] = "100mb/s burst 15000 unit bytes";
+    const uint64_t cost = 1500, begin = 1000 * SEC, bytes = 15000 + 10 * UINT64_C(100000000);
+    tollbar_limiter *whole = limiter_of(text), *all = limiter_of(text);
+    uint64_t now, taken = 0, sent = 0, got = 0;
+    (void)state;
+    for (now = begin; now <= begin + 10 * SEC; now += 100 * US) {
+        while (tollbar_limiter_check_at(whole, cost, now, NULL) == TOLLBAR_ALLOWED)
+            sent += cost;
+        if (tollbar_limiter_take_up_to_at(all, UINT64_MAX, now, &taken) == TOLLBAR_ALLOWED)
+            got += taken;
+    }
+    assert_in_range(sent, bytes - cost + 1, bytes);
+    assert_int_equal(got, bytes);
+    tollbar_limiter_free(whole);
+    tollbar_limiter_free(all);
+}
+
 static void get_policy_gives_what_it_was_made_of(void **state) {
     size_t i;
     (void)state;
@@ -238,6 +258,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(limiters_live_in_the_callers_memory),
         cmocka_unit_test(check_many_is_check_for_each),
+        cmocka_unit_test(s37_bytes_are_permits),
         cmocka_unit_test(get_policy_gives_what_it_was_made_of),
         cmocka_unit_test(by_the_librarys_clock),
         cmocka_unit_test(the_clocks_have_one_scale),

@@ -184,6 +184,64 @@ static void a_fork_copies_the_queue(void **state) {
     tollbar_queue_free(queue);
 }
 
+/* What a driver admits: how many, and the sum of the times. */
+struct admitted {
+    uint64_t count, times;
+};
+
+static void admit(struct admitted *to, uint64_t at) {
+    to->count++;
+    to->times += at;
+}
+
+static void take_until(const tollbar_queue *queue, uint64_t *clock, uint64_t until, struct admitted *to) {
+    uint64_t at;
+    void *item;
+    while (tollbar_queue_next_departure_at(queue, *clock, &at) == TOLLBAR_YES && at <= until) {
+        assert_int_equal(tollbar_queue_take_at(queue, at, &item), TOLLBAR_ALLOWED);
+        admit(to, at);
+        *clock = at;
+    }
+    *clock = until;
+}
+
+/* S19: requests that come too early are dropped, delayed, or kept in a queue. With the same
+ * patience the last two admit the same ones at the same times, and without patience so does the
+ * first. */
+static void s19_drivers_admit_the_same(void **state) {
+    static const uint64_t waiting[] = {0, 1, 3, 20};
+    uint64_t before = 0, n, i;
+    (void)state;
+    for (i = 0; i < COUNT(waiting); i++) {
+        tollbar_limiter *delays = limiter_of("10/s algo pacer"), *drops = limiter_of("10/s algo pacer");
+        tollbar_queue *queue = waiting[i] == 0 ? NULL : queue_of("10/s algo pacer", waiting[i]);
+        struct admitted delayed = {0, 0}, dropping = {0, 0}, queued = {0, 0};
+        uint64_t now = 0, clock = 0;
+        for (n = 0; n < 2000; n++) {
+            tollbar_reservation booked;
+            now += n * n * 7919 % (n / 50 % 2 == 0 ? 120 : 150) * MS;
+            if (tollbar_limiter_reserve_at(delays, 1, waiting[i] * 100 * MS, now, &booked) == TOLLBAR_ALLOWED)
+                admit(&delayed, booked.departs_ns);
+            if (queue == NULL) {
+                if (tollbar_limiter_check_at(drops, 1, now, NULL) == TOLLBAR_ALLOWED)
+                    admit(&dropping, now);
+                continue;
+            }
+            take_until(queue, &clock, now, &queued);
+            (void)tollbar_queue_offer_at(queue, &items[0], now, NULL);
+            take_until(queue, &clock, now, &queued);
+        }
+        if (queue != NULL)
+            take_until(queue, &clock, now + HOUR, &queued);
+        assert_memory_equal(&delayed, queue == NULL ? &dropping : &queued, sizeof delayed);
+        assert_true(delayed.count > before);
+        before = delayed.count;
+        tollbar_queue_free(queue);
+        tollbar_limiter_free(delays);
+        tollbar_limiter_free(drops);
+    }
+}
+
 static void arguments(void **state) {
     tollbar_queue *queue = queue_of("10/s", 5), *out = (tollbar_queue *)items;
     tollbar_queue_options options = TOLLBAR_QUEUE_OPTIONS_INIT;
@@ -237,6 +295,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_cancelled_item_makes_room_for_those_behind),
         cmocka_unit_test(the_spare_holds_what_overflows),
+        cmocka_unit_test(s19_drivers_admit_the_same),
         cmocka_unit_test(a_closed_queue_gives_what_it_has),
         cmocka_unit_test(patience_ends),
         cmocka_unit_test(runs_end_with_the_queue),

@@ -29,6 +29,21 @@ TEST(a_limiter_of_a_list) {
     CHECK(refused.denied() && refused.bound() == 1 && refused.retry_after() > 4h);
 }
 
+// S37: a sender of 100 MB/s in costs of 1,500 bytes is off by less than one cost after 10 s, and one
+// that takes what there is by nothing.
+TEST(s37_bytes_are_permits) {
+    constexpr std::uint64_t cost = 1500, bytes = 15'000 + 10 * 100'000'000ULL;
+    const limiter whole("100mb/s burst 15000 unit bytes"), all("100mb/s burst 15000 unit bytes");
+    std::uint64_t sent = 0, got = 0;
+    for (std::chrono::microseconds now = 1000s; now <= 1010s; now += 100us) {
+        while (whole.admit_at(now, cost))
+            sent += cost;
+        got += all.take_up_to_at(now, UINT64_MAX).permits;
+    }
+    CHECK(sent <= bytes && bytes - sent < cost);
+    CHECK(got == bytes);
+}
+
 TEST(a_lower_class_leaves_its_reserve) {
     const tollbar::limiter limiter("100/s");
     const tollbar::table table(10, {"100/s"});

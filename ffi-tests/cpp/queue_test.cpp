@@ -43,6 +43,55 @@ TEST(eleven_of_fifteen_leave_in_order) {
     CHECK(counted::alive == 0);
 }
 
+namespace {
+// What a driver admits: how many, and the sum of the times.
+struct admitted {
+    std::uint64_t count = 0;
+    std::chrono::nanoseconds times{0};
+    void add(std::chrono::nanoseconds at) {
+        count++;
+        times += at;
+    }
+    bool operator==(const admitted &other) const { return count == other.count && times == other.times; }
+};
+
+void take_until(const queue<int> &from, std::chrono::nanoseconds &clock, std::chrono::nanoseconds until, admitted &to) {
+    for (auto at = from.next_departure_at(clock); at && *at <= until; at = from.next_departure_at(clock)) {
+        CHECK(from.take_at(*at) != nullptr);
+        to.add(*at);
+        clock = *at;
+    }
+    clock = until;
+}
+} // namespace
+
+// S19: requests that come too early are dropped, delayed, or kept in a queue. With the same patience
+// the last two admit the same ones at the same times, and without patience so does the first.
+TEST(s19_drivers_admit_the_same) {
+    std::uint64_t before = 0;
+    for (const int waiting : {0, 1, 3, 20}) {
+        const tollbar::limiter delays("10/s algo pacer"), drops("10/s algo pacer");
+        const queue<int> bucket("10/s algo pacer", waiting == 0 ? 1 : waiting);
+        admitted delayed, dropping, queued;
+        std::chrono::nanoseconds now{0}, clock{0};
+        for (int n = 0; n < 2000; n++) {
+            now += std::chrono::milliseconds(n * n % 1000 * 7919 % (n / 50 % 2 == 0 ? 120 : 150));
+            if (const auto booked = delays.reserve_at(now, waiting * 100ms))
+                delayed.add(booked.departs);
+            if (drops.admit_at(now))
+                dropping.add(now);
+            take_until(bucket, clock, now, queued);
+            auto next = std::make_unique<int>(n);
+            (void)bucket.offer_at(now, next);
+            take_until(bucket, clock, now, queued);
+        }
+        take_until(bucket, clock, now + 1h, queued);
+        CHECK(delayed == (waiting == 0 ? dropping : queued));
+        CHECK(delayed.count > before);
+        before = delayed.count;
+    }
+}
+
 TEST(the_spare_holds_what_overflows) {
     tollbar::queue_options options;
     options.spare = 1;

@@ -13,7 +13,7 @@ import (
 	"github.com/tollbar/tollbar/bindings/go/tollhttp"
 )
 
-func TestLoadConfigForEcho(t *testing.T) {
+func TestS50LoadConfigForEcho(t *testing.T) {
 	get := tollhttp.Settings(map[string]any{"server": map[string]any{
 		"rate-limits": []any{
 			map[string]any{"name": "by-api-key", "interval": "24h", "max-requests": 2,

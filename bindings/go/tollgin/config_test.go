@@ -55,7 +55,7 @@ func TestConfigInNumbers(t *testing.T) {
 	}
 }
 
-func TestLoadConfigForGin(t *testing.T) {
+func TestS50LoadConfigForGin(t *testing.T) {
 	get := tollhttp.Settings(map[string]any{"server": map[string]any{
 		"rate-limits": []any{
 			map[string]any{"name": "by-api-key", "interval": "24h", "max-requests": 2,

@@ -24,7 +24,7 @@ func settings(t *testing.T, text string) func(string) any {
 	return tollhttp.Settings(decoded)
 }
 
-func TestLoadConfig(t *testing.T) {
+func TestS50LoadConfig(t *testing.T) {
 	get := settings(t, `{"server": {"rate-limits": [
 		{"name": "by-api-key", "description": "d", "interval": "1ms", "max-requests": 30,
 			"header-key-name": "X-API-KEY", "exception-keys": ["k"]},

@@ -58,6 +58,25 @@ test("M6: the most that a policy admits in a window", function()
     assert(message:find("column 12", 1, true), message)
 end)
 
+test("S54: a curve of a function", function()
+    local policy, off = assert(tollbar.curve(1000000, 60, function(time) return time ^ 2 end))
+    equal(off > 0 and off < 0.001, true)
+    local limiter, taken = assert(tollbar.limiter(policy)), 0
+    for n = 1, 1000 do
+        taken = taken + limiter:take_up_to_at(3600 * SECOND + math.min(n * 60 * SECOND / 1000, 60 * SECOND - 1), 2000000)
+        equal(math.abs(taken - n * n) <= 1000, true, n)
+    end
+    equal(taken, 1000000)
+    local none, why = tollbar.curve(100, 60, function(time) return time < 0.5 and 0.4 or time / 2 end)
+    equal(none, nil)
+    equal(why:find("at time 0.5 of the slice the function gives 0.25, expected a share", 1, true), 1)
+    none, why = tollbar.curve(100, 60, function(time) return time / 2 end)
+    equal(none, nil)
+    equal(why:find("at time 1 of the slice the function gives 0.5, expected 1", 1, true), 1)
+    equal(tollbar.curve(100, 0, function(time) return time end), nil)
+    raises("a whole number", function() local _ = tollbar.curve(-1, 60, function(time) return time end) end)
+end)
+
 test("a policy's last time, after which nothing passes", function()
     local last = assert(tollbar.last_time("3/min algo interval anchor first"))
     equal(last, 2305843009213693950ULL)
@@ -123,6 +142,22 @@ test("peek takes nothing, take_up_to what there is", function()
     equal((limiter:peek()), false)
     equal(limiter:reset(), true)
     equal(limiter:take_up_to(9), 5)
+end)
+
+-- A sender of 100 MB/s in costs of 1,500 bytes is off by less than one cost after 10 s, and one that takes what there is
+-- by nothing.
+test("S37: bytes are permits", function()
+    local policy = "100mb/s burst 15000 unit bytes"
+    local whole, all = assert(tollbar.limiter(policy)), assert(tollbar.limiter(policy))
+    local sent, got = 0, 0
+    for now = 1000 * SECOND, 1010 * SECOND, 100000 do
+        while whole:allow_at(now, 1500) do
+            sent = sent + 1500
+        end
+        got = got + all:take_up_to_at(now, 2 ^ 53)
+    end
+    equal(got, 1000015000)
+    equal(sent <= got and got - sent < 1500, true)
 end)
 
 test("all algorithms", function()

@@ -22,6 +22,45 @@ test("eleven of fifteen leave in order", function()
     equal(queue:next_departure_at(2000 * MS), nil)
 end)
 
+-- Takes what leaves up to a time, and adds its times to a list.
+local function take_until(queue, clock, until_, to)
+    while true do
+        local at = queue:next_departure_at(clock)
+        if at == nil or at > until_ then
+            return until_
+        end
+        clock = tonumber(at)
+        equal(queue:take_at(clock) ~= nil, true)
+        to[#to + 1] = clock
+    end
+end
+
+-- Requests that come too early are dropped, delayed, or kept in a queue. With the same patience the last two admit the
+-- same ones at the same times, and without patience so does the first.
+test("S19: drivers admit the same", function()
+    local before = 0
+    for _, waiting in ipairs { 0, 1, 3, 20 } do
+        local policy = "10/s algo pacer"
+        local delays, drops = assert(tollbar.limiter(policy)), assert(tollbar.limiter(policy))
+        local queue = assert(tollbar.queue(policy, math.max(waiting, 1)))
+        local delayed, dropping, queued = {}, {}, {}
+        local now, clock = 0, 0
+        for n = 0, 1999 do
+            now = now + n * n * 7919 % (math.floor(n / 50) % 2 == 0 and 120 or 150) * MS
+            local _, booked = delays:reserve_at(now, waiting / 10)
+            delayed[#delayed + 1] = booked and tonumber(booked.departs_ns)
+            dropping[#dropping + 1] = drops:allow_at(now) and now or nil
+            clock = take_until(queue, clock, now, queued)
+            queue:offer_at(now, n)
+            clock = take_until(queue, clock, now, queued)
+        end
+        take_until(queue, clock, now + 3600 * 1000 * MS, queued)
+        equal(table.concat(delayed, " "), table.concat(waiting > 0 and queued or dropping, " "))
+        equal(#delayed > before, true)
+        before = #delayed
+    end
+end)
+
 -- The real clock, with a lower bound only: a busy machine may wake a sleeper late.
 test("patience ends in a refusal", function()
     local queue = assert(tollbar.queue("10/h algo pacer", 10))

@@ -293,6 +293,29 @@ function core.print_policy(spec)
     return ffi.string(buffer, length[0])
 end
 
+local new_fit = core.struct "tollbar_curve_fit"
+
+--- Returns the text of a policy whose permits come as a function says, and the largest difference
+--- between its curve and the function, as a share of `limit`. A slice of `seconds` admits exactly
+--- `limit` permits. `share` gets a time in the slice from 0 to 1, and returns the share of `limit`
+--- that has come by then, from 0 to 1. It does not fall, and ends at 1.
+function core.curve(limit, seconds, share)
+    local last = lib.TOLLBAR_CURVE_TIMES - 1
+    local shares = ffi.new("double[?]", last + 1)
+    for n = 0, last do
+        shares[n] = share(n / last)
+    end
+    local spec, fit = new_spec(), new_fit()
+    local code = lib.tollbar_policy_spec_samples(core.count(limit), core.patience(seconds), shares, last + 1, spec, fit)
+    if code == ALLOWED then
+        return core.print_policy(spec), fit.error
+    end
+    if fit.code ~= code or fit.expected == nil then
+        return core.failure(code)
+    end
+    return nil, ("at time %g of the slice the function gives %g, expected %s"):format(fit.time, fit.value, ffi.string(fit.expected)), code
+end
+
 local instant = ffi.new("uint64_t[1]")
 
 --- Returns nanoseconds since the machine's start, or with "wall" since 1970, as a uint64_t.

@@ -82,6 +82,15 @@ function Limiter:take_up_to(most)
     return code == ALLOWED and tonumber(word[0]) or 0
 end
 
+--- `take_up_to` at the caller's time, in nanoseconds.
+function Limiter:take_up_to_at(now, most)
+    local code = lib.tollbar_limiter_take_up_to_at(self.handle, count(most), count(now), word)
+    if code < 0 then
+        return failure(code, "the limiter")
+    end
+    return code == ALLOWED and tonumber(word[0]) or 0
+end
+
 --- Charges `cost` permits without a decision, after the work, when the cost or the failure is
 --- known. Returns the permits that could not be charged. A token bucket holds a debt of one burst,
 --- windows and logs hold none.
@@ -102,12 +111,8 @@ function Limiter:now()
     return word[0]
 end
 
---- Takes `cost` permits ahead of time. Returns the seconds after which the caller must act, not
---- earlier, and the reservation for `cancel`. Returns false if that would be more than `patience`
---- seconds, or if the algorithm cannot book ahead.
-function Limiter:reserve(patience, cost)
-    local reservation = ffi.new "tollbar_reservation"
-    local code = lib.tollbar_limiter_reserve(self.handle, cost == nil and 1 or count(cost), core.patience(patience), reservation)
+--- What a call that books returns.
+local function booking(code, reservation)
     if code < 0 then
         return failure(code, "the limiter")
     end
@@ -115,6 +120,23 @@ function Limiter:reserve(patience, cost)
         return false
     end
     return core.seconds(reservation.wait_ns), reservation
+end
+
+--- Takes `cost` permits ahead of time. Returns the seconds after which the caller must act, not
+--- earlier, and the reservation for `cancel`. Returns false if that would be more than `patience`
+--- seconds, or if the algorithm cannot book ahead.
+function Limiter:reserve(patience, cost)
+    local reservation = ffi.new "tollbar_reservation"
+    local code = lib.tollbar_limiter_reserve(self.handle, cost == nil and 1 or count(cost), core.patience(patience), reservation)
+    return booking(code, reservation)
+end
+
+--- `reserve` at the caller's time, in nanoseconds.
+function Limiter:reserve_at(now, patience, cost)
+    local reservation = ffi.new "tollbar_reservation"
+    local code = lib.tollbar_limiter_reserve_at(
+        self.handle, cost == nil and 1 or count(cost), core.patience(patience), count(now), reservation)
+    return booking(code, reservation)
 end
 
 --- Gives back the permits of a reservation that the caller does not use, and returns the number

@@ -45,6 +45,18 @@ def test_m6_the_most_that_a_policy_admits_in_a_window():
         policy.worst_case(-1)
 
 
+def test_s37_bytes_are_permits():
+    """A sender of 100 MB/s in costs of 1,500 bytes is off by less than one cost after 10 s, and one that takes what there is
+    by nothing."""
+    whole, everything = (Limiter("100mb/s burst 15000 unit bytes") for _ in range(2))
+    sent = got = 0
+    for now in range(1000 * SECOND, 1010 * SECOND + 1, 100_000):
+        while whole.allow(1500, at=now):
+            sent += 1500
+        got += everything.take_up_to(2**63, at=now)
+    assert got == 1_000_015_000 and 0 <= got - sent < 1500
+
+
 def test_s54_a_policy_of_a_function():
     policy = Policy.curve(1_000_000, 60, lambda time: time**2)
     assert policy.algorithm == "curve" and Policy(str(policy)) == policy

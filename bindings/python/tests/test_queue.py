@@ -12,7 +12,7 @@ import weakref
 import pytest
 import tollbar
 import virtual
-from tollbar import Queue, QueueFull
+from tollbar import Limiter, Queue, QueueFull
 
 MS = 1_000_000
 
@@ -53,6 +53,40 @@ def test_eleven_of_fifteen_leave_in_order():
         departures.append((now, queue.take(at=now)))
     assert departures == [(n * 100 * MS, n) for n in range(11)]
     assert len(queue) == 0 and queue
+
+
+def take_until(queue, clock, until, to):
+    """Takes what leaves up to a time, and returns that time."""
+    while (at := queue.next_departure(at=clock)) is not None and at <= until:
+        queue.take(at=at)
+        to.append(at)
+        clock = at
+    return until
+
+
+def test_s19_drivers_admit_the_same():
+    """Requests that come too early are dropped, delayed, or kept in a queue. With the same patience the last two admit the
+    same ones at the same times, and without patience so does the first."""
+    before = 0
+    for waiting in (0, 1, 3, 20):
+        delays, drops, queue = Limiter("10/s algo pacer"), Limiter("10/s algo pacer"), Queue("10/s algo pacer", waiting or 1)
+        delayed, dropping, queued = [], [], []
+        now = clock = 0
+        for n in range(2000):
+            now += n * n * 7919 % (120 if n // 50 % 2 == 0 else 150) * MS
+            if booked := delays.reserve(waiting * 0.1, at=now):
+                delayed.append(booked.departs_ns)
+            if drops.allow(at=now):
+                dropping.append(now)
+            clock = take_until(queue, clock, now, queued)
+            try:
+                queue.offer(n, at=now)
+            except QueueFull:
+                pass
+            clock = take_until(queue, clock, now, queued)
+        take_until(queue, clock, now + 3600 * 1000 * MS, queued)
+        assert delayed == (queued if waiting else dropping) and len(delayed) > before
+        before = len(delayed)
 
 
 def test_patience_in_virtual_time():

@@ -5,7 +5,7 @@
 //! `[lists: end]`, each within whatever that file has for a comment. The command writes the lines
 //! between them.
 
-use crate::{algorithms, errors, faces};
+use crate::{algorithms, errors, features};
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -14,7 +14,7 @@ pub type List = (&'static str, fn() -> String);
 /// A file, and the lists in it.
 type File = (&'static str, &'static [List]);
 
-const FILES: [File; 13] = [
+const FILES: [File; 14] = [
     ("README.md", &[("algorithms", algorithms::readme)]),
     ("include/tollbar/policy.hpp", &[("algorithms", algorithms::cpp)]),
     (
@@ -32,14 +32,15 @@ const FILES: [File; 13] = [
     ("bindings/go/internal/core/kinds.go", &[("algorithms", algorithms::go_core)]),
     ("bindings/python/src/tollbar/policy.py", &[("algorithms", algorithms::python)]),
     ("bindings/go/policy.go", &[("algorithms", algorithms::go)]),
-    ("docs/algorithms.md", &[("algorithms", algorithms::comparison), ("languages", faces::matrix)]),
+    ("docs/algorithms.md", &[("algorithms", algorithms::comparison)]),
+    ("docs/features.md", &[("features", features::matrix)]),
     ("src/policy/text.rs", &[("options", algorithms::options)]),
 ];
 
 pub fn run(root: &Path, check: bool) -> Result<String, String> {
     errors::check()?;
     algorithms::check()?;
-    faces::check()?;
+    features::check()?;
     let mut said = Vec::new();
     for (path, lists) in FILES {
         let text = std::fs::read_to_string(root.join(path)).map_err(|e| format!("{path}: {e}"))?;

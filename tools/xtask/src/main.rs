@@ -4,7 +4,7 @@
 mod algorithms;
 mod cdef;
 mod errors;
-mod faces;
+mod features;
 mod header;
 mod lists;
 mod symbols;

@@ -33,7 +33,7 @@ func (m *manual) Sleep(d time.Duration) { m.now = m.now.Add(d) }
 var begin = time.Unix(1_700_000_000, 0)
 
 // The rates divide their times, because go.uber.org/ratelimit rounds the time of one call.
-func TestUber(t *testing.T) {
+func TestS49Uber(t *testing.T) {
 	rates := []struct {
 		rate int
 		per  time.Duration
@@ -72,7 +72,7 @@ func TestUber(t *testing.T) {
 	t.Log(calls, "calls")
 }
 
-func TestJuju(t *testing.T) {
+func TestS49Juju(t *testing.T) {
 	calls := 0
 	for seed := range uint64(1000) {
 		random := rand.New(rand.NewPCG(seed, 1))
