@@ -68,7 +68,9 @@ def test_the_smaller_burst_says_when_it_lets_in_again(launch):
 @pytest.mark.parametrize("policy, most", [
     ("4/h burst 3", 3), ("4/h", 4), ("4/h algo interval anchor first", 4), ("4/day algo fixed-window anchor first", 4),
     ("4/day algo sliding-log", 4), ("4/day algo weighted-window", 4), ("4/day algo sliding-window", 4), ("0/h", 0),
-    ("1/h algo pacer", 1), ("4/h init 1", 1),
+    ("1/h algo pacer", 1), ("4/h init 1", 1), ("4/h borrow", 1), ("4/h ban 1h after 9", 4),
+    ("4/day curve 0:100%", 4), ("4/h burst 3 refill 0:50% 50%:100%", 3), ("1/h algo warm-up warm 1h", 1),
+    ("4/forever", 4), ("4/day algo calendar", 4), ("4/day algo sliding-window mode strict", 4),
 ])
 @pytest.mark.parametrize("several", [False, True])
 def test_policies(launch, policy, most, several):
