@@ -317,8 +317,10 @@ int32_t tollbar_lease_poll(const tollbar_lease *lease,
 typedef struct tollbar_lease_client tollbar_lease_client;
 
 /* Makes a client that asks the store at `url` for the leases of `lease`, which must outlive the
- * client. The URL is `redis://[user[:password]@]host[:port][/db]`, the same with `valkey://`, or
- * `unix:/path[?db=N&user=...&password=...]`.
+ * client. The URL is `redis://[user[:password]@]host[:port][,host[:port]...][/db]`, the same with
+ * `valkey://`, or `unix:/path`. Options may follow: `?db=N&user=...&password=...`, `password_file=`
+ * with a path, `timeout=` with a time such as 500ms. Several hosts are tried in turn. The first
+ * line of the file is the password, and each connection reads it again.
  *
  * The call does not connect. tollbar_lease_client_run in a thread, or tollbar_lease_client_tick
  * from an event loop, connects later. For each new connection the client looks up a host's name by

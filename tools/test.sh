@@ -46,7 +46,7 @@ step_lint() {
 }
 # The packages of the steps rust and redis. Both name all of them, so that they choose one set of
 # features, and each crate is compiled once.
-rust_packages="--package tollbar --package tollbar-c --package tollbar-redis --package tollbar-rules --package tollbar-tower --package tollbar-cli --no-fail-fast"
+rust_packages="--package tollbar --package tollbar-c --package tollbar-redis --package tollbar-rules --package tollbar-tower --package tollbar-cli --features tollbar-redis/rustls --no-fail-fast"
 # CRATE...: `--test NAME` for each of their test programs.
 tests_of() {
     for crate; do

@@ -43,8 +43,10 @@ struct Listener {
 unsafe impl Sync for tollbar_lease_client {}
 
 /// Makes a client that asks the store at `url` for the leases of `lease`, which must outlive the
-/// client. The URL is `redis://[user[:password]@]host[:port][/db]`, the same with `valkey://`, or
-/// `unix:/path[?db=N&user=...&password=...]`.
+/// client. The URL is `redis://[user[:password]@]host[:port][,host[:port]...][/db]`, the same with
+/// `valkey://`, or `unix:/path`. Options may follow: `?db=N&user=...&password=...`, `password_file=`
+/// with a path, `timeout=` with a time such as 500ms. Several hosts are tried in turn. The first
+/// line of the file is the password, and each connection reads it again.
 ///
 /// The call does not connect. tollbar_lease_client_run in a thread, or tollbar_lease_client_tick
 /// from an event loop, connects later. For each new connection the client looks up a host's name by
@@ -74,7 +76,7 @@ pub unsafe extern "C" fn tollbar_lease_client_new(
         let (out, node, text) =
             unsafe { (place(out)?, &reference(lease)?.node, bytes(url, url_length)?) };
         let url = match core::str::from_utf8(text).map(Url::parse) {
-            Ok(Ok(url)) => url,
+            Ok(Ok(url)) if !url.is_tls => url,
             fault => {
                 if !column.is_null() {
                     let at =

@@ -2,80 +2,14 @@
 
 #[path = "common/redis.rs"]
 mod server;
+#[path = "common/talk.rs"]
+mod talk;
 
 use server::Server;
+use std::net::TcpListener;
 use std::time::{Duration, Instant};
-use tollbar_redis::redis::{Answer, Arg, Fault, Link, LinkError, Operation, Script, Session, Url};
-
-static SCRIPTS: [Script; 2] = [
-    Script { name: "echo", source: "return {ARGV[1], tonumber(ARGV[2]) + 1, KEYS[1]}" },
-    Script { name: "set", source: "return redis.call('SET', KEYS[1], ARGV[1])" },
-];
-
-/// A link and a session, driven by blocking waits.
-struct Talk {
-    link: Link,
-    session: Session,
-}
-
-impl Talk {
-    fn new(url: &str) -> Talk {
-        let url = Url::parse(url).unwrap();
-        Talk { link: Link::new(&url), session: Session::new(&url, &SCRIPTS, 4096, 0).unwrap() }
-    }
-
-    fn open(url: &str) -> Talk {
-        let mut talk = Talk::new(url);
-        talk.connect().unwrap();
-        talk.until(|session| session.is_ready());
-        talk
-    }
-
-    fn connect(&mut self) -> Result<(), LinkError> {
-        self.link.connect()?;
-        while !self.link.advance()? {
-            self.link.wait(true, 1_000_000_000)?;
-        }
-        self.session.begin();
-        Ok(())
-    }
-
-    /// Moves bytes in both directions, and waits for the socket.
-    fn turn(&mut self) -> Result<(), LinkError> {
-        let output = !self.session.output().is_empty();
-        let ready = self.link.wait(output, 1_000_000_000)?;
-        if ready.writable {
-            let n = self.link.write(self.session.output())?;
-            self.session.wrote(n);
-        }
-        if ready.readable {
-            let n = self.link.read(self.session.input())?;
-            self.session.read(n);
-        }
-        Ok(())
-    }
-
-    fn until(&mut self, done: impl Fn(&Session) -> bool) {
-        let start = Instant::now();
-        while !done(&self.session) {
-            assert!(start.elapsed() < Duration::from_secs(30), "{:?}", self.session);
-            self.turn().unwrap();
-            assert_eq!(self.session.next(), None);
-        }
-    }
-
-    /// Waits for the next reply and gives it to `read`.
-    fn answer<T>(&mut self, read: impl Fn(Result<Answer<'_>, Fault>) -> T) -> T {
-        let start = Instant::now();
-        loop {
-            if let Some(result) = self.session.next() {
-                return read(result);
-            }
-            assert!(start.elapsed() < Duration::from_secs(30));
-            self.turn().unwrap();
-        }
-    }
-}
+use talk::Talk;
+use tollbar_redis::redis::{Arg, Fault, Link, LinkError, Operation, Url};
 
 #[test]
 fn scripts_are_called_by_tcp_and_by_unix_socket() {
@@ -127,6 +61,34 @@ fn users_and_passwords() {
         talk.answer(|answer| assert_eq!(answer, Err(Fault::Refused), "{wrong}"));
         assert!(!talk.session.is_ready());
     }
+}
+
+/// A password in a file is read for each connection, so one that rotates is used at the next.
+#[test]
+fn a_rotated_password_is_read_again() {
+    let server = Server::start();
+    let token = |n: u8| [b'0' + n].repeat(3000);
+    let set = |n: u8| {
+        let password = format!(">{}", String::from_utf8(token(n)).unwrap());
+        server.command(&["ACL", "SETUSER", "me", "reset", "on", &password, "~*", "+@all"]);
+    };
+    let file = server.socket().with_file_name("password");
+    let url = format!("redis://me@127.0.0.1:{}?password_file={}", server.port(), file.display());
+    let mut talk = Talk::new(&url);
+    talk.connect().unwrap();
+    talk.answer(|answer| assert_eq!(answer, Err(Fault::Credentials)));
+    assert_eq!(talk.session.error_text(), "errno 2");
+    std::fs::write(&file, token(1)).unwrap();
+    set(1);
+    talk.reopen();
+    // Another password, and a file with the old one: the open connection goes on.
+    set(2);
+    talk.session.call(1, &[b"key"], &[Arg::Int(1)]).unwrap();
+    talk.answer(|answer| assert!(answer.is_ok()));
+    talk.connect().unwrap();
+    talk.answer(|answer| assert_eq!(answer, Err(Fault::Refused)));
+    std::fs::write(&file, [token(2).as_slice(), b"\n"].concat()).unwrap();
+    talk.reopen();
 }
 
 #[test]
@@ -226,4 +188,48 @@ fn descriptors_are_this_programs_only_and_closed() {
     while server.command(&["CLIENT", "LIST"]).text().matches("name=tollbar").count() == before {
         assert!(start.elapsed() < Duration::from_secs(30));
     }
+}
+
+/// The hosts of a URL are tried in turn: one that refuses, a name that nobody has, and one that
+/// serves. A connection that breaks goes to the same host again, and after a rejection to the next.
+#[test]
+fn several_hosts_are_tried_in_turn() {
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let (first, mut second) = (Server::start(), Server::start());
+    let url = format!(
+        "redis://127.0.0.1:{closed},nobody.invalid,127.0.0.1:{},127.0.0.1:{}",
+        first.port(),
+        second.port()
+    );
+    let clients = |server: &Server| {
+        server.command(&["CLIENT", "LIST"]).text().matches("name=tollbar").count()
+    };
+    let mut talk = Talk::open(&url);
+    assert_eq!((clients(&first), clients(&second)), (1, 0));
+    talk.reopen();
+    assert_eq!((clients(&first), clients(&second)), (1, 0));
+    talk.link.reject();
+    talk.reopen();
+    assert_eq!((clients(&first), clients(&second)), (0, 1));
+    second.kill();
+    talk.reopen();
+    assert_eq!(clients(&first), 1);
+    drop(first);
+    // The last host that failed says why.
+    let why = talk.connect().expect_err("nobody serves");
+    let refused = LinkError::System(Operation::Connect, libc::ECONNREFUSED);
+    assert!(why == refused || matches!(why, LinkError::Name(_)), "{why}");
+}
+
+/// A host that takes connections and never answers is left when the caller gives up.
+#[test]
+fn a_silent_host_is_left_for_the_next() {
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let server = Server::start();
+    let url = format!("redis://{},127.0.0.1:{}", silent.local_addr().unwrap(), server.port());
+    let mut talk = Talk::new(&url);
+    talk.connect().unwrap();
+    assert_eq!(talk.session.next(), None);
+    talk.link.reject();
+    talk.reopen();
 }

@@ -6,7 +6,8 @@ use super::node::{Node, PAUSE};
 use super::stats::Circuit;
 use super::wire::{self, SCRIPTS};
 use super::NodeError;
-use crate::redis::{Fault, Link, LinkError, Session, Text, Url, Wants};
+use crate::redis::{Fault, Link, LinkError, Session, Text, Transport, Url, Wants};
+use alloc::boxed::Box;
 use tollbar::internal::sync::{AtomicU32, Ordering};
 use tollbar::internal::{generation, namespace, random_u64};
 
@@ -91,6 +92,11 @@ impl Client {
             broken: None,
             random,
         })
+    }
+
+    /// Sets what makes TLS of a connection, for a URL with TLS (`rediss://`).
+    pub fn secure(&mut self, transport: Box<dyn Transport>) {
+        self.link.secure(transport);
     }
 
     /// Takes one turn and returns the milliseconds until the next: 1, 4 or 100. Call it sooner if

@@ -11,6 +11,8 @@ pub enum Fault {
     /// The server refuses this user, or a command of this user. Somebody has to change the server's
     /// configuration.
     Refused,
+    /// The file that has the password cannot be read.
+    Credentials,
     /// The server is part of a cluster, and another node holds the key. The error text names the
     /// node. Clusters are not supported.
     Moved,
@@ -89,6 +91,7 @@ impl Fault {
             Fault::NoScript => "the server has forgotten the script",
             Fault::Unavailable(why) => why.message(),
             Fault::Refused => "the server refuses this user",
+            Fault::Credentials => "the password's file cannot be read",
             Fault::Moved => "the server is part of a cluster, which is not supported",
             Fault::Script => "the script failed",
             Fault::Protocol => "not a Redis server's reply",

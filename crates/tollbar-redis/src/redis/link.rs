@@ -1,28 +1,43 @@
-//! A non-blocking stream socket. Only [`Link::wait`] blocks.
+//! A non-blocking stream socket, with TLS if the URL says so. Only [`Link::wait`] blocks.
 //!
 //! It runs on Linux, Android, the BSDs and macOS. Each new connection looks up the server's name
-//! again by the system's resolver, on a thread ([`super::lookup`]).
+//! again by the system's resolver, on a thread ([`super::lookup`]). The hosts of a URL are tried in
+//! turn: a connection that breaks goes to the same host again, and one that cannot be made to the
+//! next.
 
+use super::channel::Channel;
 use super::link_error::{LinkError, Operation};
 use super::lookup::Lookup;
 use super::socket::{self, HostAddresses, Wants};
 use super::text::Text;
+use super::tls::Transport;
 use super::url::{Address, Url};
+use alloc::boxed::Box;
 use core::ffi::c_int;
 
 /// A connection, or none yet.
-#[derive(Debug)]
 pub struct Link {
-    /// The address of a unix socket; `None` for a host.
-    path: Option<Text<107>>,
+    address: Address,
+    /// Whether the connection has TLS, by this transport.
+    is_tls: bool,
+    transport: Option<Box<dyn Transport>>,
+    /// The open connection's TLS.
+    channel: Option<Channel>,
+    /// The host's index.
+    host: usize,
+    /// Hosts that have failed since [`Link::connect`].
+    failed: usize,
+    /// Whether the last connection could not be made, or was rejected.
+    moves_on: bool,
     lookup: Lookup,
     fd: c_int,
     state: State,
     /// Addresses that have not been tried for this connection.
     places: HostAddresses,
-    /// The addresses that the last successful lookup found. The link tries them while the resolver
-    /// does not answer.
+    /// The addresses that the last successful lookup found, and its host. The link tries them while
+    /// the resolver does not answer.
     known: HostAddresses,
+    known_of: usize,
     /// Whether the link tries `known` for this connection, because the lookup had not ended.
     fell_back: bool,
 }
@@ -32,25 +47,36 @@ enum State {
     Closed,
     LookingUp,
     Connecting,
+    /// The connection is made, and TLS is not.
+    Securing,
     Open,
 }
 
 impl Link {
     /// Makes a link without a connection. It makes no system call.
     pub fn new(url: &Url) -> Link {
-        let (path, host, port) = match url.address {
-            Address::Unix(path) => (Some(path), Text::new(), 0),
-            Address::Tcp(host, port) => (None, host, port),
-        };
         Link {
-            path,
-            lookup: Lookup::new(host, port),
+            address: url.address,
+            is_tls: url.is_tls,
+            transport: None,
+            channel: None,
+            host: 0,
+            failed: 0,
+            moves_on: false,
+            lookup: Lookup::new(),
             fd: -1,
             state: State::Closed,
             places: HostAddresses::new(),
             known: HostAddresses::new(),
+            known_of: 0,
             fell_back: false,
         }
+    }
+
+    /// Sets what makes TLS of a connection. Without it, a link of a URL with TLS has no connections
+    /// ([`LinkError::NoTls`]).
+    pub fn secure(&mut self, transport: Box<dyn Transport>) {
+        self.transport = Some(transport);
     }
 
     /// Closes the current connection and begins another, without blocking. [`Link::advance`] tells
@@ -59,22 +85,29 @@ impl Link {
     /// It looks up a host's name again, or goes on with a lookup that has not ended. During such a
     /// lookup every second connection goes to the addresses that the last successful one found.
     pub fn connect(&mut self) -> Result<(), LinkError> {
+        if self.is_tls && self.transport.is_none() {
+            return Err(LinkError::NoTls);
+        }
         self.close();
+        self.failed = 0;
         // The remaining addresses of the last attempt come first, because the ones before them did
         // not answer.
         if self.places.has_next() {
-            return self.next_place();
+            return self.next_place().or_else(|error| self.next_host(error));
         }
-        if let Some(path) = self.path {
+        if let Address::Unix(path) = self.address {
             let begun = self.begin(libc::AF_UNIX, |fd| socket::connect_path(fd, path.as_bytes()));
             return begun.inspect_err(|_| self.close());
         }
-        self.fell_back = self.lookup.is_running() && self.known.has_next() && !self.fell_back;
+        if core::mem::replace(&mut self.moves_on, true) {
+            self.host = self.after_host();
+        }
+        self.fell_back = self.lookup.is_running() && self.knows_host() && !self.fell_back;
         if self.fell_back {
             self.places = self.known;
-            return self.next_place();
+            return self.next_place().or_else(|error| self.next_host(error));
         }
-        let began = self.lookup.begin();
+        let began = self.lookup_of_host();
         self.after_lookup(began)
     }
 
@@ -92,21 +125,29 @@ impl Link {
                     }
                     continue;
                 }
+                State::Securing => {
+                    let fd = self.fd;
+                    let channel = self.channel.as_mut().ok_or(LinkError::Closed)?;
+                    match channel.handshake(fd) {
+                        Ok(true) => self.opened(),
+                        Ok(false) => return Ok(false),
+                        Err(error) => self.next_host(error)?,
+                    }
+                    continue;
+                }
                 State::Connecting => {}
             }
             if !socket::poll(self.fd, Wants { readable: false, writable: true }, 0)?.writable {
                 return Ok(false);
             }
             match socket::pending_error(self.fd) {
-                0 => {
-                    self.state = State::Open;
-                    // The next connection begins with the first address again.
-                    self.places.forget();
-                }
-                _ if self.places.has_next() => self.next_place()?,
+                0 => self.connected()?,
                 errno => {
-                    self.close();
-                    return Err(LinkError::System(Operation::Connect, errno));
+                    let error = LinkError::System(Operation::Connect, errno);
+                    match self.places.has_next() {
+                        true => self.next_place().or_else(|error| self.next_host(error))?,
+                        false => self.next_host(error)?,
+                    }
                 }
             }
         }
@@ -127,17 +168,25 @@ impl Link {
         self.state == State::Open
     }
 
+    /// Whether another host may serve while this one does not.
+    pub fn has_others(&self) -> bool {
+        self.hosts() > 1
+    }
+
     /// What to wait for. `output`: the caller has bytes to write.
     pub fn wants(&self, output: bool) -> Wants {
+        let unsent = self.channel.as_ref().is_some_and(Channel::has_unsent);
         match self.state {
             State::Closed => Wants::default(),
             State::LookingUp => Wants { readable: true, writable: false },
             State::Connecting => Wants { readable: false, writable: true },
-            State::Open => Wants { readable: true, writable: output },
+            State::Securing => Wants { readable: true, writable: unsent },
+            State::Open => Wants { readable: true, writable: output || unsent },
         }
     }
 
-    /// Reads the bytes that have come and returns how many; 0 if there are none now.
+    /// Reads the bytes that have come and returns how many; 0 if there are none now. With TLS the
+    /// caller reads until it returns 0, because no descriptor tells of bytes that are decrypted.
     pub fn read(&mut self, into: &mut [u8]) -> Result<usize, LinkError> {
         if self.state != State::Open {
             return Err(LinkError::Closed);
@@ -145,13 +194,16 @@ impl Link {
         if into.is_empty() {
             return Ok(0);
         }
+        if let Some(channel) = &mut self.channel {
+            return channel.read(self.fd, into).inspect_err(|_| self.close());
+        }
         match socket::receive(self.fd, into) {
             Ok(0) => {
                 self.close();
                 Err(LinkError::Ended)
             }
             Ok(n) => Ok(n),
-            Err(errno) => self.failed(Operation::Read, errno),
+            Err(errno) => self.broken(Operation::Read, errno),
         }
     }
 
@@ -163,7 +215,10 @@ impl Link {
         if from.is_empty() {
             return Ok(0);
         }
-        socket::send(self.fd, from).or_else(|errno| self.failed(Operation::Write, errno))
+        if let Some(channel) = &mut self.channel {
+            return channel.write(self.fd, from).inspect_err(|_| self.close());
+        }
+        socket::send(self.fd, from).or_else(|errno| self.broken(Operation::Write, errno))
     }
 
     /// Waits for what [`Link::wants`] says, at most `timeout` nanoseconds rounded up to
@@ -173,6 +228,9 @@ impl Link {
         if self.state == State::Closed {
             return Err(LinkError::Closed);
         }
+        if self.channel.as_ref().is_some_and(Channel::has_more) {
+            return Ok(Wants { readable: true, writable: false });
+        }
         let millis = timeout / 1_000_000 + u64::from(timeout % 1_000_000 != 0);
         let millis = c_int::try_from(millis).unwrap_or(c_int::MAX);
         socket::poll(self.fd(), self.wants(output), millis)
@@ -181,32 +239,129 @@ impl Link {
     /// Closes the connection, if there is one.
     pub fn close(&mut self) {
         self.lookup.release();
+        self.channel = None;
         self.replace(-1);
         self.state = State::Closed;
     }
 
+    /// Closes the connection to a server that answers and does not serve. The next one goes to the
+    /// next host.
+    pub fn reject(&mut self) {
+        self.close();
+        self.moves_on = true;
+    }
+
+    fn hosts(&self) -> usize {
+        match &self.address {
+            Address::Tcp(hosts) => hosts.len(),
+            Address::Unix(_) => 1,
+        }
+    }
+
+    fn after_host(&self) -> usize {
+        let next = self.host.saturating_add(1);
+        if next < self.hosts() {
+            next
+        } else {
+            0
+        }
+    }
+
+    fn knows_host(&self) -> bool {
+        self.known.has_next() && self.known_of == self.host
+    }
+
+    fn lookup_of_host(&mut self) -> Result<Option<HostAddresses>, LinkError> {
+        let host = match &self.address {
+            Address::Tcp(hosts) => hosts.get(self.host),
+            Address::Unix(_) => None,
+        };
+        let (host, port) = host.ok_or(LinkError::Closed)?;
+        self.lookup.begin(&host, port)
+    }
+
     /// Goes on after a call of the lookup. With addresses the link connects to the first one, with
-    /// `None` it waits for the lookup, and after a failure it uses the last known addresses.
+    /// `None` it waits for the lookup. After a failure it uses the last known addresses, or the next
+    /// host.
     fn after_lookup(
         &mut self,
-        found: Result<Option<HostAddresses>, LinkError>,
+        mut found: Result<Option<HostAddresses>, LinkError>,
     ) -> Result<(), LinkError> {
-        self.places = match found {
-            Ok(Some(places)) => {
-                self.known = places;
-                places
-            }
-            Ok(None) => {
-                self.state = State::LookingUp;
-                return Ok(());
-            }
-            Err(_) if self.known.has_next() => self.known,
-            Err(error) => {
+        loop {
+            let error = match found {
+                Ok(None) => {
+                    // The lookup's pipe is open, so it has another number than this socket.
+                    self.channel = None;
+                    self.replace(-1);
+                    self.state = State::LookingUp;
+                    return Ok(());
+                }
+                Err(error) if !self.knows_host() => error,
+                _ => {
+                    if let Ok(Some(places)) = found {
+                        (self.known, self.known_of) = (places, self.host);
+                    }
+                    self.places = self.known;
+                    match self.next_place() {
+                        Ok(()) => return Ok(()),
+                        Err(error) => error,
+                    }
+                }
+            };
+            self.failed = self.failed.saturating_add(1);
+            if self.failed >= self.hosts() {
                 self.close();
                 return Err(error);
             }
+            self.host = self.after_host();
+            found = self.lookup_of_host();
+        }
+    }
+
+    /// Goes on with the next host, because this one has failed with `error`. If all have, returns
+    /// the error.
+    fn next_host(&mut self, error: LinkError) -> Result<(), LinkError> {
+        self.failed = self.failed.saturating_add(1);
+        self.places.forget();
+        if self.failed >= self.hosts() {
+            self.close();
+            return Err(error);
+        }
+        self.host = self.after_host();
+        let began = self.lookup_of_host();
+        self.after_lookup(began)
+    }
+
+    /// The socket is connected: TLS begins, if the URL says so.
+    fn connected(&mut self) -> Result<(), LinkError> {
+        if !self.is_tls {
+            self.opened();
+            return Ok(());
+        }
+        let name = match &self.address {
+            Address::Tcp(hosts) => hosts.get(self.host).map(|(host, _)| host),
+            Address::Unix(_) => None,
         };
-        self.next_place()
+        let cipher = match (&self.transport, name) {
+            (Some(transport), Some(name)) => transport.start(name.as_str()),
+            _ => return Err(LinkError::NoTls),
+        };
+        let channel =
+            cipher.and_then(|cipher| Channel::new(cipher).ok_or(Text::printable(b"out of memory")));
+        match channel {
+            Ok(channel) => {
+                (self.channel, self.state) = (Some(channel), State::Securing);
+                Ok(())
+            }
+            Err(why) => self.next_host(LinkError::Tls(why)),
+        }
+    }
+
+    fn opened(&mut self) {
+        self.state = State::Open;
+        self.moves_on = false;
+        // The next connection begins with the first address again.
+        self.places.forget();
     }
 
     fn replace(&mut self, fd: c_int) {
@@ -219,7 +374,7 @@ impl Link {
         self.fd = fd;
     }
 
-    fn failed(&mut self, operation: Operation, errno: i32) -> Result<usize, LinkError> {
+    fn broken(&mut self, operation: Operation, errno: i32) -> Result<usize, LinkError> {
         if errno == libc::EAGAIN || errno == libc::EWOULDBLOCK {
             return Ok(0);
         }
@@ -236,7 +391,6 @@ impl Link {
                 Err(error) => last = error,
             }
         }
-        self.close();
         Err(last)
     }
 
@@ -252,13 +406,8 @@ impl Link {
         self.close();
         self.fd = fd;
         match connect(fd) {
-            0 => {
-                self.state = State::Open;
-                self.places.forget();
-                Ok(())
-            }
-            // An interrupted connect goes on in the background.
-            libc::EINPROGRESS | libc::EINTR => {
+            // Also a socket that is connected at once goes through `advance`.
+            0 | libc::EINPROGRESS | libc::EINTR => {
                 self.state = State::Connecting;
                 Ok(())
             }
@@ -270,5 +419,12 @@ impl Link {
 impl Drop for Link {
     fn drop(&mut self) {
         self.close();
+    }
+}
+
+impl core::fmt::Debug for Link {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let Link { address, state, fd, host, .. } = self;
+        write!(f, "Link {{ {address:?}, host {host}, {state:?}, fd {fd} }}")
     }
 }

@@ -1,5 +1,7 @@
 //! Errors of a link.
 
+use super::tls::TlsFault;
+
 /// Why there is no connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkError {
@@ -11,6 +13,10 @@ pub enum LinkError {
     Ended,
     /// There is no connection, and none has been begun.
     Closed,
+    /// The URL asks for TLS, and the program has given no [`Transport`](super::Transport).
+    NoTls,
+    /// TLS with the server failed, in the words of the program's library.
+    Tls(TlsFault),
 }
 
 /// Why a name has no address.
@@ -52,6 +58,10 @@ impl core::fmt::Display for LinkError {
                 return f.write_str("too many lookups of names wait for the system")
             }
             LinkError::Ended => return f.write_str("the server closed the connection"),
+            LinkError::NoTls => {
+                return f.write_str("the URL asks for TLS (rediss://), which this program lacks")
+            }
+            LinkError::Tls(why) => return write!(f, "TLS with the server failed: {why}"),
             LinkError::Closed => return f.write_str("not connected to the server"),
             LinkError::System(Operation::Open, errno) => ("could not open a socket", *errno),
             LinkError::System(Operation::Connect, errno) => {

@@ -22,6 +22,7 @@ use tollbar::internal::{errno, generation};
 /// Lookups of one name, one after the other. [`Lookup::begin`] begins each.
 #[derive(Debug)]
 pub(super) struct Lookup {
+    /// The host and the port of the last lookup that has begun.
     host: Text<255>,
     port: u16,
     /// The reading end of the pipe; -1: none.
@@ -68,31 +69,37 @@ struct Job {
 
 impl Lookup {
     /// A lookup that has not begun.
-    pub(super) fn new(host: Text<255>, port: u16) -> Lookup {
-        Lookup { host, port, fd: -1, is_running: false, process: 0 }
+    pub(super) fn new() -> Lookup {
+        Lookup { host: Text::new(), port: 0, fd: -1, is_running: false, process: 0 }
     }
 
-    /// Begins a lookup, unless one runs. Returns the addresses if the host is one itself.
-    pub(super) fn begin(&mut self) -> Result<Option<HostAddresses>, LinkError> {
-        self.release();
-        if self.is_running {
+    /// Begins a lookup, unless one of this host runs. It gives up one of another host, whose thread
+    /// ends by itself. Returns the addresses if the host is one itself.
+    pub(super) fn begin(
+        &mut self,
+        host: &Text<255>,
+        port: u16,
+    ) -> Result<Option<HostAddresses>, LinkError> {
+        if self.is_running() && (self.host, self.port) == (*host, port) {
             return Ok(None);
         }
-        if let Some(place) = HostAddress::of_text(self.host.as_bytes(), self.port) {
+        if let Some(place) = HostAddress::of_text(host.as_bytes(), port) {
             let mut places = HostAddresses::new();
             places.push(place);
             return Ok(Some(places));
         }
         let [from, to] =
             socket::pipe().map_err(|errno| LinkError::System(Operation::Open, errno))?;
+        // The old pipe was open until here, so the new one has another number.
+        self.drop_pipe();
         (self.fd, self.process) = (from, generation());
-        if let Err(error) = start(&self.host, self.port, to) {
+        if let Err(error) = start(host, port, to) {
             // SAFETY: the descriptor is this function's own, because no thread has it.
             unsafe { libc::close(to) };
-            self.release();
+            self.drop_pipe();
             return Err(error);
         }
-        self.is_running = true;
+        (self.host, self.port, self.is_running) = (*host, port, true);
         Ok(None)
     }
 

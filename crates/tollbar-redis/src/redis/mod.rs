@@ -11,25 +11,33 @@
 
 mod answer;
 mod buffer;
+mod channel;
 mod expect;
 mod fault;
 mod link;
 mod link_error;
 mod lookup;
 pub mod resp;
+#[cfg(feature = "rustls")]
+mod rustls;
+mod secret;
 mod session;
 mod socket;
 mod text;
+mod tls;
 mod url;
 
 pub use answer::Answer;
 pub use fault::{Fault, Why};
 pub use link::Link;
 pub use link_error::{LinkError, NameFault, Operation};
+#[cfg(feature = "rustls")]
+pub use rustls::Rustls;
 pub use session::{Arg, NoMemory, Script, Session, SCRIPTS_MOST};
 pub use socket::Wants;
 pub use text::Text;
-pub use url::{Address, Url, UrlError, UrlFault};
+pub use tls::{Cipher, TlsFault, Transport};
+pub use url::{Address, Hosts, Url, UrlError, UrlFault};
 
 #[cfg(test)]
 mod tests;

@@ -14,6 +14,7 @@ use super::expect::Expect;
 use super::fault::Fault;
 pub use super::resp::Full;
 use super::resp::{decode, Reply, Writer};
+use super::secret::Secret;
 use super::text::Text;
 use super::url::Url;
 
@@ -42,7 +43,8 @@ pub enum Arg<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoMemory;
 
-/// A conversation with a server. It does no input or output and never blocks; see the module.
+/// A conversation with a server. It does no input or output and never blocks; see the module. The
+/// exception is a password in a file, which [`Session::begin`] reads.
 pub struct Session {
     out: Buffer,
     input: Buffer,
@@ -58,6 +60,8 @@ pub struct Session {
     calls: usize,
     user: Text<128>,
     password: Text<512>,
+    /// The password's file, in place of `password`.
+    secret: Option<Secret>,
     db: u32,
     begun: bool,
     /// Why the conversation has ended. `None`: it goes on.
@@ -96,10 +100,15 @@ impl Session {
     ) -> Result<Session, NoMemory> {
         const INPUT_LEAST: usize = 4 << 10;
         let scripts = scripts.get(..SCRIPTS_MOST).unwrap_or(scripts);
+        let secret = match url.password_file.is_empty() {
+            true => None,
+            false => Some(Secret::new(&url.password_file).ok_or(NoMemory)?),
+        };
         // 64 bytes frame each script's command; 2 KiB hold user, password and the other commands.
-        let greeting = scripts.iter().fold(2048_usize, |sum, script| {
-            sum.saturating_add(script.source.len()).saturating_add(64)
-        });
+        let least = 2048 + if secret.is_some() { Secret::most() } else { 0 };
+        let greeting = scripts
+            .iter()
+            .fold(least, |sum, script| sum.saturating_add(script.source.len()).saturating_add(64));
         Ok(Session {
             out: Buffer::new(out_bytes.max(greeting)).ok_or(NoMemory)?,
             input: Buffer::new(in_bytes.max(INPUT_LEAST)).ok_or(NoMemory)?,
@@ -111,6 +120,7 @@ impl Session {
             calls: 0,
             user: url.user,
             password: url.password,
+            secret,
             db: url.db,
             begun: false,
             over: None,
@@ -129,13 +139,7 @@ impl Session {
         (self.calls, self.over, self.reported) = (0, None, false);
         (self.error, self.failed) = (Text::new(), None);
         self.begun = true;
-        let (user, password) = (self.user, self.password);
-        let mut room = true;
-        if !user.is_empty() {
-            room &= self.send(Expect::Auth, &[b"AUTH", user.as_bytes(), password.as_bytes()]);
-        } else if !password.is_empty() {
-            room &= self.send(Expect::Auth, &[b"AUTH", password.as_bytes()]);
-        }
+        let mut room = self.authenticate();
         if self.db != 0 {
             let mut digits = [0; 20];
             let db = super::resp::decimal(i64::from(self.db), &mut digits);
@@ -152,6 +156,26 @@ impl Session {
             // handshake would never end without this error.
             self.over = Some(Fault::Protocol);
         }
+    }
+
+    /// Queues AUTH, if there is a user or a password; `false` if there is no room.
+    fn authenticate(&mut self) -> bool {
+        let (user, password, mut secret) = (self.user, self.password, self.secret.take());
+        let room = match secret.as_mut().map_or(Ok(password.as_bytes()), Secret::read) {
+            Ok(b"") if user.is_empty() => true,
+            Ok(password) if user.is_empty() => self.send(Expect::Auth, &[b"AUTH", password]),
+            Ok(password) => self.send(Expect::Auth, &[b"AUTH", user.as_bytes(), password]),
+            Err(errno) => {
+                self.over = Some(Fault::Credentials);
+                self.error = Text::printable(b"errno ");
+                let mut digits = [0; 20];
+                let errno = super::resp::decimal(i64::from(errno), &mut digits);
+                self.error.append(core::str::from_utf8(errno).unwrap_or_default());
+                true
+            }
+        };
+        self.secret = secret;
+        room
     }
 
     /// Whether the handshake is done: calls can be made.

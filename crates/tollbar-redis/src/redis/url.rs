@@ -1,12 +1,21 @@
 //! A server's address, user and database, as one line of text.
 //!
 //! ```text
-//! redis://[user[:password]@]host[:port][/db]        valkey:// is the same
-//! unix:/path/to.sock[?db=N&user=NAME&password=SECRET]
+//! redis://[user[:password]@]host[:port][,host[:port]...][/db][?option&option...]
+//! rediss://...      the same with TLS
+//! unix:/path/to.sock[?option&option...]
 //! ```
 //!
-//! The default port is 6379 and the default database 0. A host is a name, an IPv4 address or an
-//! IPv6 address in brackets. In user, password, path and values `%xx` stands for a byte.
+//! `valkey://` and `valkeys://` are the same as `redis://` and `rediss://`. The default port is 6379
+//! and the default database 0. A host is a name, an IPv4 address or an IPv6 address in brackets.
+//! Several hosts are tried in turn. In user, password, path and values `%xx` stands for a byte.
+//!
+//! | option | |
+//! |---|---|
+//! | `db=N` | the database's number |
+//! | `user=NAME`, `password=SECRET` | as before the host |
+//! | `password_file=PATH` | the password is the first line of a file, which each connection reads again |
+//! | `timeout=TIME` | how long to wait for a connection or an answer, at most an hour: `500ms`, `2s` |
 
 use super::text::Text;
 use core::fmt;
@@ -20,17 +29,32 @@ pub struct Url {
     pub user: Text<128>,
     /// The password; empty if there is none.
     pub password: Text<512>,
+    /// The file that has the password; empty if there is none.
+    pub password_file: Text<255>,
     /// The database's number.
     pub db: u32,
+    /// Nanoseconds to wait for a connection or an answer; 0: the caller's default.
+    pub timeout: u64,
+    /// Whether the connection has TLS.
+    pub is_tls: bool,
 }
 
 /// The address to connect to.
+#[allow(clippy::large_enum_variant)] // without an allocator a URL is one value
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Address {
-    /// A host's name or address, and a port.
-    Tcp(Text<255>, u16),
+    /// One or more hosts.
+    Tcp(Hosts),
     /// The path of a unix socket.
     Unix(Text<107>),
+}
+
+/// Hosts and their ports, in the order in which they are tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hosts {
+    /// As in the URL: at least one host, with commas between them.
+    text: Text<512>,
+    default_port: u16,
 }
 
 /// The first fault of a text, and its column.
@@ -47,10 +71,8 @@ pub struct UrlError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum UrlFault {
-    /// The text begins with none of `redis:// valkey:// unix:`.
+    /// The text begins with none of `redis:// valkey:// rediss:// valkeys:// unix:`.
     Scheme,
-    /// `rediss://` or `valkeys://`: TLS is not supported.
-    Tls,
     /// `redis-sentinel://` or `valkey-sentinel://`: Sentinel is not supported.
     Sentinel,
     /// `redis-cluster://` or `valkey-cluster://`: Cluster is not supported.
@@ -65,11 +87,13 @@ pub enum UrlFault {
     Db,
     /// `%` without two hexadecimal digits, or decoded text that is not UTF-8 or has a zero byte.
     Escape,
-    /// A user of more than 128 bytes, a password of more than 512, a host of more than 255 or a
-    /// path of more than 107.
+    /// A user of more than 128 bytes, a password of more than 512, a host or the password's file of
+    /// more than 255, hosts of more than 512 together, or a socket's path of more than 107.
     TooLong,
     /// The path of the socket is not absolute.
     Path,
+    /// The time of `timeout` is not 1 ms to an hour, in `ms` or `s`.
+    Timeout,
     /// An unknown option, or one given twice.
     Option,
     /// Text after the end of the URL.
@@ -80,18 +104,21 @@ impl Url {
     /// Parses a URL. The error names the column at which the wrong part begins.
     pub fn parse(text: &str) -> Result<Url, UrlError> {
         let text = text.as_bytes();
-        let plain: [&[u8]; 2] = [b"redis://", b"valkey://"];
-        for scheme in plain {
+        let schemes: [(&[u8], bool); 4] = [
+            (b"redis://", false),
+            (b"valkey://", false),
+            (b"rediss://", true),
+            (b"valkeys://", true),
+        ];
+        for (scheme, is_tls) in schemes {
             if starts(text, scheme) {
-                return UrlReader { text, at: scheme.len() }.tcp();
+                return UrlReader { text, at: scheme.len() }.tcp(is_tls);
             }
         }
         if starts(text, b"unix:") {
             return UrlReader { text, at: 5 }.unix();
         }
-        let known: [(&[u8], UrlFault); 6] = [
-            (b"rediss:", UrlFault::Tls),
-            (b"valkeys:", UrlFault::Tls),
+        let known: [(&[u8], UrlFault); 4] = [
             (b"redis-sentinel:", UrlFault::Sentinel),
             (b"valkey-sentinel:", UrlFault::Sentinel),
             (b"redis-cluster:", UrlFault::Cluster),
@@ -105,7 +132,42 @@ impl Url {
     }
 
     const fn of(address: Address) -> Url {
-        Url { address, user: Text::new(), password: Text::new(), db: 0 }
+        Url {
+            address,
+            user: Text::new(),
+            password: Text::new(),
+            password_file: Text::new(),
+            db: 0,
+            timeout: 0,
+            is_tls: false,
+        }
+    }
+}
+
+impl Hosts {
+    /// How many hosts there are.
+    #[allow(clippy::len_without_is_empty)] // there is at least one
+    pub fn len(&self) -> usize {
+        self.texts().count()
+    }
+
+    /// The host with this index from 0, and its port.
+    pub(super) fn get(&self, index: usize) -> Option<(Text<255>, u16)> {
+        let mut reader = UrlReader { text: self.texts().nth(index)?, at: 0 };
+        let host = reader.host().ok()?;
+        let port = if reader.eat(b':') { reader.port().ok()? } else { self.default_port };
+        Some((host, port))
+    }
+
+    fn texts(&self) -> impl Iterator<Item = &[u8]> {
+        self.text.as_bytes().split(|byte| *byte == b',')
+    }
+}
+
+/// As in a URL.
+impl fmt::Display for Hosts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.text.fmt(f)
     }
 }
 
@@ -113,8 +175,7 @@ impl UrlFault {
     /// One line for people.
     pub const fn message(self) -> &'static str {
         match self {
-            UrlFault::Scheme => "expected redis://, valkey:// or unix:",
-            UrlFault::Tls => "TLS (rediss://) is not supported; connect through a local TLS proxy such as stunnel",
+            UrlFault::Scheme => "expected redis://, rediss://, valkey://, valkeys:// or unix:",
             UrlFault::Sentinel => "Sentinel (redis-sentinel://) is not supported; give the address of the master",
             UrlFault::Cluster => "Cluster (redis-cluster://) is not supported; give one server's redis:// address",
             UrlFault::Host => "expected a host",
@@ -122,9 +183,10 @@ impl UrlFault {
             UrlFault::Port => "expected a port from 1 to 65535",
             UrlFault::Db => "expected the number of a database, 0 to 4294967295",
             UrlFault::Escape => "expected % and two hexadecimal digits that make text without a zero byte",
-            UrlFault::TooLong => "too long: a user has at most 128 bytes, a password 512, a host 255, a path 107",
+            UrlFault::TooLong => "too long: a user has at most 128 bytes, a password 512, a host 255, all hosts 512, a socket's path 107, another path 255",
             UrlFault::Path => "expected an absolute path",
-            UrlFault::Option => "expected db=, user= or password=, each once",
+            UrlFault::Option => "expected db=, user=, password=, password_file= or timeout=, each once",
+            UrlFault::Timeout => "expected a time from 1ms to 3600s, such as 500ms or 2s",
             UrlFault::End => "expected the end of the URL",
         }
     }
@@ -137,7 +199,10 @@ impl fmt::Debug for Url {
             .field("address", &self.address)
             .field("user", &self.user)
             .field("password", &if self.password.is_empty() { "" } else { "***" })
+            .field("password_file", &self.password_file)
             .field("db", &self.db)
+            .field("timeout", &self.timeout)
+            .field("is_tls", &self.is_tls)
             .finish()
     }
 }
@@ -156,26 +221,31 @@ struct UrlReader<'a> {
 }
 
 impl UrlReader<'_> {
-    fn tcp(mut self) -> Result<Url, UrlError> {
-        let mut url = Url::of(Address::Tcp(Text::new(), 6379));
-        // An @ before the path ends user and password. An @ within them is written %40.
+    fn tcp(mut self, is_tls: bool) -> Result<Url, UrlError> {
+        let mut url = Url::of(Address::Unix(Text::new()));
+        url.is_tls = is_tls;
+        // An @ before the path and the options ends user and password. An @ within them is written
+        // %40.
         let rest = self.text.get(self.at..).unwrap_or_default();
-        let authority = rest.iter().position(|byte| *byte == b'/').unwrap_or(rest.len());
-        if rest.get(..authority).unwrap_or_default().contains(&b'@') {
+        let end = rest.iter().position(|byte| b"/?".contains(byte)).unwrap_or(rest.len());
+        let (mut user, mut password) = (false, false);
+        if rest.get(..end).unwrap_or_default().contains(&b'@') {
             url.user = self.decoded(b":@")?;
+            user = !url.user.is_empty();
             if self.eat(b':') {
                 url.password = self.decoded(b"@")?;
+                password = true;
             }
             if !self.eat(b'@') {
                 return Err(self.wrong(UrlFault::HostByte));
             }
         }
-        let host = self.host()?;
-        let port = if self.eat(b':') { self.port()? } else { 6379 };
-        url.address = Address::Tcp(host, port);
-        if self.eat(b'/') && self.peek().is_some() {
+        url.address = Address::Tcp(self.hosts(6379)?);
+        let db = self.eat(b'/') && self.peek().is_some_and(|byte| byte != b'?');
+        if db {
             url.db = self.db()?;
         }
+        self.options(&mut url, [db, user, password])?;
         self.end(url)
     }
 
@@ -189,7 +259,14 @@ impl UrlReader<'_> {
             return Err(self.wrong(UrlFault::Path));
         }
         let mut url = Url::of(Address::Unix(self.decoded(b"?")?));
-        let (mut db, mut user, mut password) = (false, false, false);
+        self.options(&mut url, [false; 3])?;
+        self.end(url)
+    }
+
+    /// Reads the options, if there are any. `given`: whether the text before them had the database,
+    /// the user and the password.
+    fn options(&mut self, url: &mut Url, given: [bool; 3]) -> Result<(), UrlError> {
+        let ([mut db, mut user, mut password], mut timeout) = (given, false);
         let mut more = self.eat(b'?');
         while more {
             let start = self.at;
@@ -202,6 +279,12 @@ impl UrlReader<'_> {
             } else if self.eat_word(b"password=") {
                 url.password = self.decoded(b"&")?;
                 &mut password
+            } else if self.eat_word(b"password_file=") {
+                url.password_file = self.decoded(b"&")?;
+                &mut password
+            } else if self.eat_word(b"timeout=") {
+                url.timeout = self.time()?;
+                &mut timeout
             } else {
                 return Err(self.wrong(UrlFault::Option));
             };
@@ -211,7 +294,45 @@ impl UrlReader<'_> {
             }
             more = self.eat(b'&');
         }
-        self.end(url)
+        Ok(())
+    }
+
+    /// A time in nanoseconds.
+    fn time(&mut self) -> Result<u64, UrlError> {
+        let start = self.at;
+        let number = self.number().map(u64::from);
+        let unit = if self.eat_word(b"ms") {
+            1_000_000
+        } else if self.eat(b's') {
+            1_000_000_000
+        } else {
+            0
+        };
+        let nanos = number.and_then(|number| number.checked_mul(unit));
+        nanos
+            .filter(|nanos| (1_000_000..=3_600_000_000_000).contains(nanos))
+            .ok_or(UrlError { column: start.saturating_add(1), fault: UrlFault::Timeout })
+    }
+
+    fn hosts(&mut self, default_port: u16) -> Result<Hosts, UrlError> {
+        let start = self.at;
+        loop {
+            self.host()?;
+            if self.eat(b':') {
+                self.port()?;
+            }
+            if !self.eat(b',') {
+                break;
+            }
+        }
+        let mut text = Text::new();
+        for &byte in self.text.get(start..self.at).unwrap_or_default() {
+            if !text.push(byte) {
+                self.at = start.saturating_add(text.as_bytes().len());
+                return Err(self.wrong(UrlFault::TooLong));
+            }
+        }
+        Ok(Hosts { text, default_port })
     }
 
     fn host(&mut self) -> Result<Text<255>, UrlError> {
@@ -234,11 +355,11 @@ impl UrlReader<'_> {
             }
         }
         match self.peek() {
-            None | Some(b':' | b'/') if host.is_empty() => {
+            None | Some(b':' | b'/' | b',' | b'?') if host.is_empty() => {
                 self.at = start;
                 Err(self.wrong(UrlFault::Host))
             }
-            None | Some(b':' | b'/') => Ok(host),
+            None | Some(b':' | b'/' | b',' | b'?') => Ok(host),
             Some(_) => Err(self.wrong(UrlFault::HostByte)),
         }
     }

@@ -1,7 +1,10 @@
 //! A connection on which each call waits for its answer.
 
 use super::StoreError;
-use crate::redis::{Answer, Arg, Fault, Link, LinkError, NoMemory, Script, Session, Url};
+use crate::redis::{
+    Answer, Arg, Fault, Link, LinkError, NoMemory, Script, Session, Transport, Url,
+};
+use alloc::boxed::Box;
 use tollbar::clock::{Clock, Monotonic};
 use tollbar::internal::generation;
 
@@ -19,6 +22,11 @@ impl Connection {
     pub(crate) fn new(url: &Url, scripts: &'static [Script]) -> Result<Connection, NoMemory> {
         let session = Session::new(url, scripts, 4096, 0)?;
         Ok(Connection { link: Link::new(url), session, process: 0 })
+    }
+
+    /// Sets what makes TLS of a connection.
+    pub(crate) fn secure(&mut self, transport: Box<dyn Transport>) {
+        self.link.secure(transport);
     }
 
     /// Closes the connection, if there is one. The next call connects again.
@@ -45,6 +53,10 @@ impl Connection {
             // The answer may still come. On the same connection the next call would read it as the
             // answer to its own question.
             self.link.close();
+        }
+        if matches!(reply, Err(StoreError::Unavailable(_))) && self.link.has_others() {
+            // A replica, or a server that is loading: the next call asks the next host.
+            self.link.reject();
         }
         reply
     }

@@ -52,6 +52,8 @@ pub enum StoreError {
     Unavailable(Why),
     /// The server refused this user, or a command of this user. The message is the server's.
     Refused(Message),
+    /// The file that has the password cannot be read. The message has the errno.
+    Credentials(Message),
     /// The server is part of a cluster, and another node holds the key. The server's message names
     /// the node. Clusters are not supported.
     Moved(Message),
@@ -80,6 +82,7 @@ impl StoreError {
         match fault {
             Fault::Unavailable(why) => StoreError::Unavailable(why),
             Fault::Refused => StoreError::Refused(message),
+            Fault::Credentials => StoreError::Credentials(message),
             Fault::Moved => StoreError::Moved(message),
             Fault::Script | Fault::NoScript => StoreError::Script(message),
             Fault::Protocol => StoreError::Protocol,
@@ -130,6 +133,7 @@ impl fmt::Display for StoreError {
             StoreError::TimedOut => f.write_str("the server did not answer in time"),
             StoreError::Unavailable(why) => f.write_str(why.message()),
             StoreError::Refused(said) => write!(f, "{}: {said}", Fault::Refused),
+            StoreError::Credentials(why) => write!(f, "{}: {why}", Fault::Credentials),
             StoreError::Moved(said) => write!(f, "{}: {said}", Fault::Moved),
             StoreError::Foreign(key) => {
                 write!(f, "the key {key} holds a value that tollbar did not write")

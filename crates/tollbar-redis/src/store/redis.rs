@@ -27,7 +27,8 @@ use super::connection::Connection;
 use super::memory::closed;
 use super::plan::{Mode, Plan, ScriptReply, RESET, SCRIPTS};
 use super::{check_key, check_name, LimitError, Message, Store, StoreError, KEY_MOST, NAME_MOST};
-use crate::redis::{Answer, Arg, NoMemory, Url};
+use crate::redis::{Answer, Arg, NoMemory, Transport, Url};
+use alloc::boxed::Box;
 use tollbar::clock::{Clock, Monotonic};
 use tollbar::decision::Decision;
 use tollbar::policy::Policy;
@@ -54,13 +55,20 @@ pub struct RedisLimit {
 const PREFIX_MOST: usize = NAME_MOST + 16;
 
 impl RedisStore {
-    /// The default of [`RedisStore::with_timeout`]: a second, in nanoseconds.
+    /// The default of [`RedisStore::with_timeout`] and of the URL's `timeout`: a second, in
+    /// nanoseconds.
     pub const TIMEOUT: u64 = 1_000_000_000;
 
     /// Takes the memory for a connection. It does not connect yet.
     pub fn new(url: &Url) -> Result<RedisStore, NoMemory> {
         let connection = Connection::new(url, &SCRIPTS)?;
-        Ok(RedisStore { connection, timeout: Self::TIMEOUT, server_time: 0 })
+        let timeout = if url.timeout == 0 { Self::TIMEOUT } else { url.timeout };
+        Ok(RedisStore { connection, timeout, server_time: 0 })
+    }
+
+    /// Sets what makes TLS of a connection, for a URL with TLS (`rediss://`).
+    pub fn secure(&mut self, transport: Box<dyn Transport>) {
+        self.connection.secure(transport);
     }
 
     /// Sets the longest time of a call in nanoseconds, the lookup of the host's name and connecting

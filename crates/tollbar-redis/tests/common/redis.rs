@@ -16,6 +16,8 @@ pub struct Server {
     child: Option<Child>,
     directory: PathBuf,
     port: u16,
+    /// The port for TLS; 0: none.
+    tls_port: u16,
     options: Vec<String>,
     environment: Vec<(String, String)>,
 }
@@ -42,8 +44,17 @@ impl Server {
         Server::within(options, &[])
     }
 
-    /// The same with variables of its environment.
+    /// The same with a port for TLS, whose files `options` name.
+    pub fn with_tls(options: &[&str]) -> Server {
+        Server::new(options, &[], free_port())
+    }
+
+    /// The same as [`Server::with`], with variables of its environment.
     pub fn within(options: &[&str], environment: &[(&str, &str)]) -> Server {
+        Server::new(options, environment, 0)
+    }
+
+    fn new(options: &[&str], environment: &[(&str, &str)], tls_port: u16) -> Server {
         static STARTED: AtomicU32 = AtomicU32::new(0);
         let number = STARTED.fetch_add(1, Ordering::Relaxed);
         // Short, since a socket's path may have 107 bytes.
@@ -53,7 +64,7 @@ impl Server {
         let options = options.iter().map(|option| option.to_string()).collect();
         let environment =
             environment.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
-        let mut server = Server { child: None, directory, port: 0, options, environment };
+        let mut server = Server { child: None, directory, port: 0, tls_port, options, environment };
         server.launch();
         server
     }
@@ -71,6 +82,11 @@ impl Server {
     /// Its TCP port.
     pub fn port(&self) -> u16 {
         self.port
+    }
+
+    /// Its port for TLS.
+    pub fn tls_port(&self) -> u16 {
+        self.tls_port
     }
 
     /// The path of its socket.
@@ -135,10 +151,7 @@ impl Server {
         loop {
             if self.port == 0 {
                 // Free now. Should another take it first, the server ends and this is done again.
-                self.port = TcpListener::bind("127.0.0.1:0")
-                    .and_then(|free| free.local_addr())
-                    .expect("a port")
-                    .port();
+                self.port = free_port();
             }
             let mut child = self.spawn();
             loop {
@@ -151,6 +164,7 @@ impl Server {
                 if child.try_wait().expect("wait").is_some() {
                     if chooses {
                         self.port = 0;
+                        self.tls_port = if self.tls_port == 0 { 0 } else { free_port() };
                     }
                     break;
                 }
@@ -185,6 +199,8 @@ impl Server {
                 "--enable-debug-command",
                 "yes",
             ])
+            .args((self.tls_port != 0).then_some("--tls-port"))
+            .args((self.tls_port != 0).then(|| self.tls_port.to_string()))
             .args(&self.options)
             .envs(self.environment.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())
@@ -248,6 +264,11 @@ impl Raw {
             other => panic!("not an array: {other:?}"),
         }
     }
+}
+
+fn free_port() -> u16 {
+    let free = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr());
+    free.expect("a port").port()
 }
 
 fn read(from: &mut impl BufRead) -> std::io::Result<Raw> {

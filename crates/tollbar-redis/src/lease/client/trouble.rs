@@ -38,7 +38,13 @@ impl Client {
             }
             None => match self.notice(node) {
                 Some(notice) => text.append(notice),
-                None if node.circuit(node.now()) == Circuit::Open => text.append(self.silence()),
+                None if node.circuit(node.now()) == Circuit::Open => {
+                    text.append(self.silence());
+                    if let Some(LinkError::Tls(why)) = self.broken {
+                        text.append(": ");
+                        text.append(why.as_str());
+                    }
+                }
                 None => {}
             },
         }
@@ -64,6 +70,8 @@ impl Client {
                     "the server closed the connection before it answered, as a port for TLS does"
                 }
             },
+            Some(LinkError::NoTls) => "the URL asks for TLS (rediss://), which this program lacks",
+            Some(LinkError::Tls(_)) => "TLS with the server failed",
             Some(LinkError::System(_, libc::ECONNREFUSED)) => "the server refuses connections",
             Some(LinkError::System(_, libc::ENOENT)) => "the server's socket does not exist",
             Some(_) => "the server cannot be reached",

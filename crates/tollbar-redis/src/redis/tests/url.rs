@@ -1,16 +1,30 @@
 use crate::redis::{Address, Url, UrlFault};
 use std::format;
-use std::string::String;
+use std::prelude::v1::*;
 
 /// A URL as `address user password db`.
 fn read(text: &str) -> String {
     match Url::parse(text) {
         Ok(url) => {
             let address = match &url.address {
-                Address::Tcp(host, port) => format!("{host} {port}"),
+                Address::Tcp(hosts) => (0..hosts.len())
+                    .map(|n| hosts.get(n).expect("a host"))
+                    .map(|(host, port)| format!("{host} {port}"))
+                    .collect::<Vec<_>>()
+                    .join(", "),
                 Address::Unix(path) => format!("{path}"),
             };
-            format!("{address} [{}] [{}] {}", url.user, url.password, url.db)
+            let mut text = format!("{address} [{}] [{}] {}", url.user, url.password, url.db);
+            if url.is_tls {
+                text.push_str(" tls");
+            }
+            if !url.password_file.is_empty() {
+                text.push_str(&format!(" file {}", url.password_file));
+            }
+            if url.timeout != 0 {
+                text.push_str(&format!(" timeout {}", url.timeout));
+            }
+            text
         }
         Err(why) => format!("{} {:?}", why.column, why.fault),
     }
@@ -30,6 +44,14 @@ fn urls_are_read() {
         ("redis://me:p%40ss%3a%2F%25@h:65535/0", "h 65535 [me] [p@ss:/%] 0"),
         ("redis://me:a:b@h", "h 6379 [me] [a:b] 0"),
         ("redis://%C3%A9:x@h", "h 6379 [é] [x] 0"),
+        ("redis://a,b:7000,[::1]:7001,[::2]/3", "a 6379, b 7000, ::1 7001, ::2 6379 [] [] 3"),
+        ("rediss://me:x@a,b", "a 6379, b 6379 [me] [x] 0 tls"),
+        ("valkeys://h", "h 6379 [] [] 0 tls"),
+        ("redis://h?db=3", "h 6379 [] [] 3"),
+        ("redis://h/?user=a@b&password=c/d", "h 6379 [a@b] [c/d] 0"),
+        ("redis://me@h/2?password_file=/run/secrets/p", "h 6379 [me] [] 2 file /run/secrets/p"),
+        ("redis://h?timeout=250ms", "h 6379 [] [] 0 timeout 250000000"),
+        ("unix:/s?timeout=3600s&db=1", "/s [] [] 1 timeout 3600000000000"),
         ("unix:/run/redis.sock", "/run/redis.sock [] [] 0"),
         ("unix:///run/redis.sock", "/run/redis.sock [] [] 0"),
         ("unix:/a%3Fb?db=2&user=me&password=a%26b", "/a?b [me] [a&b] 2"),
@@ -45,8 +67,7 @@ fn what_is_wrong_is_said_with_its_column() {
         ("", "1 Scheme"),
         ("http://h", "1 Scheme"),
         ("redis:/h", "1 Scheme"),
-        ("rediss://h", "1 Tls"),
-        ("valkeys://h", "1 Tls"),
+        ("rediss:h", "1 Scheme"),
         ("redis-sentinel://h/mymaster", "1 Sentinel"),
         ("redis-cluster://h", "1 Cluster"),
         ("redis://", "9 Host"),
@@ -64,8 +85,18 @@ fn what_is_wrong_is_said_with_its_column() {
         ("redis://h:12x", "13 End"),
         ("redis://h/x", "11 Db"),
         ("redis://h/4294967296", "11 Db"),
-        ("redis://h/1?tls=1", "12 End"),
-        ("redis://h?db=1", "10 HostByte"),
+        ("redis://h/1?tls=1", "13 Option"),
+        ("redis://h/1?db=1", "13 Option"),
+        ("redis://me@h?user=me", "14 Option"),
+        ("redis://h?password=a&password_file=/b", "22 Option"),
+        ("redis://a,", "11 Host"),
+        ("redis://a,,b", "11 Host"),
+        ("redis://a:1,b:0", "15 Port"),
+        ("redis://a, b", "11 HostByte"),
+        ("redis://h?timeout=1", "19 Timeout"),
+        ("redis://h?timeout=0ms", "19 Timeout"),
+        ("redis://h?timeout=3601s", "19 Timeout"),
+        ("redis://h?timeout=1sx", "21 End"),
         ("redis://:%4@h", "10 Escape"),
         ("redis://:%00@h", "10 Escape"),
         ("redis://:ab%ff@h", "10 Escape"),
@@ -73,20 +104,21 @@ fn what_is_wrong_is_said_with_its_column() {
         ("unix://host/path", "6 Path"),
         ("unix:", "6 Path"),
         ("unix:/s?", "9 Option"),
-        ("unix:/s?timeout=1", "9 Option"),
+        ("unix:/s?timeout=1", "17 Timeout"),
         ("unix:/s?db=1&db=2", "14 Option"),
         ("unix:/s?db=", "12 Db"),
         ("unix:/s?db=1x", "13 End"),
         (&format!("unix:/{}", long(107)), "113 TooLong"),
         (&format!("redis://{}", long(256)), "264 TooLong"),
         (&format!("redis://{}:x@h", long(129)), "137 TooLong"),
+        (&format!("redis://{}", [long(200), long(200), long(200)].join(",")), "521 TooLong"),
     ] {
         assert_eq!(read(text), expected, "{text}");
     }
     assert_eq!(read(&format!("unix:/{}", long(106))), format!("/{} [] [] 0", long(106)));
-    let why = Url::parse("rediss://h").unwrap_err();
-    assert!(format!("{why}").contains("TLS"), "{why}");
-    assert_eq!(why.fault, UrlFault::Tls);
+    let why = Url::parse("redis-cluster://h").unwrap_err();
+    assert!(format!("{why}").contains("Cluster"), "{why}");
+    assert_eq!(why.fault, UrlFault::Cluster);
 }
 
 #[test]
