@@ -17,6 +17,27 @@ static tollbar_queue *queue_of(const char *text, uint64_t capacity) {
 /* Items are the addresses of these bytes. */
 static char items[64];
 
+/* S07: of fifteen offers at once one leaves at once, ten wait, and four are refused. The eleven leave
+ * in their order, one each 100 ms. */
+static void s07_eleven_of_fifteen_leave_in_order(void **state) {
+    tollbar_queue *queue = queue_of("10/s algo pacer", 10);
+    uint64_t n, at = 0;
+    void *item = NULL;
+    (void)state;
+    for (n = 0; n < 15; n++)
+        assert_int_equal(tollbar_queue_offer_at(queue, &items[n], 0, NULL), n < 11 ? TOLLBAR_ALLOWED : TOLLBAR_DENIED);
+    for (n = 0; n < 11; n++) {
+        assert_int_equal(tollbar_queue_next_departure_at(queue, at, &at), TOLLBAR_YES);
+        assert_int_equal(at, n * 100 * MS);
+        if (at > 0)
+            assert_int_equal(tollbar_queue_take_at(queue, at - 1, &item), TOLLBAR_DENIED);
+        assert_int_equal(tollbar_queue_take_at(queue, at, &item), TOLLBAR_ALLOWED);
+        assert_ptr_equal(item, &items[n]);
+    }
+    assert_int_equal(tollbar_queue_next_departure_at(queue, at, &at), TOLLBAR_NO);
+    tollbar_queue_free(queue);
+}
+
 static void a_cancelled_item_makes_room_for_those_behind(void **state) {
     tollbar_queue *queue = queue_of("10/s algo pacer", 2);
     tollbar_queue_ticket tickets[3];
@@ -293,6 +314,7 @@ static void arguments(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(s07_eleven_of_fifteen_leave_in_order),
         cmocka_unit_test(a_cancelled_item_makes_room_for_those_behind),
         cmocka_unit_test(the_spare_holds_what_overflows),
         cmocka_unit_test(s19_drivers_admit_the_same),
