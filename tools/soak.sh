@@ -16,7 +16,7 @@
 #   leases    a million schedules of leases in virtual time, as many with steps of the store's clock, and as many with machines that disagree;
 #             every state of a world of two machines (crates/tollbar-redis/model); a fleet of 10,000 machines
 #   pingora   the example of a pingora proxy
-#   rules     a log of 10^6 lines by a rules file, through every face and the command
+#   rules     a log of 10^6 lines by a rules file, through every face and the command; what 100,000 customers cost to load and to reload
 #   benches   `cargo bench`, `make bench`, criterion's cases and `make bench-peers` to their ends at full size; the page is written to
 #             build/soak-logs/docs
 #   mutants   the sources changed place by place (tools/mutants.sh), whose survivors are in build/mutants/survivors
@@ -47,7 +47,10 @@ step_leases() {
     TOLLBAR_MODEL=large cargo test --release --package tollbar-redis-model --test leases -- --nocapture --test-threads 1 && [ $one -eq 0 ]
 }
 step_pingora() { cargo test --locked --manifest-path examples/rust/Cargo.toml --target-dir build/examples-rust --package tollbar-example-pingora; }
-step_rules() { make --silent lib rules build/tollbar && TOLLBAR_LINES=1000000 PATH=$PATH:/usr/local/go/bin ffi-tests/rules/run.sh build; }
+step_rules() {
+    cargo test --release --package tollbar-rules --test rules customers -- --nocapture &&
+        make --silent lib rules build/tollbar && TOLLBAR_LINES=1000000 PATH=$PATH:/usr/local/go/bin ffi-tests/rules/run.sh build
+}
 step_benches() {
     cargo clippy --quiet --package tollbar-peers --package tollbar-leases --package tollbar-trends --all-targets -- -D warnings && echo "1 passed, 0 failed" &&
         cargo bench && echo "1 passed, 0 failed" &&

@@ -81,7 +81,7 @@ fn settled(set: &Set, n: usize, route: Option<usize>) -> String {
 }
 
 fn limits(rule: &Rule, key: &[u8], cost: u64, unix: u64) -> String {
-    let own = rule.keys.iter().find(|(own, _)| own == key).map(|(_, policies)| policies);
+    let own = rule.keys.iter().find(|(own, _)| **own == *key).map(|(_, policies)| policies);
     let policies: Vec<String> = match own {
         Some(policies) => policies
             .iter()

@@ -56,7 +56,7 @@ pub use path::Pattern;
 pub use read::{read, LIMITS_OF_FILE_MOST, RULES_MOST};
 pub use request::Field;
 pub use reset::ResetError;
-pub use rule::{Class, Limit, Missing, Refusal, Role, Rule, RuleFile};
+pub use rule::{Class, Limit, Missing, OwnPolicies, Refusal, Role, Rule, RuleFile};
 pub use set::Set;
 pub use store::Reloaded;
 pub use taken::Taken;

@@ -8,6 +8,7 @@ use crate::path::{Pattern, Spelling};
 use crate::times::Times;
 use std::collections::HashSet;
 use std::path::PathBuf;
+use std::sync::Arc;
 use tollbar::address::Network;
 use tollbar::Policy;
 
@@ -84,8 +85,8 @@ pub struct Rule {
     /// Client networks that are not limited.
     pub exempt_networks: Vec<Network>,
     /// Policies of keys of their own: for each key one for each limit. In the order of the keys'
-    /// bytes.
-    pub keys: Vec<(Vec<u8>, Vec<Policy>)>,
+    /// bytes. Keys of one text share their policies.
+    pub keys: Vec<OwnPolicies>,
     /// A word of the operator. A reload that finds another one lets all keys of the rule begin
     /// anew.
     pub reset: String,
@@ -94,6 +95,9 @@ pub struct Rule {
     /// The numbers of the groups that do not take part where this route does.
     pub replaces: Vec<usize>,
 }
+
+/// A key with policies of its own.
+pub type OwnPolicies = (Arc<[u8]>, Arc<[Policy]>);
 
 /// One policy of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -264,7 +268,7 @@ impl Rule {
     pub fn policy(&self, n: usize, key: &[u8]) -> Option<&Policy> {
         let own = self
             .keys
-            .binary_search_by(|(own, _)| own.as_slice().cmp(key))
+            .binary_search_by(|(own, _)| (**own).cmp(key))
             .ok()
             .and_then(|at| self.keys.get(at));
         match own.and_then(|(_, policies)| policies.get(n)) {

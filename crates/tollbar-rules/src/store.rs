@@ -1,10 +1,11 @@
 //! The tables with the states of all keys, and their change from one set of rules to the next.
 
 use crate::read::{is_alone, is_calendar};
-use crate::rule::{Rule, RuleFile};
+use crate::rule::{OwnPolicies, Rule, RuleFile};
 use crate::set::{Home, Set};
 use crate::tally::{Ledger, Tally};
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::cmp::Ordering;
+use std::collections::{HashMap, VecDeque};
 use std::ops::RangeInclusive;
 use std::sync::{Arc, Weak};
 use tollbar::clock::Source;
@@ -30,7 +31,8 @@ pub struct Store {
     since: HashMap<u32, u64>,
     /// The sets that requests may still use.
     former: Vec<(u64, Weak<Set>)>,
-    overrides: HashMap<Name, Vec<(Vec<u8>, Policy)>>,
+    /// The keys with policies of their own under each limit, in the order of their bytes.
+    overrides: HashMap<Name, Vec<OwnPolicies>>,
     ledger: Ledger,
     tallies: HashMap<String, Arc<Tally>>,
     /// The words `reset` of the rules.
@@ -56,8 +58,9 @@ pub struct Reloaded {
 
 /// A step of a reload that can be taken back.
 enum Undo {
-    Policy(Home, Policy),
-    Override(Home, Vec<u8>, Option<Policy>),
+    Policy(Home, Box<Policy>),
+    /// What the key had under the limit of this number.
+    Override(Home, Arc<[u8]>, Option<Arc<[Policy]>>, usize),
 }
 
 impl Store {
@@ -160,10 +163,10 @@ impl Store {
                 let (table, id) = home.table(&self.table);
                 table.set_policy(id, &policy)
             }
-            Undo::Override(home, key, before) => {
+            Undo::Override(home, key, before, limit) => {
                 let (table, id) = home.table(&self.table);
-                match before {
-                    Some(policy) => table.set_override(id, &key, &policy, Keep::Count),
+                match before.as_ref().and_then(|before| before.get(limit)) {
+                    Some(policy) => table.set_override(id, &key, policy, Keep::Count),
                     None => table.clear_override(id, &key).map(|_| ()).map_err(TableError::from),
                 }
             }
@@ -178,7 +181,7 @@ impl Store {
         undo: &mut Vec<Undo>,
         added: &mut Vec<PolicyId>,
     ) -> Result<
-        (HashMap<Name, (Home, Policy)>, HashMap<Name, Vec<(Vec<u8>, Policy)>>, Reloaded),
+        (HashMap<Name, (Home, Policy)>, HashMap<Name, Vec<OwnPolicies>>, Reloaded),
         TableError,
     > {
         let mut limits = HashMap::new();
@@ -208,9 +211,7 @@ impl Store {
                     }
                 };
                 if !matches!(home, Home::Own(_)) {
-                    let keys =
-                        rule.keys.iter().filter_map(|(key, own)| Some((key.clone(), *own.get(n)?)));
-                    overrides.insert(name.clone(), keys.collect::<Vec<_>>());
+                    overrides.insert(name.clone(), rule.keys.clone());
                 }
                 limits.insert(name, (home, policy));
             }
@@ -230,7 +231,7 @@ impl Store {
         for (home, old, new) in changes {
             let (table, id) = home.table(&self.table);
             table.set_policy(id, &new)?;
-            undo.push(Undo::Policy(home, old));
+            undo.push(Undo::Policy(home, Box::new(old)));
         }
         self.change_overrides(&limits, &overrides, undo)?;
         // The last step, because nothing takes it back.
@@ -333,7 +334,7 @@ impl Store {
     fn change_overrides(
         &self,
         limits: &HashMap<Name, (Home, Policy)>,
-        overrides: &HashMap<Name, Vec<(Vec<u8>, Policy)>>,
+        overrides: &HashMap<Name, Vec<OwnPolicies>>,
         undo: &mut Vec<Undo>,
     ) -> Result<(), TableError> {
         // Clears old overrides before it sets new ones, because a table has room for a limited
@@ -343,12 +344,11 @@ impl Store {
             let (table, id) = home.table(&self.table);
             let stays = limits.get(name).is_some_and(|(new, _)| new.is(home));
             let new = overrides.get(name).filter(|_| stays);
-            let new: HashSet<&[u8]> =
-                new.into_iter().flatten().map(|(key, _)| key.as_slice()).collect();
-            for (key, policy) in keys {
-                if !new.contains(key.as_slice()) {
+            let mut new = InOrder(new.map_or(&[], Vec::as_slice));
+            for (key, own) in keys {
+                if new.find(key).is_none() {
                     table.clear_override(id, key)?;
-                    undo.push(Undo::Override(home.clone(), key.clone(), Some(*policy)));
+                    undo.push(Undo::Override(home.clone(), key.clone(), Some(own.clone()), name.1));
                 }
             }
         }
@@ -357,15 +357,16 @@ impl Store {
             let (table, id) = home.table(&self.table);
             let stays = self.limits.get(name).is_some_and(|(old, _)| old.is(home));
             let old = self.overrides.get(name).filter(|_| stays);
-            for (key, policy) in keys {
-                // In the order of the keys' bytes.
-                let before = old.and_then(|old| {
-                    Some(old[old.binary_search_by(|(other, _)| other.cmp(key)).ok()?].1)
-                });
-                if before != Some(*policy) {
+            let is_new = old.is_none();
+            let mut old = InOrder(old.map_or(&[], Vec::as_slice));
+            for (key, own) in keys {
+                let Some(policy) = own.get(name.1) else { continue };
+                let before = old.find(key);
+                if before.and_then(|before| before.get(name.1)) != Some(policy) {
                     table.set_override(id, key, policy, Keep::Count)?;
-                    undo.push(Undo::Override(home.clone(), key.clone(), before));
-                    if old.is_none() {
+                    let before = before.map(Arc::clone);
+                    undo.push(Undo::Override(home.clone(), key.clone(), before, name.1));
+                    if is_new {
                         // The key may have a debt from a removed rule that used this policy. An
                         // override that equals a former one would keep that debt.
                         table.reset(id, key)?;
@@ -374,6 +375,23 @@ impl Store {
             }
         }
         Ok(())
+    }
+}
+
+/// Keys in the order of their bytes, of which a caller asks for others in the same order.
+struct InOrder<'a>(&'a [OwnPolicies]);
+
+impl<'a> InOrder<'a> {
+    /// The policies of `key`. Later calls ask for greater keys.
+    fn find(&mut self, key: &[u8]) -> Option<&'a Arc<[Policy]>> {
+        while let Some(((first, own), rest)) = self.0.split_first() {
+            match (**first).cmp(key) {
+                Ordering::Less => self.0 = rest,
+                Ordering::Equal => return Some(own),
+                Ordering::Greater => return None,
+            }
+        }
+        None
     }
 }
 

@@ -13,6 +13,7 @@
 //! the process is killed in between, the version keeps one reference too many, and its record is
 //! not freed before [`Table::repair`](crate::table::Table::repair).
 
+use super::encoding::encode;
 use super::record::{claim, policy_of, stamp, version_of, CLAIMED};
 use super::terms::Terms;
 use super::{Keep, ROUNDS};
@@ -20,6 +21,7 @@ use crate::policy::Policy;
 use crate::sync::{AtomicU64, Ordering};
 use crate::table::memory::error::TableError;
 use crate::table::memory::layout::{Header, Record, VERSIONS};
+use crate::table::memory::mix::fold;
 
 const IS_OVERRIDE: u64 = 1;
 const BEING_FREED: u64 = 2;
@@ -42,12 +44,16 @@ pub(crate) fn acquire(
     policy: &Policy,
     keep: Keep,
 ) -> Result<u64, TableError> {
-    let wanted = Some((*policy, Terms::of_override(keep)));
+    let terms = Terms::of_override(keep);
+    let (wanted, check) = (Some((*policy, terms)), fold(&encode(policy, terms)));
     for (version, record) in records.iter().enumerate() {
         // Relaxed: `read_kept` loads it again with Acquire.
         let found = record.stamp.load(Ordering::Relaxed);
+        // Most records are another policy's, which the word of their check tells. Relaxed, because
+        // `read_kept` compares the policies.
         let is_it = is_override(header, version)
             && policy_of(found) == number
+            && record.check.load(Ordering::Relaxed) == check
             && record.read_kept(found) == wanted;
         if is_it && add_key(header, version) {
             // The record may have been freed and written again before the reference was taken.

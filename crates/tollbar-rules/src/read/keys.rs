@@ -3,41 +3,40 @@
 use super::classes;
 use super::fields::{self, shown, Fields, Problems};
 use super::limits::{self, is_alone, is_calendar};
-use crate::file::{quoted, Node, Place, Value};
+use crate::file::{quoted, Node, Place, Text, Value};
 use crate::key::Key;
-use crate::rule::{Limit, Rule};
-use std::collections::HashSet;
+use crate::rule::{Limit, OwnPolicies, Rule};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 use tollbar::Policy;
 
 const NAMED: &str =
     "a rule whose key has one source other than all, because other keys have no text";
 
-/// The bytes of a key that the file names.
-fn named(
-    key: &Key,
-    text: &str,
-    place: Place,
-    field: &str,
-    problems: &mut Problems,
-) -> Option<Vec<u8>> {
-    let bytes = key.named(text);
-    if bytes.is_none() {
+/// The bytes of a key that the file names, or what is expected.
+fn named(key: &Key, text: &str) -> Result<Vec<u8>, &'static str> {
+    key.named(text).ok_or_else(|| {
         let has_text = key.only().is_some_and(|source| *source != crate::key::Source::All);
-        let expected =
-            if has_text { "a key, or an address where the key is an address" } else { NAMED };
-        problems.add(place, field, quoted(text), expected);
-    }
-    bytes
+        if has_text {
+            "a key, or an address where the key is an address"
+        } else {
+            NAMED
+        }
+    })
 }
 
 /// `exempt`: keys that are not limited.
 pub fn exempt(fields: &Fields<'_>, key: &Key, problems: &mut Problems) -> HashSet<Vec<u8>> {
     let field = fields.name("exempt");
     let texts = fields.texts("exempt", problems).unwrap_or_default();
-    texts
-        .into_iter()
-        .filter_map(|(place, text)| named(key, &text.text, place, &field, problems))
-        .collect()
+    let one = |(place, text): (Place, &Text)| match named(key, &text.text) {
+        Ok(bytes) => Some(bytes),
+        Err(expected) => {
+            problems.add(place, &field, quoted(&text.text), expected);
+            None
+        }
+    };
+    texts.into_iter().filter_map(one).collect()
 }
 
 /// `keys`: policies of single keys. A key may have those of one of the rule's `plans`.
@@ -46,7 +45,7 @@ pub fn own_policies(
     rule: &Rule,
     plans: &[Rule],
     problems: &mut Problems,
-) -> Vec<(Vec<u8>, Vec<Policy>)> {
+) -> Vec<OwnPolicies> {
     let Some(node) = fields.get("keys") else { return Vec::new() };
     let field = fields.name("keys");
     let Value::Table(entries) = &node.value else {
@@ -58,19 +57,38 @@ pub fn own_policies(
         );
         return Vec::new();
     };
-    let mut all: Vec<(Vec<u8>, Vec<Policy>)> = Vec::new();
-    let mut seen = HashSet::new();
+    let mut all: Vec<OwnPolicies> = Vec::with_capacity(entries.len());
+    let mut seen = HashSet::with_capacity(entries.len());
+    // Most of many keys have the text of another one.
+    let mut of_text: HashMap<&str, Arc<[Policy]>> = HashMap::new();
     for entry in entries {
-        let field = format!("{field}.{}", entry.name);
-        let Some(key) = named(&rule.key, &entry.name, entry.place, &field, problems) else {
-            continue;
+        let field = || format!("{field}.{}", entry.name);
+        let key: Arc<[u8]> = match named(&rule.key, &entry.name) {
+            Ok(key) => key.into(),
+            Err(expected) => {
+                problems.add(entry.place, &field(), quoted(&entry.name), expected);
+                continue;
+            }
         };
-        if !seen.insert(key.clone()) {
-            problems.add(entry.place, &field, "a key a second time", "each key once");
+        if !seen.insert(Arc::clone(&key)) {
+            problems.add(entry.place, &field(), "a key a second time", "each key once");
         }
-        if let Some(policies) = policies_of_key(&entry.node, &field, rule, plans, problems) {
-            all.push((key, policies));
+        let text = match &entry.node.value {
+            Value::Text(text) => Some(text.text.as_str()),
+            _ => None,
+        };
+        if let Some(known) = text.and_then(|text| of_text.get(text)) {
+            all.push((key, Arc::clone(known)));
+            continue;
         }
+        let before = problems.all.len();
+        let read = policies_of_key(&entry.node, &field(), rule, plans, problems);
+        let Some(policies) = read.map(Arc::<[Policy]>::from) else { continue };
+        // A text with a fault is a fault of each key that has it.
+        if let (Some(text), true) = (text, problems.all.len() == before) {
+            of_text.insert(text, Arc::clone(&policies));
+        }
+        all.push((key, policies));
     }
     all.sort_by(|(one, _), (two, _)| one.cmp(two));
     all

@@ -21,6 +21,7 @@ use crate::times::Times;
 use draft::{Defaults, Draft};
 use fields::{is_name, networks, Fields, Problems};
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 use tollbar::take_many::LIMITS_MOST;
 use tollbar::Policy;
 
@@ -177,7 +178,9 @@ fn check_keys(rules: &[Rule], problems: &mut Problems) {
                 format!("at most {KEYS_MOST} in a file"),
             );
         }
-        policies.extend(rule.keys.iter().flat_map(|(_, own)| own));
+        let mut seen = HashSet::new();
+        let own = rule.keys.iter().map(|(_, own)| own);
+        policies.extend(own.filter(|own| seen.insert(Arc::as_ptr(own))).flat_map(|own| &**own));
         if policies.len() > POLICIES_MOST {
             let found = format!("{} different policies up to here", policies.len());
             return problems.add(

@@ -104,7 +104,7 @@ impl Draft {
                 .into_iter()
                 .map(|key| key.to_ascii_lowercase())
                 .collect();
-            rule.keys.iter_mut().for_each(|(key, _)| key.make_ascii_lowercase());
+            rule.keys.iter_mut().for_each(|(key, _)| *key = key.to_ascii_lowercase().into());
             rule.keys.sort_by(|(one, _), (two, _)| one.cmp(two));
             // Of two keys that differ in case only, the first in the order of bytes.
             rule.keys.dedup_by(|(one, _), (two, _)| one == two);

@@ -30,7 +30,8 @@ fn processor_time() -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// Prints what a load and a reload cost. Requests go on meanwhile, and none is refused: each
+/// Prints what a load and a reload cost (`make soak ONLY=rules`: of a release). Requests go on
+/// meanwhile, and none is refused: each
 /// customer has permits left under both files.
 #[test]
 fn a_hundred_thousand_customers_reload_while_requests_are_decided() {
