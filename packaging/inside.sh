@@ -7,6 +7,7 @@
 #   /out        the directory that OUT names, to write, if it is set
 #   /go         Go, if GO_ROOT names it
 #   /tests      packaging/tests, to read
+#   /docs       docs, to read
 set -eu
 keep=
 [ "$1" != --keep ] || { keep=yes && shift; }
@@ -56,6 +57,7 @@ show() {
 if [ -z "$keep" ]; then
     [ ! -d "$top/build/packages" ] || show "$top/build/packages" /packages ro
     show "$top/packaging/tests" /tests ro
+    show "$top/docs" /docs ro
     [ -z "${OUT:-}" ] || show "$OUT" /out ""
     [ -z "${GO_ROOT:-}" ] || show "$GO_ROOT" /go ro
 fi

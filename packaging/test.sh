@@ -28,11 +28,12 @@ installs() {
 
 for suite in ${*:-bookworm trixie}; do
     root=$(packaging/root.sh "$suite" test) || { echo "no clean $suite" && failed=$((failed + 1)) && continue; }
-    measure "$suite: no Rust, no tollbar" packaging/inside.sh "$root" sh -c '! command -v cargo && ! command -v rustc && ! find / -xdev -name "*tollbar*" -not -path "/tests/*" -not -path "/packages/*" | grep . && echo clean'
+    measure "$suite: no Rust, no tollbar" packaging/inside.sh "$root" sh -c '! command -v cargo && ! command -v rustc && ! find / -xdev -name "*tollbar*" -not -path "/tests/*" -not -path "/packages/*" -not -path "/docs/*" | grep . && echo clean'
     measure "$suite: C tarball" installs "$root" c.sh
     measure "$suite: libtollbar-dev" installs "$root" dev.sh "$suite"
     measure "$suite: the command" installs "$root" command.sh "$suite"
     measure "$suite: nginx modules" installs "$root" nginx.sh "$suite"
+    measure "$suite: the five minutes of docs/nginx.md" installs "$root" nginx-page.sh "$suite"
     [ -n "$short" ] || measure "$suite: Go module" installs "$root" go.sh
     measure "$suite: Python wheel" installs "$root" python.sh ${short:+plain}
 done
