@@ -9,19 +9,15 @@ use tollbar::internal::again;
 /// The longest password in a file, in bytes: room for a signed token.
 const SECRET_MOST: usize = 8 << 10;
 
-/// A file and what was last read of it.
+/// What was last read of a password's file.
 pub(super) struct Secret {
-    /// The file's path, with a zero byte after it.
-    path: [u8; 256],
     bytes: Buffer,
 }
 
 impl Secret {
     /// `None`: there is no memory.
-    pub(super) fn new(path: &Text<255>) -> Option<Secret> {
-        let mut secret = Secret { path: [0; 256], bytes: Buffer::new(SECRET_MOST)? };
-        secret.path.iter_mut().zip(path.as_bytes()).for_each(|(to, from)| *to = *from);
-        Some(secret)
+    pub(super) fn new() -> Option<Secret> {
+        Some(Secret { bytes: Buffer::new(SECRET_MOST)? })
     }
 
     /// Bytes that the password takes at most.
@@ -29,12 +25,14 @@ impl Secret {
         SECRET_MOST
     }
 
-    /// Reads the file again. Returns its first line, or the errno.
-    pub(super) fn read(&mut self) -> Result<&[u8], i32> {
+    /// Reads the file. Returns its first line, or the errno.
+    pub(super) fn read(&mut self, file: &Text<512>) -> Result<&[u8], i32> {
         self.bytes.clear();
+        let mut path = [0_u8; 513];
+        path.iter_mut().zip(file.as_bytes()).for_each(|(to, from)| *to = *from);
         // O_NONBLOCK: a pipe in the file's place must not make the caller wait.
         let flags = libc::O_RDONLY | libc::O_CLOEXEC | libc::O_NONBLOCK;
-        let path = self.path.as_ptr().cast::<c_char>();
+        let path = path.as_ptr().cast::<c_char>();
         // SAFETY: the path ends with a zero byte.
         let fd = again(|| unsafe { libc::openat(libc::AT_FDCWD, path, flags) })?;
         let mut read = Ok(1);

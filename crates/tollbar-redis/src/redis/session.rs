@@ -60,7 +60,7 @@ pub struct Session {
     calls: usize,
     user: Text<128>,
     password: Text<512>,
-    /// The password's file, in place of `password`.
+    /// What the password's file has. `password` then is its path.
     secret: Option<Secret>,
     db: u32,
     begun: bool,
@@ -100,9 +100,9 @@ impl Session {
     ) -> Result<Session, NoMemory> {
         const INPUT_LEAST: usize = 4 << 10;
         let scripts = scripts.get(..SCRIPTS_MOST).unwrap_or(scripts);
-        let secret = match url.password_file.is_empty() {
-            true => None,
-            false => Some(Secret::new(&url.password_file).ok_or(NoMemory)?),
+        let secret = match url.is_password_file {
+            true => Some(Secret::new().ok_or(NoMemory)?),
+            false => None,
         };
         // 64 bytes frame each script's command; 2 KiB hold user, password and the other commands.
         let least = 2048 + if secret.is_some() { Secret::most() } else { 0 };
@@ -161,7 +161,10 @@ impl Session {
     /// Queues AUTH, if there is a user or a password; `false` if there is no room.
     fn authenticate(&mut self) -> bool {
         let (user, password, mut secret) = (self.user, self.password, self.secret.take());
-        let room = match secret.as_mut().map_or(Ok(password.as_bytes()), Secret::read) {
+        let room = match secret
+            .as_mut()
+            .map_or(Ok(password.as_bytes()), |secret| secret.read(&password))
+        {
             Ok(b"") if user.is_empty() => true,
             Ok(password) if user.is_empty() => self.send(Expect::Auth, &[b"AUTH", password]),
             Ok(password) => self.send(Expect::Auth, &[b"AUTH", user.as_bytes(), password]),

@@ -29,8 +29,8 @@ pub struct Url {
     pub user: Text<128>,
     /// The password; empty if there is none.
     pub password: Text<512>,
-    /// The file that has the password; empty if there is none.
-    pub password_file: Text<255>,
+    /// Whether `password` is the path of a file that has the password.
+    pub is_password_file: bool,
     /// The database's number.
     pub db: u32,
     /// Nanoseconds to wait for a connection or an answer; 0: the caller's default.
@@ -53,7 +53,7 @@ pub enum Address {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hosts {
     /// As in the URL: at least one host, with commas between them.
-    text: Text<512>,
+    text: Text<400>,
     default_port: u16,
 }
 
@@ -87,8 +87,8 @@ pub enum UrlFault {
     Db,
     /// `%` without two hexadecimal digits, or decoded text that is not UTF-8 or has a zero byte.
     Escape,
-    /// A user of more than 128 bytes, a password of more than 512, a host or the password's file of
-    /// more than 255, hosts of more than 512 together, or a socket's path of more than 107.
+    /// A user of more than 128 bytes, a password or the path of its file of more than 512, a host
+    /// of more than 255, hosts of more than 400 together, or a socket's path of more than 107.
     TooLong,
     /// The path of the socket is not absolute.
     Path,
@@ -136,7 +136,7 @@ impl Url {
             address,
             user: Text::new(),
             password: Text::new(),
-            password_file: Text::new(),
+            is_password_file: false,
             db: 0,
             timeout: 0,
             is_tls: false,
@@ -183,7 +183,7 @@ impl UrlFault {
             UrlFault::Port => "expected a port from 1 to 65535",
             UrlFault::Db => "expected the number of a database, 0 to 4294967295",
             UrlFault::Escape => "expected % and two hexadecimal digits that make text without a zero byte",
-            UrlFault::TooLong => "too long: a user has at most 128 bytes, a password 512, a host 255, all hosts 512, a socket's path 107, another path 255",
+            UrlFault::TooLong => "too long: a user has at most 128 bytes, a password or its file's path 512, a host 255, all hosts 400, a socket's path 107",
             UrlFault::Path => "expected an absolute path",
             UrlFault::Option => "expected db=, user=, password=, password_file= or timeout=, each once",
             UrlFault::Timeout => "expected a time from 1ms to 3600s, such as 500ms or 2s",
@@ -199,7 +199,7 @@ impl fmt::Debug for Url {
             .field("address", &self.address)
             .field("user", &self.user)
             .field("password", &if self.password.is_empty() { "" } else { "***" })
-            .field("password_file", &self.password_file)
+            .field("is_password_file", &self.is_password_file)
             .field("db", &self.db)
             .field("timeout", &self.timeout)
             .field("is_tls", &self.is_tls)
@@ -280,7 +280,7 @@ impl UrlReader<'_> {
                 url.password = self.decoded(b"&")?;
                 &mut password
             } else if self.eat_word(b"password_file=") {
-                url.password_file = self.decoded(b"&")?;
+                (url.password, url.is_password_file) = (self.decoded(b"&")?, true);
                 &mut password
             } else if self.eat_word(b"timeout=") {
                 url.timeout = self.time()?;
