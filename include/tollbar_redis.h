@@ -302,7 +302,23 @@ int32_t tollbar_lease_poll(const tollbar_lease *lease,
 #define TOLLBAR_LEASE_REQUEST_INIT(permits, time_ns)                                                 \
     { (uint32_t)sizeof(tollbar_lease_request), 0, (permits), (time_ns) }
 /* --------------------------------------------------------------------------------------------
- * 4. Clients: they ask the store for leases
+ * 4. TLS of clients, by a library of the program
+ * -------------------------------------------------------------------------------------------- */
+
+/* tollbar_tls.wants: TLS is made, and bytes pass. */
+#define TOLLBAR_TLS_OPEN 0
+
+/* tollbar_tls.wants: the handshake goes on. */
+#define TOLLBAR_TLS_HANDSHAKE 1
+
+/* tollbar_tls.wants, and the calls that move bytes: TLS has failed. */
+#define TOLLBAR_TLS_FAULT (-1)
+
+/* A table to be filled in. */
+#define TOLLBAR_TLS_INIT                                                                             \
+    { (uint32_t)sizeof(tollbar_tls), 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL }
+/* --------------------------------------------------------------------------------------------
+ * 5. Clients: they ask the store for leases
  * -------------------------------------------------------------------------------------------- */
 
 /* Watch the descriptor of tollbar_lease_client_fd for data to read. */
@@ -326,7 +342,8 @@ typedef struct tollbar_lease_client tollbar_lease_client;
  * from an event loop, connects later. For each new connection the client looks up a host's name by
  * the system's resolver (getaddrinfo), on a thread that ends with the lookup. A client has at most
  * one such thread, and a process at most 16. If the URL cannot be read, the call returns
- * TOLLBAR_E_URL and `*column`, unless `column` is NULL, gets the column of the fault, from 1.
+ * TOLLBAR_E_URL and `*column`, unless `column` is NULL, gets the column of the fault, from 1
+ * (tollbar_redis_check_url has its words). A URL with TLS needs tollbar_lease_client_new_tls.
  *
  * With a glibc before 2.34 a program must have libpthread (`-pthread`) for that thread. Without
  * it, tollbar_lease_client_tick waits for the resolver.
@@ -339,6 +356,25 @@ int32_t tollbar_lease_client_new(const tollbar_lease *lease,
                                  size_t url_length,
                                  size_t *column,
                                  tollbar_lease_client **out);
+
+/* tollbar_lease_client_new for a URL with or without TLS (`rediss://` or `valkeys://`). `*tls` has
+ * the program's TLS library, and is copied; its functions and its context must outlive the client. */
+int32_t tollbar_lease_client_new_tls(const tollbar_lease *lease,
+                                     const char *url,
+                                     size_t url_length,
+                                     const tollbar_tls *tls,
+                                     size_t *column,
+                                     tollbar_lease_client **out);
+
+/* What is wrong with a URL: fills `text` with what is expected in its place, cut to `room` bytes,
+ * of which the last is 0, and `*column`, unless NULL, with the column from 1. Returns TOLLBAR_E_URL
+ * if something is, and otherwise TOLLBAR_ALLOWED, an empty text and the column 0. A URL with TLS is
+ * not wrong. */
+int32_t tollbar_redis_check_url(const char *url,
+                                size_t url_length,
+                                char *text,
+                                size_t room,
+                                size_t *column);
 
 /* Makes tollbar_lease_client_tick and tollbar_lease_client_run call `listener` with `argument` and
  * a TOLLBAR_CIRCUIT_ number whenever the circuit changes. A NULL `listener` ends the calls. */

@@ -11,6 +11,9 @@ enum {
     TOLLBAR_CIRCUIT_CLOSED = 1,
     TOLLBAR_CIRCUIT_OPEN = 2,
     TOLLBAR_LEASE_WAITS = 3,
+    TOLLBAR_TLS_OPEN = 0,
+    TOLLBAR_TLS_HANDSHAKE = 1,
+    TOLLBAR_TLS_FAULT = (-1),
     TOLLBAR_EVENT_READ = 1,
     TOLLBAR_EVENT_WRITE = 2,
 };
@@ -106,6 +109,17 @@ int32_t tollbar_lease_client_new(const tollbar_lease *lease,
                                  size_t url_length,
                                  size_t *column,
                                  tollbar_lease_client **out);
+int32_t tollbar_lease_client_new_tls(const tollbar_lease *lease,
+                                     const char *url,
+                                     size_t url_length,
+                                     const tollbar_tls *tls,
+                                     size_t *column,
+                                     tollbar_lease_client **out);
+int32_t tollbar_redis_check_url(const char *url,
+                                size_t url_length,
+                                char *text,
+                                size_t room,
+                                size_t *column);
 int32_t tollbar_lease_client_on_change(tollbar_lease_client *client,
                                        void (*listener)(void *argument, uint32_t circuit),
                                        void *argument);
