@@ -236,6 +236,29 @@ fn two_changes_of_a_policy() {
     );
 }
 
+/// Two calls add a policy at once: it gets one number, which both return.
+#[test]
+fn one_policy_is_added_by_two_calls() {
+    fn adds(world: &World) {
+        let (header, all) = (world.policies.memory.header(), world.policies.memory.records());
+        let number = records::find_or_add(header, all, &policy(2)).expect("a record");
+        assert_eq!(number, 1, "the policy has two numbers");
+    }
+    model(
+        "added",
+        4,
+        || World::new(&[1]),
+        [adds, adds],
+        |world| {
+            // The call that added nothing has left its record free.
+            world.change(0, 3);
+            assert_eq!(world.request(), 3);
+            let (header, all) = (world.policies.memory.header(), world.policies.memory.records());
+            assert_eq!(records::find_or_add(header, all, &policy(2)), Ok(1));
+        },
+    );
+}
+
 /// A request has read its policy's version, and sleeps until the version's record serves the other
 /// policy. It takes the key in the slot, which is under its own policy, for no other key.
 #[test]

@@ -70,8 +70,7 @@ fn add_unless(
             // No reader knows the record yet.
             let stamp = stamp(header, number as u32, version);
             record.publish(policy, Terms::of_policy(Keep::Count), stamp);
-            // Release: a reader of the current stamp sees the record. No model notices a weaker
-            // ordering, because models add their policies before their threads begin.
+            // Release: a reader of the current stamp sees the record.
             if current.compare_exchange(0, stamp, Ordering::Release, Ordering::Relaxed).is_ok() {
                 return Ok(number as u32);
             }
@@ -88,11 +87,12 @@ fn add_unless(
 
 /// The current policy of the number whose stamp is `current`.
 pub(crate) fn current_policy(records: &[Record; VERSIONS], current: &AtomicU64) -> Option<Policy> {
-    // Acquire: the writer publishes the record before it stores the stamp here. No model notices a
-    // weaker ordering, here and below, because none adds a policy beside other calls.
+    // Acquire: the writer publishes the record before it stores the stamp here.
     let mut stamp = current.load(Ordering::Acquire);
     for _ in 0..ROUNDS {
         let policy = records.get(version_of(stamp)).and_then(|record| record.read(stamp));
+        // Acquire: as above. No model notices a weaker ordering: it takes a change beside a call
+        // that adds a policy.
         let seen = current.load(Ordering::Acquire);
         // While this call reads the record, another may change the policy and free the record.
         if policy.is_some() || seen == stamp {
