@@ -102,23 +102,23 @@
  *
  *     tollbar_cell_check_at                              57
  *     tollbar_limiter_check_at, allowed                  66
- *     tollbar_limiter_check_at, denied                   58
+ *     tollbar_limiter_check_at, denied                   59
  *     tollbar_limiter_check, TSC                         85
  *     tollbar_limiter_check, credit                      68
  *     tollbar_limiter_check_at, credit                   72
- *     tollbar_table_check_at, known key                 160
- *     tollbar_limiter_check_at, two rates                89
- *     tollbar_table_check_at, known key, two rates      206
- *     tollbar_table_check_at, known key beside overrides  649
- *     tollbar_table_check_at, full decision             317
- *     tollbar_table_peek_at, known key                  178
- *     tollbar_table_peek_at, fresh key                  298
- *     tollbar_table_check_at, fresh key                 332
- *     tollbar_table_check_at, fresh key of a flood      360
+ *     tollbar_table_check_at, known key                 168
+ *     tollbar_limiter_check_at, two rates                84
+ *     tollbar_table_check_at, known key, two rates      211
+ *     tollbar_table_check_at, known key beside overrides  652
+ *     tollbar_table_check_at, full decision             331
+ *     tollbar_table_peek_at, known key                  188
+ *     tollbar_table_peek_at, fresh key                  304
+ *     tollbar_table_check_at, fresh key                 336
+ *     tollbar_table_check_at, fresh key of a flood      367
  *     tollbar_table_check_at, hot key                   143
- *     tollbar_table_check_at, hot key, full decision    530
- *     tollbar_take_many_at, two known keys              349
- *     tollbar_table_check_many_at, a key of 32          156
+ *     tollbar_table_check_at, hot key, full decision    551
+ *     tollbar_take_many_at, two known keys              364
+ *     tollbar_table_check_many_at, a key of 32          165
  */
 
 #ifndef TOLLBAR_H

@@ -173,6 +173,9 @@ impl Table {
         };
         // If another key takes the slot meanwhile, [`Slot::commit`] fails.
         let state = slot.state();
+        if !self.policies.is_numbered(version) {
+            return self.step_slow(version, key, slot, now, cost);
+        }
         let Some(Step { verdict, next }) = version.step_plain(state, now, cost) else {
             if cost == 1 && version.rule.pair().is_some() {
                 return self.step_pair(version, key, slot, now, line);
@@ -273,7 +276,8 @@ impl Table {
         // The insertion probes the spare bucket, too, so it comes before the probe for a known key.
         // In a flood of new keys this order lets the processor load the next key's cache lines
         // while it waits for this key's.
-        if let Some(Some(fresh)) = version.plain.step(0, now, cost) {
+        let fresh = version.plain.step(0, now, cost).filter(|_| self.policies.is_numbered(version));
+        if let Some(Some(fresh)) = fresh {
             let expired = |state| version.plain.expired_before(state, now);
             if let Some(event) =
                 protocol::insert_among_own(&candidates, key, fresh, version.plain.gap(), expired)
@@ -304,7 +308,8 @@ impl Table {
         line: Option<&OwnerLine>,
     ) -> A {
         let state = slot.state();
-        let (Some(pair), Some(line)) = (version.rule.pair(), line) else {
+        let is_numbered = self.policies.is_numbered(version);
+        let (Some(pair), Some(line), true) = (version.rule.pair(), line, is_numbered) else {
             return self.step_slow(version, key, slot, now, 1);
         };
         if now >= pair.one_end() {
@@ -335,7 +340,9 @@ impl Table {
         line: &OwnerLine,
     ) -> A {
         let state = slot.state();
-        match version.rule.pair().map(|pair| pair.start_one(state, now)) {
+        let is_numbered = self.policies.is_numbered(version);
+        let pair = version.rule.pair().filter(|_| is_numbered);
+        match pair.map(|pair| pair.start_one(state, now)) {
             Some(OneStep::Admitted(next)) if slot.commit(key, state, Some(next)) => {
                 line.count(Verdict::Allowed);
                 A::of_step(&version.rule, Verdict::Allowed, next, now, 1)
@@ -355,8 +362,8 @@ impl Table {
         now: u64,
         cost: u64,
     ) -> A {
-        if version.multi_word.is_none() {
-            let state = slot.state();
+        let state = slot.state();
+        if version.multi_word.is_none() && self.policies.is_numbered(version) {
             let Step { verdict, next } = version.rule.step(state, now, cost);
             if slot.commit(key, state, next) {
                 let state = next.unwrap_or(state);

@@ -79,7 +79,7 @@ impl<'a> TableNodes<'a> {
         if let Some(slot) = find_in_two(lookup.first, lookup.second, lookup.key) {
             // Another key may have taken the slot since the probe.
             let pair = slot.pair();
-            if pair.key == lookup.key {
+            if pair.key == lookup.key && self.table.policies.is_numbered(self.version) {
                 return SeenNode { hash, state: pair.state, slot: Some((slot, lookup.key)) };
             }
         }

@@ -154,7 +154,7 @@ impl Table {
             }
         };
         let pair = slot.pair();
-        (pair.key == key).then_some(pair.state)
+        (pair.key == key && self.policies.is_numbered(version)).then_some(pair.state)
     }
 
     #[inline(never)]
@@ -217,10 +217,12 @@ impl Table {
         };
         if let Some(slot) = candidates.find(key) {
             let pair = slot.pair();
-            return if pair.key == key { Ok(about(pair.state)) } else { Err(KeyChanged) };
+            let is_its = pair.key == key && self.policies.is_numbered(version);
+            return if is_its { Ok(about(pair.state)) } else { Err(KeyChanged) };
         }
         let states = UnderVersion { policies: &self.policies, version };
-        let Some(room) = first_to_expire(&states, candidates, key, now)? else {
+        let room = first_to_expire(&states, candidates, key, now)?;
+        let Some(room) = room.filter(|_| self.policies.is_numbered(version)) else {
             return Err(KeyChanged);
         };
         let fresh = about(room.state(&states, key));

@@ -80,7 +80,7 @@ impl Table {
             let Some(multi_word) = &version.multi_word else { return Ok(None) };
             let key = version.key | candidates.tag;
             let decided = match candidates.find(key) {
-                Some(slot) => self.policies.apply(multi_word, slot, key, now, op),
+                Some(slot) => self.policies.apply(version, slot, key, now, op),
                 None => {
                     self.decide_without_slot(version, multi_word, &candidates, (now, on_full), op)
                 }

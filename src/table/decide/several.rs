@@ -64,6 +64,9 @@ impl Table {
         let lookup = self.lookup(under.0, self.hash_bytes(key) ^ under.0.salt);
         let slot = find_in_two(lookup.first, lookup.second, lookup.key)?;
         let state = slot.state();
+        if !self.policies.is_numbered(under.0) {
+            return None;
+        }
         let next = under.0.plain.step(state, now, cost)??;
         Some(Found { slot, key: lookup.key, state, next })
     }
@@ -192,8 +195,9 @@ impl<'a> KeyLimit<'a> {
             let lookup = self.table.lookup(version, self.table.hash_bytes(self.key) ^ version.salt);
             if let Some(slot) = find_in_two(lookup.first, lookup.second, lookup.key) {
                 let state = slot.state();
-                if let Some(Step { verdict: Verdict::Allowed, next: Some(next) }) =
-                    version.step_plain(state, now, cost)
+                let is_numbered = self.table.policies.is_numbered(version);
+                if let (true, Some(Step { verdict: Verdict::Allowed, next: Some(next) })) =
+                    (is_numbered, version.step_plain(state, now, cost))
                 {
                     let found = Found { slot, key: lookup.key, state, next };
                     let (verdict, refill) = (Verdict::Allowed, self.table.refill(version));

@@ -19,6 +19,8 @@ use crate::table::slots::states::{Relation, States};
 use crate::table::Options;
 use alloc::vec::Vec;
 
+mod asleep;
+
 /// A call moves a key to another slot and is killed when the key has left its slot: the key owes
 /// until that slot's time, and begins anew then.
 #[test]

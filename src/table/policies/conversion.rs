@@ -254,6 +254,11 @@ impl States for UnderVersion<'_> {
         stamp == self.version.stamp.load(Ordering::Relaxed)
     }
 
+    #[inline(always)]
+    fn is_numbered(&self) -> bool {
+        self.policies.is_numbered(self.version)
+    }
+
     fn turn(&self, tag: u64) -> Option<ReturnTurn<'_>> {
         self.policies.memory.turn(tag)
     }

@@ -188,18 +188,23 @@ struct Standing {
 }
 
 impl Policies {
-    /// Decides on a request of the key in `slot`. `None` if the slot no longer holds the key.
+    /// Decides on a request of the key in `slot` under a window or log. `None` if the slot no
+    /// longer holds the key, or if the number of `version` is another's.
     pub(crate) fn apply(
         &self,
-        policy: &MultiWord,
+        version: &Version,
         slot: &Slot,
         key: u64,
         now: u64,
         op: Op,
     ) -> Option<Decided> {
+        let policy = version.multi_word.as_ref()?;
         let (first, cells) = self.memory.cells(slot).split_first()?;
         let mark = |(key, state)| fold(&[key, state]);
         let (head, folded) = Unfolded::open(slot, key, first, mark)?;
+        if !self.is_numbered(version) {
+            return None;
+        }
         let found = match policy {
             MultiWord::Ring(window) => {
                 let cells = cells.get(..window.places() as usize)?;
@@ -239,7 +244,7 @@ impl Policies {
                 Standing { left: policy.left_folded(pair.state, now), most: policy.limit(), until }
             }
             Some(policy) => {
-                let peeked = self.apply(policy, slot, pair.key, now, Op::Peek(1));
+                let peeked = self.apply(version, slot, pair.key, now, Op::Peek(1));
                 let (left, wait) = peeked.map_or((0, NEVER), |peeked| {
                     (peeked.decision.remaining, peeked.decision.reset_after)
                 });

@@ -156,6 +156,20 @@ impl Policies {
         Some(self.memory.records().get((key >> TAG_BITS) as usize)?.stamp.load(Ordering::Acquire))
     }
 
+    /// Whether the number of `version` is still its own. While a request sleeps, changes of
+    /// policies may free the number and give it to another version. So a request asks this after it
+    /// has read its key's slot. If the number is still the version's, the slot's words are, too,
+    /// because a sweep converts the keys under a number before it is free. Between the answer and a
+    /// swap the request may sleep again. Then the swap succeeds only if the slot holds the same two
+    /// words under the other version.
+    #[cfg(not(loom))]
+    #[inline(always)]
+    pub(crate) fn is_numbered(&self, version: &Version) -> bool {
+        // Relaxed: a version that returns to its number gets the record's new stamp, and decides as
+        // before.
+        self.stamp_of(version.key) == Some(version.stamp.load(Ordering::Relaxed))
+    }
+
     /// The policy of a table without room whose states are more than one word. Such a table has
     /// only one policy.
     pub(crate) fn multi_word(&self) -> Option<&MultiWord> {

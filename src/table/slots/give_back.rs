@@ -28,7 +28,7 @@ pub(crate) fn give_back(
     };
     let Some(_turn) = states.turn(key & TAG) else { return Ok(0) };
     let found = slot.pair();
-    if found.key != key {
+    if found.key != key || !states.is_numbered() {
         return Err(KeyChanged);
     }
     let Some(Returned { next, permits }) = lower(found.state) else { return Ok(0) };

@@ -54,6 +54,9 @@
 //! ([`disturb`]). The mover checks after swap 1 that its version is still current. If it is, that
 //! sweep has not begun. So the sweep either converts the key in the new slot, or makes swap 3 fail.
 //!
+//! **A request decides under no freed version.** It asks after it has read a slot whether its
+//! version's number is still the version's ([`States::is_numbered`]). If not, it begins again.
+//!
 //! **No thread waits.** Each swap leaves the table complete, so a killed thread leaves no work for
 //! others. A swap fails only because another swap has succeeded.
 
@@ -79,7 +82,7 @@ pub(crate) fn request(
     mut step: impl FnMut(u64) -> Step,
 ) -> Result<RequestOutcome, KeyChanged> {
     match candidates.find(key) {
-        Some(slot) => step_known(slot, key, &mut step),
+        Some(slot) => step_known(states, slot, key, &mut step),
         None => insert(states, candidates, key, now, on_full, &mut step),
     }
 }
@@ -87,6 +90,7 @@ pub(crate) fn request(
 /// Step 1 in `slot`, as long as it holds `key`.
 #[inline(always)]
 fn step_known(
+    states: &impl States,
     slot: &Slot,
     key: u64,
     step: &mut impl FnMut(u64) -> Step,
@@ -96,6 +100,9 @@ fn step_known(
     // Whether one access read `state` together with the key.
     let mut sure = false;
     for _ in 0..TRIES {
+        if !states.is_numbered() {
+            return Err(KeyChanged);
+        }
         let Step { verdict, next } = step(state);
         let seen = match next {
             Some(next) => match slot.swap(SlotPair { key, state }, SlotPair { key, state: next }) {
@@ -133,6 +140,9 @@ pub(crate) fn insert(
 ) -> Result<RequestOutcome, KeyChanged> {
     let Some(room) = first_to_expire(states, candidates, key, now)? else { return Err(KeyChanged) };
     let (first, begin) = (&room.first, room.state(states, key));
+    if !states.is_numbered() {
+        return Err(KeyChanged);
+    }
     let Step { verdict, next } = step(begin);
     // The request is refused, or charges nothing. Then there is no state to store.
     let Some(fresh) = next else { return Ok(outcome(verdict, begin, Event::Known, 0)) };

@@ -79,6 +79,12 @@ pub(crate) trait States {
     /// or of an override.
     fn is_current(&self, key: u64) -> bool;
 
+    /// False if another version has the number of the request's version by now, so that a slot's
+    /// words mean something else. The protocol asks after it has read the slot.
+    fn is_numbered(&self) -> bool {
+        true
+    }
+
     /// Takes the lock under which a call gives permits back to the key with this tag. `None`:
     /// another call keeps the lock, so the caller gives nothing back.
     fn turn(&self, tag: u64) -> Option<ReturnTurn<'_>>;

@@ -320,7 +320,7 @@ impl Table {
 
     /// Charges `cost` and up to `most` more, if the key has a slot and no other call changes it
     /// meanwhile. Returns the number of further permits and the time until which they are valid.
-    fn take_credit(
+    pub(super) fn take_credit(
         &self,
         lookup: &Lookup<'_>,
         now: u64,
@@ -334,6 +334,9 @@ impl Table {
             None => find_in(self.slots.spare(self.slots.hash_of_key(key, second)), key)?,
         };
         let state = slot.state();
+        if !self.policies.is_numbered(version) {
+            return None;
+        }
         let lease = gcra.lease(state, now, cost, most, LEAST_TIME)?;
         // Before the swap, so that a call that gives back permits of this key and reads the swapped
         // state sees the note.
