@@ -4,7 +4,8 @@
 //! the document.
 
 use crate::common::{DAY, MIN, MS, SEC};
-use tollbar::clock::Manual;
+use tollbar::algorithm::worst_case;
+use tollbar::clock::{Manual, Source};
 use tollbar::hierarchy::{ClassId, Hierarchy};
 use tollbar::in_flight::{Adaptive, InFlight, Ticket};
 use tollbar::meter::{Color, Meter, MeterState, Rate};
@@ -21,33 +22,46 @@ const COLUMNS: u64 = 24;
 const WRITTEN: &str =
     "written by TOLLBAR_WRITE_PICTURES=1 cargo test --package tollbar --test limiter pictures";
 
-/// A row: what one wants, the policy, and the time that a column has. The client asks for a permit
-/// each hundredth of a column, from column 2 to column 22, and stops for the columns 12 and 13.
+/// A row: what one wants to protect and how, the policy, and the time that a column has. The client
+/// asks for a permit each hundredth of a column, from column 2 to column 22, and stops for the
+/// columns 12 and 13.
 const ROWS: [(&str, &str, u64); 20] = [
-    ("a rate, and a burst after a rest", "100/min burst 20", MIN / 10),
-    ("a large request now, and later ones that pay for it", "100/min burst 20 borrow", MIN / 10),
-    ("a key that is refused too often shut out", "100/min burst 20 ban 30s after 200", MIN / 10),
-    ("two rates at once", "100/min burst 20; 200/h", MIN / 10),
-    ("permits that come back all together", "100/min algo interval", MIN / 10),
-    ("what another system's counter does", "100/min algo fixed-window", MIN / 10),
-    ("a sliding window in one word", "100/min algo weighted-window", MIN / 10),
-    ("a sliding window", "100/min algo sliding-window", MIN / 10),
-    ("no window above the limit", "100/min algo sliding-window mode strict", MIN / 10),
-    ("no window above the limit, and no permit lost", "100/min algo sliding-log", MIN / 10),
-    ("even departures", "100/min algo pacer", MIN / 10),
-    ("a slow start for a cold service", "100/min algo warm-up warm 60s", MIN / 10),
-    ("permits once and for all", "300/forever", MIN / 10),
-    ("a budget of each minute, most of it early", "100/min curve ln", MIN / 10),
-    ("a budget of each minute, a quarter at a time", "100/min curve step", MIN / 10),
+    ("a server from one client: a rate, and a burst after a rest", "100/min burst 20", MIN / 10),
     (
-        "a slower refill when the bucket is empty",
+        "a promise: never more than 100 in any minute, and no permit lost",
+        "100/min algo sliding-log",
+        MIN / 10,
+    ),
+    ("the same in less memory", "100/min algo sliding-window mode strict", MIN / 10),
+    (
+        "a login from guesses: who is refused too often is shut out",
+        "100/min burst 20 ban 30s after 200",
+        MIN / 10,
+    ),
+    ("a day's budget besides: two rates at once", "100/min burst 20; 200/h", MIN / 10),
+    ("a customer's quota of each day", "300/day algo calendar", DAY / 8),
+    ("a trial or a voucher: permits once", "300/forever", MIN / 10),
+    ("a service behind you: even departures", "100/min algo pacer", MIN / 10),
+    ("a service that is cold: a slow start", "100/min algo warm-up warm 60s", MIN / 10),
+    ("urgent requests: what is left for standard ones", "100/min reserve standard 60", MIN / 10),
+    ("a day's work: less in business hours", "10/h, 09:00-18:00 3/h", DAY / 24),
+    (
+        "large requests from waiting: they pass, and later ones pay",
+        "100/min burst 20 borrow",
+        MIN / 10,
+    ),
+    (
+        "a backend that clients drain: a slower refill of an empty bucket",
         "100/min burst 60 refill 0:25% 50%:100%",
         MIN / 10,
     ),
-    ("a quota of each day", "300/day algo calendar", DAY / 8),
-    ("room for urgent requests: standard ones", "100/min reserve standard 60", MIN / 10),
-    ("nothing at all", "0/min", MIN / 10),
-    ("less in business hours", "10/h, 09:00-18:00 3/h", DAY / 24),
+    ("a budget of each minute, most of it early", "100/min curve ln", MIN / 10),
+    ("a budget of each minute, a quarter at a time", "100/min curve step", MIN / 10),
+    ("as a quota does: permits come back all together", "100/min algo interval", MIN / 10),
+    ("as another system's counter does", "100/min algo fixed-window", MIN / 10),
+    ("as a sliding window does", "100/min algo sliding-window", MIN / 10),
+    ("as a sliding window about does, in one word", "100/min algo weighted-window", MIN / 10),
+    ("what nobody may use", "0/min", MIN / 10),
 ];
 
 /// Whether the client sends nothing in a column.
@@ -261,15 +275,35 @@ fn bars(columns: &[u64], highest: u64) -> String {
 }
 
 fn pictures() -> String {
-    let mut out =
-        "| I want … | policy | admitted over time | at most in a column |\n|---|---|---|---|\n"
-            .to_owned();
+    let mut out = "| to protect … | write | admitted over time | at most in any minute | bytes of a key |\n|---|---|---|---|---|\n".to_owned();
     for (want, policy, column) in ROWS {
         let columns = admitted(policy, column);
         let most = columns.iter().max().expect("columns");
-        out += &format!("| {want} | `{policy}` | `{}` | {most} |\n", bars(&columns, *most));
+        let (picture, bound, bytes) = (bars(&columns, *most), bound(policy), bytes_of_key(policy));
+        out += &format!("| {want} | `{policy}` | `{picture}` | {bound} | {bytes} |\n");
     }
     out
+}
+
+/// The most permits of a key in any minute. A change of the policy adds what the new one admits.
+fn bound(text: &str) -> u64 {
+    let schedule: Schedule = text.parse().expect(text);
+    schedule.policies().map(|policy| worst_case(policy, MIN).expect(text)).sum()
+}
+
+/// The bytes by which a table grows for a key.
+fn bytes_of_key(text: &str) -> u64 {
+    let schedule: Schedule = text.parse().expect(text);
+    let policies: Vec<Policy> = schedule.policies().copied().collect();
+    let bytes = |keys: u64| {
+        let mut options = table::Options::new(keys);
+        if policies[0].kind == Kind::Calendar {
+            options.clock = Source::Wall;
+        }
+        Table::bytes_for(&options, &policies).expect(text)
+    };
+    const KEYS: u64 = 1 << 20;
+    (bytes(2 * KEYS) - bytes(KEYS)).div_ceil(KEYS)
 }
 
 fn pictures_beyond_rates() -> String {
