@@ -8,6 +8,7 @@ install it, and has a program. Ends with `N passed, N failed`."""
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 top = Path(__file__).resolve().parent.parent
@@ -90,6 +91,15 @@ for module in re.findall(r"(?m)^## `(?:\w+::)*?(\w+)::models", bounds):
     text = verification.read_text()
     fault = None if any(name in text or name.strip("`") + "`" in text for name in named) else "no row names it; expected: what its models prove"
     check(verification, f"{module}::models", fault)
+
+# Mutations: at most 2 % survive, and each survivor has its reason.
+survived = 0
+for row in re.findall(r"(?m)^\|(?: [^|]+ \|)(?: [\d,]+ \|){5}$", verification.read_text().split("## Mutations", 1)[1]):
+    caught, lives = (int(row.split("|")[column].strip().replace(",", "")) for column in (3, 6))
+    survived += lives
+    check(verification, row, None if lives <= 0.02 * (caught + lives) else "expected: at most 2 % survive")
+explained = len(tomllib.loads((top / "tools" / "mutants.toml").read_text()).get("survivor", []))
+check(verification, "survivors", None if survived == explained else f"{survived} survivors; tools/mutants.toml explains {explained}")
 
 # The first page of each face: what installs it, and the language of its program. The face's tests
 # run it, or compile it if it needs a Redis.

@@ -92,8 +92,8 @@ step_loom() {
         RUSTFLAGS="--cfg loom" cargo test --profile models --target-dir target/loom --package tollbar --package tollbar-redis --lib models
 }
 step_tsan() { tests/tsan.sh; }
-# The runner itself, and what is said where something is missing.
-step_runner() { ffi-tests/steps.sh && ffi-tests/setup.sh; }
+# The runners of tests and of changed sources, and what is said where something is missing.
+step_runner() { ffi-tests/steps.sh && ffi-tests/setup.sh && ffi-tests/mutants.py; }
 # What others get who name this crate among their dependencies.
 step_dependent() { ffi-tests/dependent.sh; }
 # What a user of actix, tonic and reqwest would copy, in a workspace of its own: each program is

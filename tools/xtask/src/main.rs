@@ -1,5 +1,6 @@
 //! Tools of the tree: `cargo xtask header [--check]`, `cargo xtask lists [--check]`,
-//! `cargo xtask cdef [--check]`, `cargo xtask symbols LIBRARY [--check]`.
+//! `cargo xtask cdef [--check]`, `cargo xtask symbols LIBRARY [--check]`,
+//! `cargo xtask mutants LIST TREE`.
 
 mod algorithms;
 mod cdef;
@@ -7,6 +8,7 @@ mod errors;
 mod features;
 mod header;
 mod lists;
+mod mutants;
 mod symbols;
 
 use std::path::{Path, PathBuf};
@@ -24,7 +26,9 @@ fn main() -> ExitCode {
         ["cdef", "--check"] => cdef::run(&root(), true),
         ["symbols", library] => symbols::run(&root(), Path::new(library), false),
         ["symbols", library, "--check"] => symbols::run(&root(), Path::new(library), true),
-        _ => Err("usage: cargo xtask header [--check] | lists [--check] | cdef [--check] | symbols LIBRARY [--check]"
+        ["mutants", list, tree] => mutants::run(Path::new(list), Path::new(tree)),
+        _ => Err("usage: cargo xtask header [--check] | lists [--check] | cdef [--check] | \
+                  symbols LIBRARY [--check] | mutants LIST TREE"
             .to_owned()),
     };
     match done {
