@@ -169,6 +169,17 @@ fn nobody_listens() {
     says("unix:/no/such/socket", "the server's socket does not exist");
 }
 
+/// A client waits for as long as its URL says; a second is the default.
+#[test]
+fn a_timeout_in_the_url() {
+    let server = Server::start();
+    server.pause();
+    let begun = Instant::now();
+    says(&format!("{}?timeout=2500ms", server.tcp()), "the server does not answer in time");
+    assert!(begun.elapsed() >= Duration::from_millis(2500), "{:?}", begun.elapsed());
+    server.resume();
+}
+
 #[test]
 fn a_server_that_stops() {
     let server = Server::start();

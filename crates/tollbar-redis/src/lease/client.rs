@@ -30,6 +30,8 @@ pub struct Client {
     connect_at: u64,
     /// When the current connection was begun.
     connecting_since: u64,
+    /// The URL's timeout, or [`PATIENCE`].
+    patience: u64,
     /// Whether the handshake has begun on the current connection.
     greeted: bool,
     /// Whether a question has been asked on it.
@@ -51,7 +53,7 @@ pub struct Client {
 /// from half of it to all of it.
 const RECONNECT: u64 = 50_000_000;
 /// The client closes a connection that it could not make within this many nanoseconds, or on which
-/// a question has waited that long for its answer.
+/// a question has waited that long for its answer. The URL's `timeout` gives another time.
 const PATIENCE: u64 = 1_000_000_000;
 /// A client that has taken no turn for this many nanoseconds loses its node to another client.
 const LEADER: u64 = 500_000_000;
@@ -83,6 +85,7 @@ impl Client {
             generation: generation(),
             connect_at: 0,
             connecting_since: 0,
+            patience: if url.timeout == 0 { PATIENCE } else { url.timeout },
             greeted: false,
             asked: false,
             active_at: 0,
@@ -246,7 +249,7 @@ impl Client {
                 self.fault = None;
             }
             if !connected.ok()? {
-                return if now.saturating_sub(self.connecting_since) > PATIENCE {
+                return if now.saturating_sub(self.connecting_since) > self.patience {
                     None
                 } else {
                     Some(())
@@ -262,8 +265,9 @@ impl Client {
             self.fault = Some(fault);
             return None;
         }
-        let silent = self.driver.waiting_for(now) > PATIENCE
-            || !self.session.is_ready() && now.saturating_sub(self.connecting_since) > PATIENCE;
+        let silent = self.driver.waiting_for(now) > self.patience
+            || !self.session.is_ready()
+                && now.saturating_sub(self.connecting_since) > self.patience;
         if silent {
             return None;
         }
