@@ -143,6 +143,8 @@ run_step() {
     name=$1
     log=$logs/$name.log
     started=$(date +%s)
+    # The step appends, too: it and end_late would write over each other's lines.
+    : >"$log"
     watch=
     if [ -n "${seconds_of_a_step:-}" ]; then
         end_late "$name" "$log" </dev/null >/dev/null 2>&1 &
@@ -154,7 +156,7 @@ run_step() {
         echo "processor time, user and system, of the shell and of what it ran:"
         times
         exit $status
-    ) >"$log" 2>&1
+    ) >>"$log" 2>&1
     status=$?
     if [ -e "$results/$name.late" ]; then
         wait "$watch"
