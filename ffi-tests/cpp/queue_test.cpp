@@ -71,7 +71,7 @@ TEST(s19_drivers_admit_the_same) {
     std::uint64_t before = 0;
     for (const int waiting : {0, 1, 3, 20}) {
         const tollbar::limiter delays("10/s algo pacer"), drops("10/s algo pacer");
-        const queue<int> bucket("10/s algo pacer", waiting == 0 ? 1 : waiting);
+        const queue<int> bucket("10/s algo pacer", waiting == 0 ? 1U : static_cast<std::uint64_t>(waiting));
         admitted delayed, dropping, queued;
         std::chrono::nanoseconds now{0}, clock{0};
         for (int n = 0; n < 2000; n++) {
