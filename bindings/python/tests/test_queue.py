@@ -69,7 +69,8 @@ def test_s19_drivers_admit_the_same():
     same ones at the same times, and without patience so does the first."""
     before = 0
     for waiting in (0, 1, 3, 20):
-        delays, drops, queue = Limiter("10/s algo pacer"), Limiter("10/s algo pacer"), Queue("10/s algo pacer", waiting or 1)
+        delays, drops = Limiter("10/s algo pacer"), Limiter("10/s algo pacer")
+        queue = Queue("10/s algo pacer", waiting or 1)
         delayed, dropping, queued = [], [], []
         now = clock = 0
         for n in range(2000):

@@ -114,8 +114,8 @@ fn leases_come_through_tls() {
         passed.set(passed.get() + u32::from(node.check(b"key", 1).is_allowed()));
         began.elapsed() > Duration::from_secs(1)
     });
-    // One machine has all of the burst, as an exact limiter would admit. What a lease has left at
-    // its end is lost.
+    // An exact limiter would admit 400. A lease ends after some time, and the machine loses the
+    // permits that it has not spent by then.
     println!("{} of 400: 0 above, {} refused", passed.get(), 400 - passed.get().min(400));
     assert!((340..=401).contains(&passed.get()), "{} of 400", passed.get());
     server.kill();

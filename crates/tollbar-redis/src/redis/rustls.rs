@@ -17,9 +17,11 @@ use std::sync::Arc;
 /// use std::sync::Arc;
 /// use tollbar_redis::redis::{Link, Rustls, Url};
 ///
-/// # fn configuration() -> rustls::ClientConfig { unimplemented!() }
+/// let roots = rustls::RootCertStore::empty(); // add your authority's certificate
+/// let configuration =
+///     rustls::ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
 /// let mut link = Link::new(&Url::parse("rediss://cache.example.com")?);
-/// link.secure(Box::new(Rustls::new(Arc::new(configuration()))));
+/// link.secure(Box::new(Rustls::new(Arc::new(configuration))));
 /// # Ok::<(), tollbar_redis::redis::UrlError>(())
 /// ```
 #[derive(Clone, Debug)]
