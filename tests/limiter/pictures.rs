@@ -34,7 +34,7 @@ const ROWS: [(&str, &str, u64); 20] = [
     ),
     ("the same in less memory", "100/min algo sliding-window mode strict", MIN / 10),
     (
-        "a login from guesses: who is refused too often is shut out",
+        "a login from guesses: the 200th refusal shuts a client out",
         "100/min burst 20 ban 30s after 200",
         MIN / 10,
     ),
@@ -43,7 +43,11 @@ const ROWS: [(&str, &str, u64); 20] = [
     ("a trial or a voucher: permits once", "300/forever", MIN / 10),
     ("a service behind you: even departures", "100/min algo pacer", MIN / 10),
     ("a service that is cold: a slow start", "100/min algo warm-up warm 60s", MIN / 10),
-    ("urgent requests: what is left for standard ones", "100/min reserve standard 60", MIN / 10),
+    (
+        "urgent requests: standard ones leave them 60 permits",
+        "100/min reserve standard 60",
+        MIN / 10,
+    ),
     ("a day's work: less in business hours", "10/h, 09:00-18:00 3/h", DAY / 24),
     (
         "large requests from waiting: they pass, and later ones pay",
