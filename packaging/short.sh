@@ -17,6 +17,13 @@ small() {
     echo "$bytes bytes"
     [ "$bytes" -le "$crate_limit" ]
 }
+# What the source packages are made of has each file of tools/ that its own scripts name.
+complete() {
+    packaging/source.sh build/packages-work/source || return 1
+    (cd build/packages-work/source && for file in $(grep -oh 'tools/[a-z-]*\.[a-z]*' tools/lib*.sh tools/cli.sh tools/install.sh | sort -u); do
+        [ -e "$file" ] || { echo "$file is missing" && exit 1; }
+    done)
+}
 # FILE: adds the sum of another run's checks.
 add() {
     # shellcheck disable=SC2046
@@ -27,6 +34,7 @@ add() {
 . tools/rust.sh
 . packaging/limits.sh
 architecture=$(uname -m)
+check "the source has what its scripts call" complete
 check "a tarball for C" packaging/tarball.sh "$architecture"
 check "the tarball, again: the same bytes" same_bytes build/packages/tollbar-*-linux-"$architecture".tar.gz packaging/tarball.sh "$architecture"
 packaging/tests/static.sh >"$log.static"

@@ -22,7 +22,7 @@ copy() {
 }
 copy src crates/*/src crates/tollbar-cli/page crates/*/Cargo.toml \
     Cargo.toml Cargo.lock CMakeLists.txt meson.build LICENSE-APACHE LICENSE-MIT README.md CHANGELOG.md abi include packaging \
-    tools/install.sh tools/lib.sh tools/lib-rules.sh tools/old-stat.c tools/cli.sh tools/rust.sh nginx/build.sh nginx/common nginx/http nginx/limit_req nginx/stream bindings/lua/tollbar.lua bindings/lua/tollbar
+    tools/install.sh tools/lib.sh tools/lib-rules.sh tools/old-stat.c tools/old-threads.sh tools/cli.sh tools/rust.sh nginx/build.sh nginx/common nginx/http nginx/limit_req nginx/stream bindings/lua/tollbar.lua bindings/lua/tollbar
 rm -rf "$to/packaging/debian" "$to/packaging/tests" "$to/crates/tollbar-tower"
 
 # The libraries' manifests, without what tests and benches need: cargo would ask for it all the
