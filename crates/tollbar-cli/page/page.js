@@ -57,6 +57,9 @@ const unsupported =
         : log.requests < 100 || log.last_ms - log.first_ms < 6e5 ? `The log is too short to recommend a limit: ${length}. Take at least 100 requests and ten minutes, better a week of ordinary days.`
           : null;
 
+// Whether the log has only a few minutes of each hour.
+const isSampled = log.minutes_of_hour <= 5 && log.last_ms - log.first_ms > 3 * 36e5;
+
 function notes() {
   const all = [];
   if (log.out_of_order > 0) {
@@ -70,7 +73,7 @@ function notes() {
     }
   }
   if (log.whole_seconds) all.push("The log's times are whole seconds. The replay takes all requests of one second as made at one instant, so bursts look larger than they were.");
-  if (log.minutes_of_hour <= 5 && log.last_ms - log.first_ms > 3 * 36e5) all.push(`All times fall into the same ${log.minutes_of_hour === 1 ? "minute" : `${log.minutes_of_hour} minutes`} of the hour. So this log cannot show how window algorithms differ. If lines were left out, it looks burstier than the traffic was.`);
+  if (isSampled) all.push(`All times fall into the same ${log.minutes_of_hour === 1 ? "minute" : `${log.minutes_of_hour} minutes`} of the hour. So this log cannot show how the ways to count differ. If lines were left out, it looks burstier than the traffic was.`);
   if (log.bad_lines > 0) all.push(`${number(log.bad_lines)} of ${number(log.lines)} lines are no requests and were left out.`);
   all.push("In the replay a refused client does not try again. A real client may.");
   all.push("A client is an address. Many people may share one, behind a company's or a phone network's gateway.");
@@ -162,6 +165,8 @@ function wish() {
   const found = smallestBursts(of, most);
   const best = pick(found);
   const allowed = Math.floor((most * limits[of]) / 100 + 1e-9);
+  // Without a limit to propose the slider would move nothing.
+  $("wish").hidden = unsupported !== null;
   $("most-shown").textContent = allowed === 0 ? `none of ${number(limits[of])}` : `${number(allowed)} of ${number(limits[of])} (${percent(most)})`;
   $("most").setAttribute("aria-valuetext", `${$("most-shown").textContent} ${of}`);
   $("answer").replaceChildren(...(best
@@ -230,11 +235,14 @@ $("policies").replaceChildren(...policies.map((policy, n) => {
 }));
 
 // The bars. The first and the last one are as wide as the part of their bin that the log covers; a
-// part of less than a quarter joins its neighbour, so that a moment does not look like a peak.
+// part of less than a quarter joins its neighbour, so that a moment does not look like a peak. A
+// log of some minutes of each hour counts as whole hours, so that its last hour looks like the others.
 function slices(denied) {
-  const end = log.last_ms + (log.whole_seconds ? 1000 : 1);
+  const hour = 36e5;
+  const [begin, end] = isSampled ? [Math.floor(log.first_ms / hour) * hour, (Math.floor(log.last_ms / hour) + 1) * hour]
+    : [log.first_ms, log.last_ms + (log.whole_seconds ? 1000 : 1)];
   const all = series.requests.map((requests, bin) => ({
-    from: Math.max(log.first_ms, series.start_ms + bin * series.width_ms),
+    from: Math.max(begin, series.start_ms + bin * series.width_ms),
     to: Math.min(end, series.start_ms + (bin + 1) * series.width_ms), requests, denied: denied[bin],
   }));
   const join = (a, b) => ({from: a.from, to: b.to, requests: a.requests + b.requests, denied: a.denied + b.denied});
@@ -246,19 +254,31 @@ function slices(denied) {
 
 const two = (n) => String(n).padStart(2, "0");
 const clock = (date) => `${two(date.getUTCHours())}:${two(date.getUTCMinutes())}`;
+// Round steps of time in seconds, up to weeks.
+const steps = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800];
+
+// The times of the axis: multiples of the first step at which the labels have `room` pixels each.
+function ticks(from, to, width, room) {
+  const most = Math.max(1, Math.floor(width / room));
+  const fits = (step) => (to - from) / (1000 * step) <= most;
+  const step = 1000 * (steps.find(fits) ?? 604800 * Math.ceil((to - from) / (6048e5 * most)));
+  const first = Math.ceil(from / step);
+  return Array.from({length: Math.floor(to / step) - first + 1}, (_, n) => new Date((first + n) * step));
+}
+
 const day = new Intl.DateTimeFormat("en-GB", {day: "numeric", month: "short", timeZone: "UTC"});
 
 function overTime() {
   const n = Number(new FormData($("policies")).get("policy"));
   const [unit, name] = series.width_ms < 6e4 ? [1e3, "second"] : series.width_ms < 36e5 ? [6e4, "minute"] : [36e5, "hour"];
-  const bins = slices(series.denied[n]).flatMap(({from, to, requests, denied}) => {
+  const all = slices(series.denied[n]);
+  const bins = all.flatMap(({from, to, requests, denied}) => {
     const [x1, x2, per] = [new Date(from), new Date(to), unit / (to - from)];
     return [{x1, x2, y1: 0, y2: (requests - denied) * per, what: "admitted"}, {x1, x2, y1: (requests - denied) * per, y2: requests * per, what: "refused"}];
   }).filter((bin) => bin.y2 > bin.y1);
-  const isLong = log.last_ms - log.first_ms > 2 * 864e5;
   const label = (date) => (clock(date) === "00:00" && date.getUTCSeconds() === 0 ? day.format(date) : clock(date) + (series.width_ms < 6e4 && date.getUTCSeconds() > 0 ? `:${two(date.getUTCSeconds())}` : ""));
   draw($("time"), `Requests over time, ${number(policies[n].allowed)} admitted and ${number(policies[n].denied)} refused by ${policies[n].policy}`, (width) => ({
-    height: 240, marginLeft: 48, marginBottom: 40, x: {type: "utc", label: "UTC", ticks: width < 500 ? 4 : isLong ? 8 : 9, tickFormat: label}, y: {label: `↑ requests a ${name}`, grid: true, ticks: 5},
+    height: 240, marginLeft: 48, marginBottom: 40, x: {type: "utc", label: "UTC", ticks: ticks(all[0]?.from ?? 0, all.at(-1)?.to ?? 0, width - 68, width >= 500 ? 100 : series.width_ms < 6e4 ? 60 : 50), tickFormat: label}, y: {label: `↑ requests a ${name}`, grid: true, ticks: 5},
     marks: [
       Plot.rectY(bins, {x1: "x1", x2: "x2", y1: "y1", y2: "y2", fill: (bin) => (bin.what === "refused" ? "var(--deny)" : "var(--pass)"), insetRight: 0.5, inset: 0}),
       Plot.ruleY([0], {stroke: "var(--line)"}),
@@ -274,7 +294,7 @@ $("policies").addEventListener("input", overTime);
 
 // What the names of the policy language mean to somebody who runs a site.
 const meanings = {
-  "gcra": "A bucket of permits that fills evenly (token bucket). The default.",
+  "gcra": "A bucket that fills evenly (token bucket). The default.",
   "interval": "A bucket that is filled up once a period.",
   "fixed-window": "Counts from zero at every full period of the clock. It admits twice the limit around its ends.",
   "weighted-window": "Counts the current period, and the former one by the share of it that is still inside.",

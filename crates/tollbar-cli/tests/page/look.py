@@ -49,6 +49,16 @@ def write_log(path):
     path.write_text("".join(line for _, line in lines))
 
 
+def write_hourly(path):
+    """Writes a log that has one minute of each hour of 30 hours, with 40 requests."""
+    lines = []
+    for n in range(1200):
+        hour, second = divmod(n, 40)
+        at = f"{17 + hour // 24}/May/2015:{hour % 24:02}:05:{second:02} +0000"
+        lines.append(f'192.0.2.{n % 7} - - [{at}] "GET / HTTP/1.1" 200 9\n')
+    path.write_text("".join(lines))
+
+
 def write_hostile(path):
     at = b" - - [17/May/2015:10:05:03 +0000] "
     lines = [
@@ -216,6 +226,61 @@ HIDDEN = """() => { const frame = document.querySelector("#clients").parentEleme
 WIDER = """() => [...document.querySelectorAll("body *")].filter((part) => !part.closest(".scroll, details, svg, thead") && part.getBoundingClientRect().right > innerWidth + 1).map((part) => part.outerHTML.slice(0, 90))"""
 
 
+# The parts of the first section that end below the first screen of 900 pixels.
+BELOW = """() => [...document.querySelectorAll("#answer, #wish, #lines .line")]
+  .filter((part) => part.getBoundingClientRect().bottom > 900)
+  .map((part) => part.innerText.slice(0, 40))"""
+# The labels of the time axis: how many, and those that touch the next one.
+LABELS = """() => {
+  const all = [...document.querySelectorAll("#time svg text")]
+    .filter((text) => /^\\d+(:\\d\\d)+$|^\\d+ \\w+$/.test(text.textContent))
+    .map((text) => [text.textContent, text.getBoundingClientRect()])
+    .sort((a, b) => a[1].left - b[1].left);
+  const touches = ([_, box], n) => n + 1 < all.length && box.right + 3 > all[n + 1][1].left;
+  return [all.length, all.filter(touches).map(([text]) => text)];
+}"""
+# The widths of the bars over time, rounded.
+BARS = """() => {
+  const bars = [...document.querySelectorAll("#time svg g rect")];
+  return [...new Set(bars.map((bar) => Math.round(bar.getBoundingClientRect().width)))];
+}"""
+# The paths of the table of clients that are cut at the right, with their ends out of sight.
+CUT = """() => [...document.querySelectorAll("#clients .path")]
+  .filter((path) => path.scrollWidth > path.clientWidth + 1)
+  .map((path) => path.textContent.slice(0, 60))"""
+# The fields of the open table of the map that have two lines.
+TALL = """() => [...document.querySelectorAll("#map-table tbody td")]
+  .filter((cell) => cell.getBoundingClientRect().height > 42).map((cell) => cell.textContent)"""
+# The words of the policy language that somebody who runs a site need not know, where no text of
+# their own explains them.
+WORDS = """() => {
+  const copy = document.querySelector("main").cloneNode(true);
+  copy.querySelectorAll("abbr[title]").forEach((part) => part.remove());
+  return copy.textContent.match(/\\b(gcra|permits?|TAT|algorithms?)\\b/gi) ?? [];
+}"""
+
+
+def first_screen_and_time(view, name, page, data, width):
+    """What a reader sees first, the axis and the bars of the time, and the words."""
+    is_short = unsupported(data["log"]) is not None
+    is_there = page.locator("#most").is_visible()
+    check(f"{view}: the slider is there if it can move something", is_there, not is_short)
+    check(f"{view}: below the first screen", page.evaluate(BELOW), [])
+    labels, touching = page.evaluate(LABELS)
+    check(f"{view}: labels of the time that touch", touching, [])
+    if name in ("small", "given", "hourly"):
+        check(f"{view}: {labels} labels of the time", 2 <= labels <= 12, True)
+        legend = page.locator("#legend").inner_text()
+        own = "✕" in legend and data["policies"][0]["policy"] in legend
+        check(f"{view}: the own policy in the legend", own, True)
+    if data["log"]["minutes_of_hour"] <= 5 and name in ("given", "hourly"):
+        bars = page.evaluate(BARS)
+        check(f"{view}: bars of one width, {bars}", max(bars) - min(bars) <= 1, True)
+    if width == 375:
+        check(f"{view}: paths that are cut", page.evaluate(CUT), [])
+    check(f"{view}: words without an explanation", page.evaluate(WORDS), [])
+
+
 def look(browser, name, page_path, data, log):
     for scheme in ("light", "dark"):
         for width in (1440, 375):
@@ -234,6 +299,7 @@ def look(browser, name, page_path, data, log):
                 check(f"{view}: clients beside the frame", page.evaluate(HIDDEN), 0)
                 marks = page.evaluate(MARKS)
                 check(f"{view}: marks {marks}", [n >= least for n, least in zip(marks, (400, 20))], [True] * 2)
+            first_screen_and_time(view, name, page, data, width)
             if shots:
                 page.screenshot(path=shots / f"{name}-{scheme}-{width}.png", full_page=True)
             if width == 1440 and scheme == "light":
@@ -241,6 +307,9 @@ def look(browser, name, page_path, data, log):
                 says_what_to_know(name, page, data)
                 if name in ("small", "given"):
                     slider(name, page, data)
+            # The tables inside are hidden from axe-core until they are open.
+            page.evaluate("for (const part of document.querySelectorAll('details')) part.open = true")
+            check(f"{view}: fields of two lines", page.evaluate(TALL), [])
             serious = [f"{one['id']}: {one['nodes'][0]['html'][:120]}" for one in Axe().run(page).response["violations"] if one["impact"] in ("serious", "critical")]
             check(f"{view}: axe-core", serious, [])
             check(f"{view}: scripts of the log", page.evaluate("window.bad ?? null"), None)
@@ -251,13 +320,15 @@ def look(browser, name, page_path, data, log):
 logs = {"small": work / "small.log", "hostile": work / "hostile.log"}
 write_log(logs["small"])
 write_hostile(logs["hostile"])
+logs["hourly"] = work / "hourly.log"
+write_hourly(logs["hourly"])
 logs["empty"] = work / "empty.log"
 logs["empty"].write_text("")
 logs["bad"] = work / "bad.log"
 logs["short"] = work / "short.log"
 logs["short"].write_text("".join(f'192.0.2.1 - - [17/May/2015:10:05:{n:02} +0000] "GET / HTTP/1.1" 200 9\n' for n in range(30)))
 logs["bad"].write_text("".join(f"no request {n}\n" for n in range(60)))
-reports = {name: report(name, logs[name], *policies) for name, *policies in (("small", "10/min", "2/s burst 10"), ("hostile", "0/s"), ("empty", "10/min"), ("bad", "10/min"), ("short", "10/min"))}
+reports = {name: report(name, logs[name], *policies) for name, *policies in (("small", "10/min", "2/s burst 10"), ("hourly", "10/min"), ("hostile", "0/s"), ("empty", "10/min"), ("bad", "10/min"), ("short", "10/min"))}
 for path in sys.argv[4:]:
     logs["given"] = pathlib.Path(path)
     reports["given"] = report("given", logs["given"], "10/min")
