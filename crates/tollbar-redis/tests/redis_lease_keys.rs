@@ -13,12 +13,21 @@ use tollbar_redis::lease::{Circuit, Client, Fallback, Node, Options};
 use tollbar_redis::redis::Url;
 
 /// Each of many keys has its own limit over two machines: hot keys by leases, cold keys by debts.
+/// While a circuit is open, its machine admits its share beside what the other has. That happens if
+/// a client's thread gets no processor for a quarter of a second. Such a run proves nothing, and
+/// the test takes another one.
 #[test]
 fn every_key_has_its_own_limit() {
+    assert!((0..20).any(|_| many_keys()), "a circuit opened in each run");
+}
+
+/// Returns whether no circuit opened.
+fn many_keys() -> bool {
     let server = Server::start();
     // Large enough that the ring does not fill while the client's thread gets no processor for a
     // second.
-    let options = Options { capacity: 32_768, overdraft: 2, ..Options::new(2) };
+    // A long life, for a long patience.
+    let options = Options { capacity: 32_768, overdraft: 2, life: 600_000_000, ..Options::new(2) };
     let machines = [0, 1].map(|_| Machine::new(&server.unix(), "keys", "50/s burst 40", &options));
     machines.iter().for_each(|machine| {
         machine.until(Circuit::Closed);
@@ -41,13 +50,21 @@ fn every_key_has_its_own_limit() {
         std::thread::sleep(Duration::from_micros(500));
     }
     let most = 40 + (since.elapsed().as_secs_f64() * 50.0) as u64 + 1;
-    println!("hot {:?} of {most}, cold {:?}", &admitted[..10], &admitted[10..20]);
-    assert!(admitted.iter().all(|count| *count <= most), "{admitted:?} above {most}");
+    let opened: u64 = machines.iter().map(|machine| machine.node.stats().opened).sum();
+    println!(
+        "hot {:?} of {most}, cold {:?}, opened {opened} times",
+        &admitted[..10],
+        &admitted[10..20]
+    );
+    assert_eq!(machines.iter().map(|machine| machine.node.stats().queue_full).sum::<u64>(), 0);
+    // Two machines, each by its own: less than twice the limit.
+    let bound = if opened == 0 { most } else { 2 * most };
+    assert!(admitted.iter().all(|count| *count <= bound), "{admitted:?} above {bound}");
     // Hot keys come near the rate. On a machine that runs other tests, too, a quarter of it is
     // enough.
     assert!(admitted[..10].iter().all(|count| *count >= most / 4), "{admitted:?}");
     assert!(admitted[10..].iter().all(|count| *count > 0), "{admitted:?}");
-    assert_eq!(machines.iter().map(|machine| machine.node.stats().queue_full).sum::<u64>(), 0);
+    opened == 0
 }
 
 /// Without any server three nodes together admit what one limit would.
