@@ -4240,6 +4240,9 @@ const char *tollbar_version_string(void);
 /* The client ended before it had reported all admissions to the store. */
 #define TOLLBAR_E_UNREPORTED (-89)
 
+/* The client has 128 leases, or one of this limit. */
+#define TOLLBAR_E_CLIENT_LEASES (-91)
+
 /* Not a ticket that this view of the table can release. */
 #define TOLLBAR_E_TICKET (-100)
 

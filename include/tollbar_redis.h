@@ -311,16 +311,17 @@ int32_t tollbar_lease_poll(const tollbar_lease *lease,
 /* Watch the descriptor of tollbar_lease_client_fd for room to write. */
 #define TOLLBAR_EVENT_WRITE 2u
 
-/* A client asks the store for the permits of one node. One thread at a time may use it. Any thread
- * may call tollbar_lease_client_circuit and tollbar_lease_client_stop, also while
- * tollbar_lease_client_run runs. */
+/* A client asks one store for the permits of up to 128 nodes, each of another limit, over one
+ * connection. One thread at a time may use it. Any thread may call tollbar_lease_client_circuit
+ * and tollbar_lease_client_stop, also while tollbar_lease_client_run runs. */
 typedef struct tollbar_lease_client tollbar_lease_client;
 
 /* Makes a client that asks the store at `url` for the leases of `lease`, which must outlive the
- * client. The URL is `redis://[user[:password]@]host[:port][,host[:port]...][/db]`, the same with
- * `valkey://`, or `unix:/path`. Options may follow: `?db=N&user=...&password=...`, `password_file=`
- * with a path, `timeout=` with a time such as 500ms. Several hosts are tried in turn. The first
- * line of the file is the password, and each connection reads it again.
+ * client. tollbar_lease_client_add gives it the leases of further limits. The URL is
+ * `redis://[user[:password]@]host[:port][,host[:port]...][/db]`, the same with `valkey://`, or
+ * `unix:/path`. Options may follow: `?db=N&user=...&password=...`, `password_file=` with a path,
+ * `timeout=` with a time such as 500ms. Several hosts are tried in turn. The first line of the file
+ * is the password, and each connection reads it again.
  *
  * The call does not connect. tollbar_lease_client_run in a thread, or tollbar_lease_client_tick
  * from an event loop, connects later. For each new connection the client looks up a host's name by
@@ -340,8 +341,17 @@ int32_t tollbar_lease_client_new(const tollbar_lease *lease,
                                  size_t *column,
                                  tollbar_lease_client **out);
 
+/* Makes the client ask for the leases of `lease`, too, which must outlive the client. A process
+ * needs one client for all limits of a store: one connection, one heartbeat, and one call for the
+ * questions of all limits. A fault of one limit leaves the others alone.
+ *
+ * Returns TOLLBAR_E_CLIENT_LEASES if the client has 128 leases, or one of this limit. While
+ * tollbar_lease_client_run runs, the call returns TOLLBAR_E_RUNNING. */
+int32_t tollbar_lease_client_add(tollbar_lease_client *client, const tollbar_lease *lease);
+
 /* Makes tollbar_lease_client_tick and tollbar_lease_client_run call `listener` with `argument` and
- * a TOLLBAR_CIRCUIT_ number whenever the circuit changes. A NULL `listener` ends the calls. */
+ * a TOLLBAR_CIRCUIT_ number whenever the client's circuit changes. A NULL `listener` ends the
+ * calls. */
 int32_t tollbar_lease_client_on_change(tollbar_lease_client *client,
                                        void (*listener)(void *argument, uint32_t circuit),
                                        void *argument);
@@ -364,16 +374,17 @@ int32_t tollbar_lease_client_tick(tollbar_lease_client *client, uint32_t *wait_m
  * gets the TOLLBAR_EVENT_ flags to watch for. */
 int32_t tollbar_lease_client_fd(tollbar_lease_client *client, uint32_t *events);
 
-/* Returns whether the store answers, as a TOLLBAR_CIRCUIT_ number. Returns TOLLBAR_CIRCUIT_UNKNOWN
- * for NULL. */
+/* Returns whether the store answers, as a TOLLBAR_CIRCUIT_ number: open if the circuit of any of
+ * the client's leases is open, closed if all are closed. tollbar_lease_get_stats has each lease's.
+ * Returns TOLLBAR_CIRCUIT_UNKNOWN for NULL. */
 uint32_t tollbar_lease_client_circuit(const tollbar_lease_client *client);
 
 /* The fault, as text: why the store does not answer, why it grants nothing, or what the store's
- * record of the limit has otherwise than the machine's configuration. If the store refuses a
- * command, the text has the command, the key that it was about, and the store's own words. The
- * text is empty if there is no fault, and never NULL. The client owns it until the next call.
- * While tollbar_lease_client_run runs, only its listener gets the text, and other callers get an
- * empty one. */
+ * record of a limit has otherwise than the machine's configuration. If the store refuses a
+ * command, the text has the command, the key that it was about, and the store's own words. A text
+ * about one of several limits begins with the limit's name. The text is empty if there is no
+ * fault, and never NULL. The client owns it until the next call. While tollbar_lease_client_run
+ * runs, only its listener gets the text, and other callers get an empty one. */
 const char *tollbar_lease_client_error(tollbar_lease_client *client);
 
 /* Reports to the store all admissions that the store does not know yet, for at most `timeout_ms`,

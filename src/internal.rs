@@ -5,11 +5,11 @@
 
 /// Atomics that are loom's under `cfg(loom)`, and values on the heap.
 pub mod sync {
+    #[cfg(not(loom))]
+    pub use crate::sync::{boxed, sleep_on, sleep_on_any, wake_all, zeroed_values};
     #[cfg(loom)]
     pub use crate::sync::{deep, explore, explore_within};
     pub use crate::sync::{fence, filled, AtomicU32, AtomicU64, Ordering};
-    #[cfg(not(loom))]
-    pub use crate::sync::{sleep_on, wake_all};
 }
 
 /// What tells a process from its forked child.

@@ -11,7 +11,7 @@ pub use loom::sync::atomic::{fence, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 pub use crossbeam_utils::CachePadded;
 pub use futex::Futex;
 #[cfg(not(loom))]
-pub use futex::{sleep_on, wake_all};
+pub use futex::{sleep_on, sleep_on_any, wake_all};
 pub(crate) use two_words::TwoWords;
 
 use alloc::boxed::Box;
@@ -193,7 +193,7 @@ pub fn zeroed(len: usize) -> Option<Box<[AtomicU64]>> {
 /// # Safety
 /// Zero bytes are a value of `T`.
 #[cfg(not(loom))]
-pub(crate) unsafe fn zeroed_values<T>(len: usize) -> Option<Box<[T]>> {
+pub unsafe fn zeroed_values<T>(len: usize) -> Option<Box<[T]>> {
     let layout = core::alloc::Layout::array::<T>(len).ok()?;
     if layout.size() == 0 {
         return None;

@@ -241,6 +241,8 @@ const (
 	ErrRunning Code = -88
 	// ErrUnreported: the client ended before it had reported all admissions to the store.
 	ErrUnreported Code = -89
+	// ErrClientLeases: the client has 128 leases, or one of this limit.
+	ErrClientLeases Code = -91
 )
 
 // Errors of permits in flight.

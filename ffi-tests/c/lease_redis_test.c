@@ -180,6 +180,49 @@ static void a_refusal_is_said_in_the_stores_words(void **state) {
     end(lease, client, 0, 0);
 }
 
+/* One connection, one circuit and one heartbeat for all; each limit has its own keys and its own
+ * refusals, and the error names it. */
+static void one_client_asks_for_many_limits(void **state) {
+    enum { LIMITS = 40 };
+    tollbar_lease *leases[LIMITS];
+    const tollbar_policy_spec spec = spec_of("60/min burst 600");
+    tollbar_lease_options options = TOLLBAR_LEASE_OPTIONS_INIT(2);
+    tollbar_lease_client *client;
+    const uint64_t start = monotonic();
+    char name[16], command[80];
+    int i;
+    (void)state;
+    options.life_ns = 2 * SEC;
+    for (i = 0; i < LIMITS; i++) {
+        snprintf(name, sizeof name, "limit%d", i);
+        assert_int_equal(tollbar_lease_new(name, strlen(name), &spec, &options, &leases[i]), 0);
+    }
+    client = client_of(leases[0]);
+    assert_int_equal(tollbar_lease_client_add(NULL, leases[1]), TOLLBAR_E_NULL);
+    assert_int_equal(tollbar_lease_client_add(client, NULL), TOLLBAR_E_NULL);
+    assert_int_equal(tollbar_lease_client_add(client, leases[0]), TOLLBAR_E_CLIENT_LEASES);
+    for (i = 1; i < LIMITS; i++)
+        assert_int_equal(tollbar_lease_client_add(client, leases[i]), 0);
+    while (tollbar_lease_client_circuit(client) != TOLLBAR_CIRCUIT_CLOSED) {
+        turn(&client, 1);
+        assert_in_range(monotonic() - start, 0, 30 * SEC);
+    }
+    connections_become(1);
+    assert_string_equal(tollbar_lease_client_error(client), "");
+    for (i = 0; i < LIMITS; i++)
+        assert_int_equal(tollbar_lease_check(leases[i], "k", 1, 2, NULL), TOLLBAR_ALLOWED);
+    settle(client);
+    for (i = 0; i < LIMITS; i++) {
+        snprintf(command, sizeof command, "EXISTS tollbar:{limit%d}:k:k", i);
+        assert_int_equal(redis_number(&redis, command), 1);
+        assert_int_equal(told_by(leases[i]).owed, 0);
+    }
+    assert_int_equal(tollbar_lease_client_close(client, 10000), 0);
+    for (i = 0; i < LIMITS; i++)
+        tollbar_lease_close(leases[i]);
+    connections_become(0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         WITH_REDIS(two_nodes_share_a_limit),
@@ -188,6 +231,7 @@ int main(void) {
         WITH_REDIS(closing_tells_what_is_owed),
         WITH_REDIS(and_says_so_if_it_cannot),
         WITH_REDIS(a_refusal_is_said_in_the_stores_words),
+        WITH_REDIS(one_client_asks_for_many_limits),
     };
     return cmocka_run_group_tests_name("leases of a store", tests, NULL, NULL);
 }

@@ -92,6 +92,7 @@ static const struct code codes[] = {
     CODE(TOLLBAR_E_URL, -87),
     CODE(TOLLBAR_E_RUNNING, -88),
     CODE(TOLLBAR_E_UNREPORTED, -89),
+    CODE(TOLLBAR_E_CLIENT_LEASES, -91),
     CODE(TOLLBAR_E_INTERNAL, -90),
     CODE(TOLLBAR_E_TICKET, -100),
     CODE(TOLLBAR_E_IN_FLIGHT_FULL, -101),
@@ -174,7 +175,7 @@ static void strerror_says_something_of_its_own_for_each(void **state) {
 
 static void unknown_codes_have_a_text_and_a_name(void **state) {
     static const int32_t unknown[] = {3, 4, -8, -9, -14, -19, -38, -43, -49,
-                                      -91, INT32_MAX, INT32_MIN};
+                                      -92, INT32_MAX, INT32_MIN};
     size_t i;
     (void)state;
     for (i = 0; i < COUNT(unknown); i++) {

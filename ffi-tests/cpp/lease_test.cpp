@@ -217,6 +217,22 @@ TEST(a_destructor_tells_what_is_owed) {
     CHECK(redis_number(&store, "EXISTS tollbar:{logins}:k:ann") == 1);
 }
 
+TEST(one_client_for_two_limits) {
+    server store;
+    const lease logins("logins", "60/min burst 600", 2), pages("pages", "60/min burst 600", 2);
+    {
+        lease_client asks(logins, store.url);
+        asks.add(pages);
+        CHECK(asks.try_add(pages).error() == errc::client_leases);
+        asks.start();
+        CHECK(asks.try_add(logins).error() == errc::running);
+        CHECK(within(30s, [&] { return asks.state() == circuit::closed; }));
+        CHECK(logins.admit("ann", 3) && pages.admit("bob", 3));
+    }
+    CHECK(redis_number(&store, "EXISTS tollbar:{logins}:k:ann") == 1);
+    CHECK(redis_number(&store, "EXISTS tollbar:{pages}:k:bob") == 1);
+}
+
 TEST(two_machines_from_an_event_loop) {
     server store;
     const lease leases[] = {lease("both", "2000/s burst 400", 2), lease("both", "2000/s burst 400", 2)};

@@ -104,6 +104,7 @@ enum class errc : std::int32_t {
     url = TOLLBAR_E_URL,
     running = TOLLBAR_E_RUNNING,
     unreported = TOLLBAR_E_UNREPORTED,
+    client_leases = TOLLBAR_E_CLIENT_LEASES,
     ticket = TOLLBAR_E_TICKET,
     in_flight_full = TOLLBAR_E_IN_FLIGHT_FULL,
     owners_full = TOLLBAR_E_OWNERS_FULL,

@@ -268,9 +268,9 @@ private:
     handle handle_;
 };
 
-/// The client that asks the store for the permits of a lease: from a thread of its own (start),
-/// from the caller's thread (run), or from an event loop (tick, fd, events). The lease must outlive
-/// its client. Only one thread may call at a time. Every thread may call state() and stop() at any
+/// The client that asks the store for the permits of up to 128 leases: from a thread of its own
+/// (start), from the caller's thread (run), or from an event loop (tick, fd, events). The leases must
+/// outlive their client. Only one thread may call at a time. Every thread may call state() and stop() at any
 /// time.
 class lease_client {
 public:
@@ -298,6 +298,14 @@ public:
 
     /// close() with a patience of one second.
     ~lease_client() = default;
+
+    /// Makes the client ask for another limit's lease, too. The call fails while a thread drives the
+    /// client (errc::running), and for the 129th lease or one of the same limit
+    /// (errc::client_leases).
+    void add(const lease &of) { try_add(of).value(); }
+    result<void> try_add(const lease &of) noexcept {
+        return detail::done(driven() ? TOLLBAR_E_RUNNING : tollbar_lease_client_add(get(), of.get()));
+    }
 
     /// Makes the client call `listener` whenever the store begins or ceases to answer, in the
     /// thread that drives the client. The listener must neither throw nor call the client. The call

@@ -112,7 +112,7 @@ def test_a_store_that_refuses(machines):
 
 @pytest.mark.parametrize("rules, words", [
     ("-evalsha", "the server does not let this user run a command or use a key (EVALSHA"),
-    ("-set", "the server does not let this user run the script, which needs GET, SET and TIME (EVALSHA"),
+    ("-set", "the server does not let this user run the script, which needs GET, MGET, SET and TIME (EVALSHA"),
     ("-script|load", "the server does not let this user run a command or use a key (SCRIPT LOAD): NOPERM")])
 def test_a_store_that_lacks_a_right(machines, rules, words):
     """The log names the command."""

@@ -1,7 +1,6 @@
 //! A word on which threads sleep.
 
 use super::AtomicU32;
-#[cfg(any(loom, not(any(target_os = "linux", target_os = "android"))))]
 use super::Ordering;
 
 /// A word, and the threads that sleep while it has a certain value. A sleep is no cancellation
@@ -50,6 +49,63 @@ impl Futex {
 #[cfg(all(any(target_os = "linux", target_os = "android"), not(loom)))]
 pub fn sleep_on(word: &AtomicU32, value: u32, nanos: u64) {
     sleep(word, value, nanos, 0);
+}
+
+/// [`sleep_on`] for up to 128 words: the thread sleeps while each has its value. Linux before 5.16
+/// and sandboxes that refuse the system call sleep for a millisecond at most.
+#[cfg(all(any(target_os = "linux", target_os = "android"), not(loom)))]
+#[inline(never)]
+pub fn sleep_on_any<'a>(words: impl Iterator<Item = (&'a AtomicU32, u32)> + Clone, nanos: u64) {
+    const SYS_FUTEX_WAITV: core::ffi::c_long = 449;
+    const FUTEX2_SIZE_U32: u32 = 2;
+    const WORDS_MOST: usize = 128;
+    let mut waits =
+        [WaitedWord { value: 0, word: 0, flags: FUTEX2_SIZE_U32, reserved: 0 }; WORDS_MOST];
+    let mut count = 0_usize;
+    for (wait, (word, value)) in waits.iter_mut().zip(words.clone()) {
+        (wait.value, wait.word) = (u64::from(value), word.as_ptr() as u64);
+        count += 1;
+    }
+    if let (1, Some((word, value))) = (count, words.clone().next()) {
+        return sleep_on(word, value, nanos);
+    }
+    let end = monotonic().saturating_add(nanos);
+    // struct __kernel_timespec, of 64 bits on every system.
+    let time = [(end / 1_000_000_000) as i64, (end % 1_000_000_000) as i64];
+    // SAFETY: `count` waits for aligned words that live as long as the references, and an absolute
+    // time. The kernel compares each word with its value and returns at once if one differs.
+    unsafe {
+        let clock = libc::CLOCK_MONOTONIC;
+        libc::syscall(SYS_FUTEX_WAITV, waits.as_ptr(), count, 0, time.as_ptr(), clock);
+    }
+    // Acquire, as the caller's own look at a word would be.
+    let mut words = words;
+    if monotonic() < end && words.all(|(word, value)| word.load(Ordering::Acquire) == value) {
+        // The kernel lacks the call, or a signal came.
+        let time = libc::timespec { tv_sec: 0, tv_nsec: nanos.min(1_000_000) as _ };
+        // SAFETY: `time` is a valid timespec with tv_nsec below a second; a null remainder is
+        // allowed.
+        unsafe { libc::nanosleep(&time, core::ptr::null_mut()) };
+    }
+}
+
+/// struct futex_waitv of the kernel.
+#[cfg(all(any(target_os = "linux", target_os = "android"), not(loom)))]
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct WaitedWord {
+    value: u64,
+    word: u64,
+    flags: u32,
+    reserved: u32,
+}
+
+#[cfg(all(any(target_os = "linux", target_os = "android"), not(loom)))]
+fn monotonic() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is writable for the call.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
+    (time.tv_sec as u64).saturating_mul(1_000_000_000).saturating_add(time.tv_nsec as u64)
 }
 
 /// Wakes all that sleep on the word, in every process.
@@ -111,6 +167,14 @@ pub fn sleep_on(word: &AtomicU32, value: u32, nanos: u64) {
         unsafe {
             libc::nanosleep(&time, core::ptr::null_mut())
         };
+    }
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android", loom)))]
+pub fn sleep_on_any<'a>(words: impl Iterator<Item = (&'a AtomicU32, u32)> + Clone, nanos: u64) {
+    // Each sleep lasts a millisecond at most.
+    if let Some((word, value)) = words.into_iter().next() {
+        sleep_on(word, value, nanos);
     }
 }
 

@@ -79,8 +79,8 @@ fn leased(way: &'static str, url: &Url, policy: &Policy, keys: &[Vec<u8>], each:
     let node = Node::private(&name, policy, &options).unwrap_or_else(|why| fail(&why.to_string()));
     let stop = AtomicU32::new(0);
     std::thread::scope(|scope| {
-        scope.spawn(|| match Client::new(&node, url) {
-            Ok(mut client) => client.run(&node, &stop),
+        scope.spawn(|| match Client::new(url).and_then(|client| client.with(&node)) {
+            Ok(mut client) => client.run(&stop),
             Err(why) => fail(&why.to_string()),
         });
         let deadline = Instant::now() + Duration::from_secs(10);

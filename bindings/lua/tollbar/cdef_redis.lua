@@ -106,6 +106,7 @@ int32_t tollbar_lease_client_new(const tollbar_lease *lease,
                                  size_t url_length,
                                  size_t *column,
                                  tollbar_lease_client **out);
+int32_t tollbar_lease_client_add(tollbar_lease_client *client, const tollbar_lease *lease);
 int32_t tollbar_lease_client_on_change(tollbar_lease_client *client,
                                        void (*listener)(void *argument, uint32_t circuit),
                                        void *argument);

@@ -217,6 +217,8 @@ pub const TOLLBAR_E_URL: i32 = -87;
 pub const TOLLBAR_E_RUNNING: i32 = -88;
 /// The client ended before it had reported all admissions to the store.
 pub const TOLLBAR_E_UNREPORTED: i32 = -89;
+/// The client has 128 leases, or one of this limit.
+pub const TOLLBAR_E_CLIENT_LEASES: i32 = -91;
 
 // Errors of permits in flight.
 
@@ -396,6 +398,9 @@ fn lookup(code: i32) -> (&'static CStr, &'static CStr) {
         TOLLBAR_E_RUNNING => (c"TOLLBAR_E_RUNNING", c"a thread drives this client"),
         TOLLBAR_E_UNREPORTED => {
             (c"TOLLBAR_E_UNREPORTED", c"the client ended before it had reported all admissions to the store")
+        }
+        TOLLBAR_E_CLIENT_LEASES => {
+            (c"TOLLBAR_E_CLIENT_LEASES", c"the client has 128 leases, or one of this limit")
         }
         TOLLBAR_E_TICKET => (c"TOLLBAR_E_TICKET", c"the ticket has been released, or is another owner's"),
         TOLLBAR_E_IN_FLIGHT_FULL => (c"TOLLBAR_E_IN_FLIGHT_FULL", c"the in-flight table has no slot for the key"),

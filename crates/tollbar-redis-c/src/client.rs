@@ -3,11 +3,11 @@
 use super::lease::{circuit_number, node_code, tollbar_lease, TOLLBAR_CIRCUIT_UNKNOWN};
 use core::cell::UnsafeCell;
 use core::ffi::{c_char, c_void};
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use tollbar::internal::generation;
 use tollbar_c::boundary::*;
 use tollbar_c::status::*;
-use tollbar_redis::lease::Client;
+use tollbar_redis::lease::{Circuit, Client, Node};
 use tollbar_redis::redis::Url;
 
 /// Watch the descriptor of tollbar_lease_client_fd for data to read.
@@ -15,12 +15,13 @@ pub const TOLLBAR_EVENT_READ: u32 = 1;
 /// Watch the descriptor of tollbar_lease_client_fd for room to write.
 pub const TOLLBAR_EVENT_WRITE: u32 = 2;
 
-/// A client asks the store for the permits of one node. One thread at a time may use it. Any thread
-/// may call tollbar_lease_client_circuit and tollbar_lease_client_stop, also while
-/// tollbar_lease_client_run runs.
+/// A client asks one store for the permits of up to 128 nodes, each of another limit, over one
+/// connection. One thread at a time may use it. Any thread may call tollbar_lease_client_circuit
+/// and tollbar_lease_client_stop, also while tollbar_lease_client_run runs.
 pub struct tollbar_lease_client {
-    client: UnsafeCell<Client>,
-    lease: *const tollbar_lease,
+    client: UnsafeCell<Client<&'static Node>>,
+    /// The client's nodes, for threads other than the one that drives it.
+    nodes: [AtomicPtr<Node>; LEASES_MOST],
     stop: AtomicU32,
     /// The process whose thread drives the client; 0 if no thread does.
     running: AtomicU32,
@@ -32,6 +33,8 @@ pub struct tollbar_lease_client {
     error: UnsafeCell<[u8; 512]>,
 }
 
+const LEASES_MOST: usize = Client::<&'static Node>::LIMITS_MOST;
+
 #[derive(Clone, Copy)]
 struct Listener {
     call: Option<unsafe extern "C" fn(*mut c_void, u32)>,
@@ -39,14 +42,15 @@ struct Listener {
 }
 
 // SAFETY: one thread at a time uses `client`, `listener` and `error`: by the caller's promise, or
-// because that thread has set `running`. `lease` never changes, and the other fields are atomic.
+// because that thread has set `running`. The other fields are atomic.
 unsafe impl Sync for tollbar_lease_client {}
 
 /// Makes a client that asks the store at `url` for the leases of `lease`, which must outlive the
-/// client. The URL is `redis://[user[:password]@]host[:port][,host[:port]...][/db]`, the same with
-/// `valkey://`, or `unix:/path`. Options may follow: `?db=N&user=...&password=...`, `password_file=`
-/// with a path, `timeout=` with a time such as 500ms. Several hosts are tried in turn. The first
-/// line of the file is the password, and each connection reads it again.
+/// client. tollbar_lease_client_add gives it the leases of further limits. The URL is
+/// `redis://[user[:password]@]host[:port][,host[:port]...][/db]`, the same with `valkey://`, or
+/// `unix:/path`. Options may follow: `?db=N&user=...&password=...`, `password_file=` with a path,
+/// `timeout=` with a time such as 500ms. Several hosts are tried in turn. The first line of the file
+/// is the password, and each connection reads it again.
 ///
 /// The call does not connect. tollbar_lease_client_run in a thread, or tollbar_lease_client_tick
 /// from an event loop, connects later. For each new connection the client looks up a host's name by
@@ -88,8 +92,8 @@ pub unsafe extern "C" fn tollbar_lease_client_new(
             }
         };
         let client = tollbar_lease_client {
-            client: UnsafeCell::new(Client::new(node, &url).map_err(node_code)?),
-            lease,
+            client: UnsafeCell::new(Client::new(&url).map_err(node_code)?),
+            nodes: [const { AtomicPtr::new(core::ptr::null_mut()) }; LEASES_MOST],
             stop: AtomicU32::new(0),
             running: AtomicU32::new(0),
             reported: AtomicU32::new(TOLLBAR_CIRCUIT_UNKNOWN),
@@ -97,13 +101,44 @@ pub unsafe extern "C" fn tollbar_lease_client_new(
             listener: UnsafeCell::new(Listener { call: None, argument: core::ptr::null_mut() }),
             error: UnsafeCell::new([0; 512]),
         };
-        out.write(boxed(client)?);
+        let client = boxed(client)?;
+        // SAFETY: `boxed` has made it, and no other thread knows it.
+        if let Err(code) = unsafe { (*client).add(node) } {
+            // SAFETY: as above.
+            unsafe { unboxed(client) };
+            return Err(code);
+        }
+        out.write(client);
         Ok(TOLLBAR_ALLOWED)
     })
 }
 
+/// Makes the client ask for the leases of `lease`, too, which must outlive the client. A process
+/// needs one client for all limits of a store: one connection, one heartbeat, and one call for the
+/// questions of all limits. A fault of one limit leaves the others alone.
+///
+/// Returns TOLLBAR_E_CLIENT_LEASES if the client has 128 leases, or one of this limit. While
+/// tollbar_lease_client_run runs, the call returns TOLLBAR_E_RUNNING.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_lease_client_add(
+    client: *mut tollbar_lease_client,
+    lease: *const tollbar_lease,
+) -> i32 {
+    call(|| {
+        // SAFETY: by the caller's promise: no other thread is in a call, and the lease outlives the
+        // client.
+        let (client, node) = unsafe { (exclusive(client)?, &reference(lease)?.node) };
+        // SAFETY: `exclusive` has seen that no thread drives it.
+        unsafe { client.add(node) }.map(|()| TOLLBAR_ALLOWED)
+    })
+}
+
 /// Makes tollbar_lease_client_tick and tollbar_lease_client_run call `listener` with `argument` and
-/// a TOLLBAR_CIRCUIT_ number whenever the circuit changes. A NULL `listener` ends the calls.
+/// a TOLLBAR_CIRCUIT_ number whenever the client's circuit changes. A NULL `listener` ends the
+/// calls.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -144,11 +179,11 @@ pub unsafe extern "C" fn tollbar_lease_client_run(client: *mut tollbar_lease_cli
         if before == generation() || taken.is_err() {
             return Err(TOLLBAR_E_RUNNING);
         }
-        // SAFETY: this thread has set `running`, and the lease outlives the client.
-        let result = unsafe { client.drive() };
+        // SAFETY: this thread has set `running`, and the leases outlive the client.
+        unsafe { client.drive() };
         client.stop.store(0, Ordering::Relaxed);
         client.running.store(0, Ordering::Release);
-        result.map(|()| TOLLBAR_ALLOWED)
+        Ok(TOLLBAR_ALLOWED)
     })
 }
 
@@ -184,7 +219,7 @@ pub unsafe extern "C" fn tollbar_lease_client_tick(
         // SAFETY: by the caller's promise.
         let client = unsafe { exclusive(client) }?;
         // SAFETY: by the caller's promise.
-        let wait = unsafe { client.turn() }?;
+        let wait = unsafe { client.turn() };
         if !wait_ms.is_null() {
             // SAFETY: by the caller's promise.
             unsafe { place(wait_ms) }?.write(wait);
@@ -218,26 +253,25 @@ pub unsafe extern "C" fn tollbar_lease_client_fd(
     inner.fd()
 }
 
-/// Returns whether the store answers, as a TOLLBAR_CIRCUIT_ number. Returns TOLLBAR_CIRCUIT_UNKNOWN
-/// for NULL.
+/// Returns whether the store answers, as a TOLLBAR_CIRCUIT_ number: open if the circuit of any of
+/// the client's leases is open, closed if all are closed. tollbar_lease_get_stats has each lease's.
+/// Returns TOLLBAR_CIRCUIT_UNKNOWN for NULL.
 ///
 /// # Safety
 /// `client` is NULL or a client.
 #[no_mangle]
 pub unsafe extern "C" fn tollbar_lease_client_circuit(client: *const tollbar_lease_client) -> u32 {
-    // SAFETY: by the caller's promise; the lease outlives the client.
-    let node = unsafe { reference(client).and_then(|client| reference(client.lease)) };
-    node.map_or(TOLLBAR_CIRCUIT_UNKNOWN, |lease| {
-        circuit_number(lease.node.circuit(lease.node.now()))
-    })
+    // SAFETY: by the caller's promise.
+    let client = unsafe { reference(client) };
+    circuit_number(client.map_or(Circuit::Unknown, tollbar_lease_client::circuit))
 }
 
 /// The fault, as text: why the store does not answer, why it grants nothing, or what the store's
-/// record of the limit has otherwise than the machine's configuration. If the store refuses a
-/// command, the text has the command, the key that it was about, and the store's own words. The
-/// text is empty if there is no fault, and never NULL. The client owns it until the next call.
-/// While tollbar_lease_client_run runs, only its listener gets the text, and other callers get an
-/// empty one.
+/// record of a limit has otherwise than the machine's configuration. If the store refuses a
+/// command, the text has the command, the key that it was about, and the store's own words. A text
+/// about one of several limits begins with the limit's name. The text is empty if there is no
+/// fault, and never NULL. The client owns it until the next call. While tollbar_lease_client_run
+/// runs, only its listener gets the text, and other callers get an empty one.
 ///
 /// # Safety
 /// `client` is NULL or a client.
@@ -252,12 +286,10 @@ pub unsafe extern "C" fn tollbar_lease_client_error(
     {
         return c"".as_ptr();
     }
-    // SAFETY: by the caller's promise the lease outlives the client.
-    let Ok(lease) = (unsafe { reference(client.lease) }) else { return c"".as_ptr() };
     // SAFETY: no thread drives the client, or this thread drives it and is in the listener. By the
     // caller's promise no other thread is in a call.
     let (inner, buffer) = unsafe { (&*client.client.get(), &mut *client.error.get()) };
-    let text = inner.trouble(&lease.node);
+    let text = inner.trouble();
     buffer.fill(0);
     let room = buffer.len() - 1;
     for (to, from) in buffer.iter_mut().zip(text.as_bytes().iter().take(room)) {
@@ -287,9 +319,8 @@ pub unsafe extern "C" fn tollbar_lease_client_close(
         if handle.running.load(Ordering::Acquire) == generation() {
             return Err(TOLLBAR_E_RUNNING);
         }
-        // SAFETY: nobody drives it any more; the lease outlives the client.
-        let confirmed =
-            unsafe { (*handle.client.get()).close(&reference(handle.lease)?.node, timeout_ms) };
+        // SAFETY: nobody drives it any more; the leases outlive the client.
+        let confirmed = unsafe { (*handle.client.get()).close(timeout_ms) };
         // SAFETY: by the caller's promise.
         unsafe { unboxed(client) };
         if confirmed {
@@ -302,25 +333,46 @@ pub unsafe extern "C" fn tollbar_lease_client_close(
 
 impl tollbar_lease_client {
     /// # Safety
-    /// As [`tollbar_lease_client::turn`].
-    unsafe fn drive(&self) -> Result<(), i32> {
-        const SLICE: u32 = 10;
-        while self.stop.load(Ordering::Acquire) == 0 {
-            // SAFETY: by the caller's promise.
-            let wait = unsafe { self.turn() }?;
-            // SAFETY: as above.
-            unsafe { (*self.client.get()).wait(wait.min(SLICE)) };
+    /// No thread drives the client or is in another call that uses it exclusively.
+    unsafe fn add(&self, node: &'static Node) -> Result<(), i32> {
+        // SAFETY: by the caller's promise.
+        unsafe { (*self.client.get()).add(node) }.map_err(node_code)?;
+        let free = self.nodes.iter().find(|place| place.load(Ordering::Relaxed).is_null());
+        if let Some(place) = free {
+            // Release publishes the node to `circuit`.
+            place.store(core::ptr::from_ref(node).cast_mut(), Ordering::Release);
         }
         Ok(())
     }
 
+    /// The circuit of all leases.
+    fn circuit(&self) -> Circuit {
+        // Acquire pairs with the Release in `add`.
+        let nodes = self.nodes.iter().map(|place| place.load(Ordering::Acquire).cast_const());
+        // SAFETY: `add` has stored references to nodes, which outlive the client.
+        let nodes = nodes.map_while(|node| unsafe { node.as_ref() });
+        Circuit::of_all(nodes.map(|node| node.circuit(node.now())))
+    }
+
     /// # Safety
-    /// The lease is alive, and the caller is the one that drives the client.
-    unsafe fn turn(&self) -> Result<u32, i32> {
+    /// As [`tollbar_lease_client::turn`].
+    unsafe fn drive(&self) {
+        const SLICE: u32 = 10;
+        while self.stop.load(Ordering::Acquire) == 0 {
+            // SAFETY: by the caller's promise.
+            let wait = unsafe { self.turn() };
+            // SAFETY: as above.
+            unsafe { (*self.client.get()).wait(wait.min(SLICE)) };
+        }
+    }
+
+    /// # Safety
+    /// The leases are alive, and the caller is the one that drives the client.
+    unsafe fn turn(&self) -> u32 {
         // SAFETY: by the caller's promise.
-        let (node, client) = unsafe { (&reference(self.lease)?.node, &mut *self.client.get()) };
-        let wait = client.tick(node);
-        let circuit = circuit_number(node.circuit(node.now()));
+        let client = unsafe { &mut *self.client.get() };
+        let wait = client.tick();
+        let circuit = circuit_number(self.circuit());
         if self.reported.swap(circuit, Ordering::Relaxed) != circuit {
             // SAFETY: other threads write `listener` only while no thread drives the client. The
             // caller owns the function and its argument.
@@ -333,7 +385,7 @@ impl tollbar_lease_client {
                 }
             }
         }
-        Ok(wait)
+        wait
     }
 }
 

@@ -385,6 +385,7 @@ pub(super) fn node_code(error: NodeError) -> i32 {
         NodeError::Table(error) => table_code(error),
         NodeError::NotANode => TOLLBAR_E_NOT_A_LEASE,
         NodeError::NoMemory => TOLLBAR_E_NO_MEMORY,
+        NodeError::TooMany => TOLLBAR_E_CLIENT_LEASES,
     }
 }
 

@@ -16,10 +16,10 @@
 //!
 //! // At most four machines share the limit.
 //! let node = Node::private("logins", &"100/s burst 50".parse()?, &Options::new(4))?;
-//! let mut client = Client::new(&node, &Url::parse("redis://127.0.0.1")?)?;
+//! let mut client = Client::new(&Url::parse("redis://127.0.0.1")?)?.with(&node)?;
 //! let stop = AtomicU32::new(0);
 //! std::thread::scope(|scope| {
-//!     scope.spawn(|| client.run(&node, &stop));
+//!     scope.spawn(|| client.run(&stop));
 //!     if node.check(b"192.0.2.1", 1).is_allowed() {
 //!         println!("passes");
 //!     }

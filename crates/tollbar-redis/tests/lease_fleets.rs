@@ -205,6 +205,27 @@ fn the_table_of_the_documentation() {
     }
 }
 
+/// 10,000 users of a limit, 10,000 requests a second, each on any machine.
+#[test]
+fn decisions_about_many_users_need_few_calls() {
+    const DECISIONS: u64 = 20_000;
+    for (machines, most) in [(1, 0.1), (4, 0.1), (20, 0.3)] {
+        let policy = policy(INNOCENTS);
+        let options = Options { capacity: 16_384, ..Options::new(machines) };
+        let mut crowd = Crowd::new(&vec![(policy, options); machines as usize], 3);
+        for _ in 0..DECISIONS {
+            let by = crowd.random.below(200 * US);
+            crowd.pass(by);
+            let (n, key) = (crowd.random.below(machines.into()), crowd.random.below(10_000));
+            let _ = crowd.check(n as usize, key);
+        }
+        crowd.pass(SEC);
+        let calls = crowd.calls as f64 / DECISIONS as f64;
+        println!("{machines} machines: {calls:.3} calls a decision");
+        assert!(calls <= most, "{machines} machines: {calls}");
+    }
+}
+
 /// `make soak ONLY=leases`.
 #[test]
 fn ten_thousand_machines() {

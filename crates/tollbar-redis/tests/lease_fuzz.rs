@@ -106,8 +106,7 @@ fn every_call(node: &Node, driver: &mut Driver, rng: &mut Rng, calls: u64) {
         if rng.one_in(8) {
             driver.collect(node, now);
             let mut asked = 0;
-            while asked < 600 && driver.next(node, now).is_some() {
-                driver.sent(node, now);
+            while asked < 600 && driver.ask(node, now).is_some() {
                 asked += 1;
             }
             while driver.is_waiting() {
@@ -148,12 +147,12 @@ fn every_call(node: &Node, driver: &mut Driver, rng: &mut Rng, calls: u64) {
 
 /// Ticks a client whose store does not exist.
 fn ticks(node: &Node) {
-    if let Ok(mut client) = Client::new(node, &Url::parse("unix:/nonexistent/redis.sock").unwrap())
-    {
+    let url = Url::parse("unix:/nonexistent/redis.sock").unwrap();
+    if let Ok(mut client) = Client::new(&url).and_then(|client| client.with(node)) {
         for _ in 0..3 {
-            client.tick(node);
+            client.tick();
         }
-        client.close(node, 0);
+        client.close(0);
     }
 }
 

@@ -27,7 +27,10 @@ fn with_clients(server: &Server, nodes: &[Node], user: impl FnOnce()) {
     std::thread::scope(|scope| {
         for node in nodes {
             let (url, stop) = (&url, &stop);
-            scope.spawn(move || Client::new(node, url).expect("a client").run(node, stop));
+            scope.spawn(move || {
+                let client = Client::new(url).and_then(|client| client.with(node));
+                client.expect("a client").run(stop);
+            });
         }
         let _stop = Stop(&stop);
         user();

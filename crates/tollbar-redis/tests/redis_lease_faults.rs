@@ -16,15 +16,17 @@ use tollbar_redis::redis::Url;
 fn troubles(url: &str, until: impl Fn(&str) -> bool) -> Vec<String> {
     let policy = "5/min burst 5".parse().expect("a policy");
     let node = Node::private("faults", &policy, &Options::new(1)).expect("a node");
-    let mut client = Client::new(&node, &Url::parse(url).expect("a URL")).expect("a client");
+    let mut client = Client::new(&Url::parse(url).expect("a URL"))
+        .and_then(|client| client.with(&node))
+        .expect("a client");
     let mut said: Vec<String> = Vec::new();
     let begun = Instant::now();
     while !said.last().is_some_and(|text| until(text)) {
         assert!(begun.elapsed() < Duration::from_secs(60), "it said only {said:?}");
         let _ = node.check(b"192.0.2.1", 1);
-        let pause = client.tick(&node);
+        let pause = client.tick();
         client.wait(pause);
-        let text = client.trouble(&node).as_str().to_string();
+        let text = client.trouble().as_str().to_string();
         if !text.is_empty() && said.last() != Some(&text) {
             said.push(text);
         }
@@ -72,7 +74,8 @@ fn a_user_without_a_command() {
     );
     assert!(last.contains("evalsha"), "{last}");
     let (_server, url) = with_user("~* +@all -set");
-    let words = "the server does not let this user run the script, which needs GET, SET and TIME";
+    let words =
+        "the server does not let this user run the script, which needs GET, MGET, SET and TIME";
     says(&url, &format!("{words} (EVALSHA, key \"192.0.2.1\"): ERR "));
     let (_server, url) = with_user("~* +@all -script|load");
     says(&url, &format!("{refused} (SCRIPT LOAD): NOPERM "));
@@ -105,16 +108,17 @@ fn a_key_of_another_type() {
     server.command(&["LPUSH", "tollbar:{faults}:epoch", "x"]);
     let policy = "5/min burst 5".parse().expect("a policy");
     let node = Node::private("faults", &policy, &Options::new(1)).expect("a node");
-    let mut client =
-        Client::new(&node, &Url::parse(&server.tcp()).expect("a URL")).expect("a client");
+    let mut client = Client::new(&Url::parse(&server.tcp()).expect("a URL"))
+        .and_then(|client| client.with(&node))
+        .expect("a client");
     let since = Instant::now();
     while server.command(&["TYPE", "tollbar:{faults}:k:192.0.2.1"]).text() != "string" {
         assert!(since.elapsed() < Duration::from_secs(60), "the key keeps its type");
         let _ = node.check(b"192.0.2.1", 1);
-        let pause = client.tick(&node);
+        let pause = client.tick();
         client.wait(pause);
     }
-    assert_eq!(client.trouble(&node).as_str(), "");
+    assert_eq!(client.trouble().as_str(), "");
 }
 
 /// A full store serves a question now and then, and the circuit must not open and close all the
@@ -130,8 +134,9 @@ fn a_full_store_opens_the_circuit_a_few_times() {
         .expect("the memory in use");
     let policy = "5/min burst 5".parse().expect("a policy");
     let node = Node::private("faults", &policy, &Options::new(1)).expect("a node");
-    let mut client =
-        Client::new(&node, &Url::parse(&server.tcp()).expect("a URL")).expect("a client");
+    let mut client = Client::new(&Url::parse(&server.tcp()).expect("a URL"))
+        .and_then(|client| client.with(&node))
+        .expect("a client");
     let (begun, mut said, mut turn) = (Instant::now(), String::new(), 0_u64);
     while begun.elapsed() < Duration::from_secs(6) {
         // By turns of 30 ms the memory is too small and large enough.
@@ -142,9 +147,9 @@ fn a_full_store_opens_the_circuit_a_few_times() {
             server.command(&["CONFIG", "SET", "maxmemory", &most.to_string()]);
         }
         let _ = node.check(format!("key {turn}").as_bytes(), 1);
-        let pause = client.tick(&node);
+        let pause = client.tick();
         client.wait(pause);
-        let text = client.trouble(&node);
+        let text = client.trouble();
         if text.as_str().contains("OOM") {
             said = text.as_str().to_string();
         }
@@ -156,7 +161,7 @@ fn a_full_store_opens_the_circuit_a_few_times() {
     let freed = Instant::now();
     while node.circuit(node.now()) != Circuit::Closed {
         assert!(freed.elapsed() < Duration::from_secs(30));
-        let pause = client.tick(&node);
+        let pause = client.tick();
         client.wait(pause);
     }
     println!("closed {:?} after there was memory", freed.elapsed());

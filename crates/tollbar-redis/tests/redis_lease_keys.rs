@@ -192,7 +192,7 @@ fn debts_are_charged() {
     let now = time(&server);
     machine.until(Circuit::Closed);
     let mut client = machine.client();
-    assert!(client.close(&machine.node, 5000), "all was told");
+    assert!(client.close(5000), "all was told");
     assert_eq!(machine.node.stats().owed, 0);
     let value = server.command(&["GET", "tollbar:{debts}:k:k"]).text();
     let tat = value.split(' ').next().and_then(|tat| tat.parse::<u64>().ok()).expect("a TAT");
@@ -264,8 +264,8 @@ fn one_that_is_displaced_lets_go() {
         &Options::new(2),
     )
     .expect("a node");
-    let client =
-        || Client::new(&node, &Url::parse(&server.unix()).expect("a URL")).expect("a client");
+    let url = Url::parse(&server.unix()).expect("a URL");
+    let client = || Client::new(&url).and_then(|client| client.with(&node)).expect("a client");
     let connections = || server.command(&["CLIENT", "LIST"]).text().matches("name=tollbar").count();
     // At most thirty seconds: the machine may be busy.
     let until = |what: &str, done: &mut dyn FnMut() -> bool| {
@@ -276,16 +276,16 @@ fn one_that_is_displaced_lets_go() {
         }
     };
     let (mut first, mut second) = (client(), client());
-    let asks = |one: &mut Client| {
+    let asks = |one: &mut Client<&Node>| {
         until("it asks", &mut || {
-            one.tick(&node);
-            one.is_leader(&node) && node.circuit(node.now()) == Circuit::Closed
+            one.tick();
+            one.is_leader(b"displaced") && node.circuit(node.now()) == Circuit::Closed
         });
     };
     asks(&mut first);
     let (at, opened) = (node.now(), node.stats().opened);
-    assert!(second.tick(&node) > 10 && second.fd() == -1);
-    assert!(second.close(&node, 0), "it owes nothing");
+    assert!(second.tick() > 10 && second.fd() == -1);
+    assert!(second.close(0), "it owes nothing");
     assert_eq!(
         (node.circuit(at), node.stats().opened),
         (Circuit::Closed, opened),
@@ -294,17 +294,17 @@ fn one_that_is_displaced_lets_go() {
 
     // The answer to this is one that the first never reads.
     let _ = node.check(b"k", 1);
-    first.tick(&node);
+    first.tick();
     let mut third = client();
     asks(&mut third);
-    assert!(first.fd() >= 0 && first.tick(&node) > 10 && first.fd() == -1);
+    assert!(first.fd() >= 0 && first.tick() > 10 && first.fd() == -1);
     until("there is one connection", &mut || {
-        third.tick(&node);
+        third.tick();
         connections() == 1
     });
-    assert!(third.close(&node, 5000));
+    assert!(third.close(5000));
     asks(&mut first);
-    assert!(first.close(&node, 5000));
+    assert!(first.close(5000));
     until("there is none", &mut || connections() == 0);
 }
 
@@ -319,7 +319,7 @@ fn a_refusal_is_reported() {
         std::thread::sleep(Duration::from_millis(100));
         let client = machine.client();
         assert_ne!(machine.node.circuit(machine.node.now()), Circuit::Closed);
-        client.fault().is_some().then(|| client.fault_text().to_string())
+        client.fault().is_some().then(|| client.trouble().to_string())
     });
     assert!(message.as_ref().is_some_and(|message| message.contains("NOAUTH")), "{message:?}");
     let machine = Machine::new(

@@ -26,7 +26,10 @@ fn machines(server: &Server, text: &str, options: &[Options], test: impl FnOnce(
         for node in &nodes {
             let url = Url::parse(&server.unix()).expect("a URL");
             let stop = &stop;
-            scope.spawn(move || Client::new(node, &url).expect("a client").run(node, stop));
+            scope.spawn(move || {
+                let client = Client::new(&url).and_then(|client| client.with(node));
+                client.expect("a client").run(stop)
+            });
         }
         let _stop = Stop(&stop);
         nodes.iter().for_each(connected);
@@ -127,7 +130,10 @@ fn f2_a_restart_costs_an_idle_user_nothing() {
         let admitted = std::thread::scope(|scope| {
             let url = Url::parse(&server.unix()).expect("a URL");
             let (node, stop) = (&node, &stop);
-            scope.spawn(move || Client::new(node, &url).expect("a client").run(node, stop));
+            scope.spawn(move || {
+                let client = Client::new(&url).and_then(|client| client.with(node));
+                client.expect("a client").run(stop)
+            });
             let _stop = Stop(stop);
             connected(node);
             let _ = node.wait(b"somebody", 1, 30 * SECOND);

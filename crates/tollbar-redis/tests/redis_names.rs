@@ -301,16 +301,16 @@ fn no_tick_waits_for_the_resolver() {
     let policy = "1000/s burst 500".parse().expect("a policy");
     let node = Node::private("names", &policy, &Options::new(1)).expect("a node");
     let url = Url::parse("redis://store.scripted").expect("a URL");
-    let mut client = Client::new(&node, &url).expect("a client");
+    let mut client = Client::new(&url).and_then(|client| client.with(&node)).expect("a client");
     for _ in 0..1000 {
-        client.tick(&node);
+        client.tick();
     }
     turn.until_asked(1);
     assert!(node.check(b"k", 1).is_allowed(), "the reserve admits while there is no store");
-    assert!(!client.close(&node, 0), "the store has not confirmed the debt");
+    assert!(!client.close(0), "the store has not confirmed the debt");
     assert_eq!(WAITING.load(Ordering::SeqCst), 1, "the one lookup still waits");
-    let mut other = Client::new(&node, &url).expect("a client");
-    assert!(other.close(&node, 0), "this client has read no debt");
+    let mut other = Client::new(&url).and_then(|client| client.with(&node)).expect("a client");
+    assert!(other.close(0), "this client has read no debt");
 }
 
 #[test]

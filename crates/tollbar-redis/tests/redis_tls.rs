@@ -96,13 +96,15 @@ fn leases_come_through_tls() {
     let policy = "1000/day burst 400".parse().expect("a policy");
     let node = Node::private("tls", &policy, &Options::new(1)).expect("a node");
     let url = format!("rediss://localhost:{}", server.tls_port());
-    let mut client = Client::new(&node, &Url::parse(&url).expect("a URL")).expect("a client");
+    let mut client = Client::new(&Url::parse(&url).expect("a URL"))
+        .and_then(|client| client.with(&node))
+        .expect("a client");
     client.secure(rustls(&made, Some(&made)));
     let mut until = |what: &str, done: &dyn Fn() -> bool| {
         let end = Instant::now() + Duration::from_secs(30);
         while !done() {
-            assert!(Instant::now() < end, "{what}: {}", client.trouble(&node));
-            let millis = client.tick(&node);
+            assert!(Instant::now() < end, "{what}: {}", client.trouble());
+            let millis = client.tick();
             client.wait(millis);
         }
     };

@@ -128,6 +128,24 @@ CASE(tollbar_lease_client_new) {
     tollbar_lease_close(lease);
 }
 
+CASE(tollbar_lease_client_add) {
+    tollbar_lease_options options = TOLLBAR_LEASE_OPTIONS_INIT(2);
+    tollbar_lease *lease, *other = NULL;
+    tollbar_lease_client *client;
+    if (!w->is_first)
+        return;
+    redis_start(&server);
+    lease = lease_of(w);
+    (void)tollbar_lease_new("other", 5, &w->spec, &options, &other);
+    client = client_of(lease);
+    RUN(tollbar_lease_client_add(client, other));
+    RUN(tollbar_lease_client_add(client, other));
+    (void)tollbar_lease_client_close(client, 0);
+    tollbar_lease_close(lease);
+    tollbar_lease_close(other);
+    redis_end(&server);
+}
+
 /* Ticks by which the client looks its server up, connects, loads its scripts, and asks for
  * leases. */
 static void ticks(tollbar_lease *lease, tollbar_lease_client *client, const struct world *w) {

@@ -158,16 +158,32 @@ impl Table {
         policies: &[Policy],
     ) -> Result<Table, TableError> {
         Table::make(options, policies, &mut |needed| {
-            if length < needed {
-                return Err(TableError::Room);
-            }
-            // SAFETY: the caller promises that `length` bytes are valid, and `needed` is no more.
-            let region = unsafe { Region::borrowed(memory, needed) }?;
+            // SAFETY: as this function's.
+            let region = unsafe { within(memory, length, needed) }?;
             // SAFETY: `needed` of the caller's bytes; only this call accesses them before the table
             // is made.
             unsafe { memory.as_ptr().write_bytes(0, needed) };
             Ok(region)
         })
+    }
+
+    /// [`Table::init_in`] in memory of zeroes. It touches only the header and the policies, so the
+    /// system need not allocate the other pages before a key uses them.
+    ///
+    /// # Errors
+    /// Those of [`Table::init_in`].
+    ///
+    /// # Safety
+    /// As [`Table::init_in`], and the bytes are zero.
+    #[doc(hidden)]
+    pub unsafe fn init_in_zeroed(
+        memory: NonNull<u8>,
+        length: usize,
+        options: &Options,
+        policies: &[Policy],
+    ) -> Result<Table, TableError> {
+        // SAFETY: as this function's.
+        Table::make(options, policies, &mut |needed| unsafe { within(memory, length, needed) })
     }
 
     /// Opens the table in the caller's memory. Another process may have made it.
@@ -414,6 +430,18 @@ fn side_words(policies: &[Policy], options: &Options) -> Result<u64, TableError>
         }
     }
     Ok(side)
+}
+
+/// The first `needed` of the caller's bytes.
+///
+/// # Safety
+/// `memory` is valid for reads and writes of `length` bytes as long as the region lives.
+unsafe fn within(memory: NonNull<u8>, length: usize, needed: usize) -> Result<Region, TableError> {
+    if length < needed {
+        return Err(TableError::Room);
+    }
+    // SAFETY: the caller promises that `length` bytes are valid, and `needed` is no more.
+    unsafe { Region::borrowed(memory, needed) }
 }
 
 /// Writes a table's header and policies into zeroed memory that no other thread or process sees

@@ -83,6 +83,7 @@ var codes = map[Code]string{
 	-88:  "a thread drives this client",
 	-89:  "the client ended before it had reported all admissions to the store",
 	-90:  "a fault of the library itself",
+	-91:  "the client has 128 leases, or one of this limit",
 	-100: "the ticket has been released, or is another owner's",
 	-101: "the in-flight table has no slot for the key",
 	-102: "the in-flight table has 1024 owners",

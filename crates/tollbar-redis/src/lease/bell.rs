@@ -7,7 +7,7 @@
 //! it.
 
 use super::layout::Header;
-use tollbar::internal::sync::{sleep_on, wake_all, Ordering};
+use tollbar::internal::sync::{sleep_on, sleep_on_any, wake_all, Ordering};
 
 impl Header {
     /// The count of answers, for [`sleep_until_answered`].
@@ -48,11 +48,15 @@ pub(super) fn sleep_until_answered(header: &Header, answers: u32, nanos: u64) {
     header.sleepers.fetch_sub(1, Ordering::SeqCst);
 }
 
-/// The client's sleep until the bell is no longer at `bell`, for at most `nanos` nanoseconds.
-pub(super) fn sleep_until_rung(header: &Header, bell: u32, nanos: u64) {
-    header.client_sleeps.store(1, Ordering::SeqCst);
-    if header.bell() == bell {
-        sleep_on(&header.bell, bell, nanos);
+/// The client's sleep until one of the bells has another count than it had before, for at most
+/// `nanos` nanoseconds.
+pub(super) fn sleep_until_rung<'a>(
+    bells: impl Iterator<Item = (&'a Header, u32)> + Clone,
+    nanos: u64,
+) {
+    bells.clone().for_each(|(header, _)| header.client_sleeps.store(1, Ordering::SeqCst));
+    if bells.clone().all(|(header, bell)| header.bell() == bell) {
+        sleep_on_any(bells.clone().map(|(header, bell)| (&header.bell, bell)), nanos);
     }
-    header.client_sleeps.store(0, Ordering::SeqCst);
+    bells.for_each(|(header, _)| header.client_sleeps.store(0, Ordering::SeqCst));
 }

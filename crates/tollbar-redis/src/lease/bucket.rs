@@ -63,6 +63,21 @@ pub fn execute(
     (record, answer, Stored { tat: answer.tat, version: record.terms.version, until })
 }
 
+/// Answers a question about no key: what the record says.
+pub fn probe(
+    record: Option<Record>,
+    terms: &Terms,
+    ask: &Ask,
+    requester: &Requester,
+    raw: u64,
+) -> (Record, Grant) {
+    let record = Record::apply(record, terms, ask, requester, raw);
+    let same = record.terms == Terms { fallback: 0, ..*terms };
+    let (now, epoch, most) = (record.now, record.id, record.fitting(record.cap()));
+    let terms = (!same).then_some(record.terms);
+    (record, Grant { now, epoch, most, terms, ..Grant::default() })
+}
+
 /// Charges the debt, serves the requests that wait, and grants a lease, from the bucket whose value
 /// is `stored`. `None`: the store has no value for the key, so the bucket is as full as the
 /// question's hint and the record's floor allow. Debts drive a TAT at most [`Record::reach`] ahead

@@ -14,6 +14,7 @@ use super::said::Said;
 use super::stats::{Circuit, Count};
 use super::terms::Terms;
 use super::watchdog::{Trouble, Watchdog};
+use pace::Pace;
 use tollbar::internal::sync::Ordering;
 
 /// The state of the client that asks the store for a [`Node`]. Times are nanoseconds of the node's
@@ -21,7 +22,6 @@ use tollbar::internal::sync::Ordering;
 #[derive(Debug)]
 pub struct Driver {
     keys: Keys,
-    queue: Fifo,
     /// Questions in flight, in the order in which the store answers them, with the times they were
     /// sent.
     flight: Fifo,
@@ -50,15 +50,20 @@ pub struct Driver {
     probe_at: u64,
     /// Nanoseconds between two questions to a store that does not answer.
     pause: u64,
+    /// When the queued questions have to be sent; `u64::MAX`: there are none.
+    due_at: u64,
+    /// Whether a key in the queue has used half of its right.
+    is_soon: bool,
+    pace: Pace,
     random: u64,
 }
 
 /// A question to be sent to the store.
 #[derive(Clone, Copy, Debug)]
 pub struct Question<'a> {
-    /// The key's name in the store (`node::key_names`).
-    pub key: &'a [u8],
-    /// The question about it.
+    /// The key's name in the store (`node::key_names`). `None`: the question is about no key.
+    pub key: Option<&'a [u8]>,
+    /// The question.
     pub ask: Ask,
 }
 
@@ -69,6 +74,8 @@ const PROBE: u32 = u32::MAX;
 /// An idle driver that has had no answer for this many nanoseconds sends a question without a key.
 /// If the store has lost its data, a node that knew the old data must ask within `record::GRACE`.
 const HEARTBEAT: u64 = 400_000_000;
+/// The most nanoseconds for which a debt waits for other questions, to go in one call with them.
+const HOLD: u64 = 20_000_000;
 /// The shortest and the longest time between two questions to a store that does not answer, in
 /// nanoseconds. It doubles each time the circuit opens within [`STEADY`] after it has closed, as of
 /// a store that is full and serves a question now and then.
@@ -85,10 +92,8 @@ impl Driver {
     /// `None` if there is no memory.
     pub fn new(keys: usize, seed: u64) -> Option<Driver> {
         let keys = Keys::new(keys.min(1 << 15))?;
-        let queue = Fifo::new(keys.len())?;
         Some(Driver {
             keys,
-            queue,
             flight: Fifo::new(FLIGHT_MOST)?,
             owed: 0,
             stalled: None,
@@ -102,6 +107,9 @@ impl Driver {
             answered_at: 0,
             probe_at: 0,
             pause: PROBES,
+            due_at: u64::MAX,
+            is_soon: false,
+            pace: Pace::default(),
             random: seed | 1,
         })
     }
@@ -151,75 +159,104 @@ impl Driver {
         header.owed.store(self.owed(), Ordering::Relaxed);
     }
 
-    /// The next question, if it is time for one. The caller sends it and calls [`Driver::sent`];
-    /// until then the same question comes again.
-    pub fn next(&mut self, node: &Node, now: u64) -> Option<Question<'_>> {
-        if self.flight.is_full() {
-            return None;
+    /// Whether a question should be sent now. A request that waits or was refused is asked about at
+    /// once. A debt waits for others for [`HOLD`]. If its key has used half of its right, it waits
+    /// only if there have been many calls lately.
+    pub fn is_due(&self, now: u64) -> bool {
+        if self.ready(now) == 0 {
+            return false;
         }
-        // A store with the watchdog's trouble answers, so the driver still sends it all queued
-        // questions at once: they carry debts.
-        let probes = self.circuit != Circuit::Closed
-            && (self.watchdog.trouble().is_none() || self.queue.len() == 0);
-        if probes && (self.flight.len() != 0 || now < self.probe_at) {
-            return None;
+        if self.probes() {
+            return true;
         }
-        let terms = node.terms();
-        let slack = terms.slack();
-        let Some((number, _)) = self.queue.front() else {
-            // No key to ask about: a probe or a heartbeat.
-            return match self.circuit != Circuit::Closed
-                || now.saturating_sub(self.answered_at) > HEARTBEAT
-            {
-                true if self.flight.len() == 0 => Some(Question {
-                    key: b"",
-                    ask: Ask { at: node.store_time(now), slack, ..Ask::default() },
-                }),
-                _ => None,
-            };
-        };
-        let most = self.most(&terms);
-        let entry = self.keys.get_mut(number as usize)?;
-        entry.note_requests(node, &terms, now);
-        if entry.want != 0 && entry.granted_at != 0 {
-            entry.adapt(now, most);
+        match self.keys.waiting() {
+            0 => now.saturating_sub(self.answered_at) > HEARTBEAT,
+            _ => now >= self.due_at || self.is_soon && self.pace.may_ask(now),
         }
-        let entry = self.keys.get(number as usize)?;
-        let ask = Ask { at: node.store_time(now), slack, ..entry.ask(&terms, most) };
-        Some(Question { key: entry.key(), ask })
     }
 
-    /// Records that the caller has sent the question of [`Driver::next`]. `now` must be a time
-    /// before the store could read it, because a lease's life begins then.
-    pub fn sent(&mut self, node: &Node, now: u64) {
-        node.count(Count::Asked, 1);
-        let number = match self.queue.pop() {
-            Some((number, _)) => number,
-            None => PROBE,
-        };
-        if let Some(entry) = self.entry(number) {
-            entry.state = Phase::Asked;
-            entry.sent_debt = core::mem::take(&mut entry.debt);
-            entry.sent_right = core::mem::take(&mut entry.right);
-            entry.sent_waiting = core::mem::take(&mut entry.waiting);
-            entry.sent_cost = core::mem::take(&mut entry.cost);
-            entry.asked = entry.want;
+    /// How many questions may be sent now. A heartbeat may be sent early, in a call that is sent
+    /// for others.
+    pub fn ready(&self, now: u64) -> usize {
+        if self.probes() {
+            return usize::from(self.flight.len() == 0 && now >= self.probe_at);
         }
+        match self.keys.waiting() {
+            0 => {
+                let early = HEARTBEAT - HEARTBEAT / 4;
+                let idle = now.saturating_sub(self.answered_at) > early;
+                usize::from(self.flight.len() == 0 && idle)
+            }
+            queued => queued.min(FLIGHT_MOST.saturating_sub(self.flight.len())),
+        }
+    }
+
+    /// Whether the next question is about a key.
+    pub fn has_keys(&self) -> bool {
+        self.keys.waiting() != 0
+    }
+
+    /// Takes the next question into flight, if there is one that may be sent. `now` must be a time
+    /// before the store could read it, because a lease's life begins then.
+    pub fn ask(&mut self, node: &Node, now: u64) -> Option<Question<'_>> {
+        if self.ready(now) == 0 {
+            return None;
+        }
+        // Without a key it is a probe or a heartbeat.
+        let number = self.keys.dequeue().unwrap_or(PROBE);
+        if self.keys.waiting() == 0 {
+            (self.due_at, self.is_soon) = (u64::MAX, false);
+        }
+        let terms = node.terms();
+        self.pace.asked(&terms, now);
+        let most = self.most(&terms);
+        if let Some(entry) = self.entry(number) {
+            entry.note_requests(node, &terms, now);
+            if entry.want != 0 && entry.granted_at != 0 {
+                entry.adapt(now, most);
+            }
+            entry.send();
+        }
+        node.count(Count::Asked, 1);
         self.flight.push(number, now);
+        self.asked(node, self.flight.len().saturating_sub(1), now)
+    }
+
+    /// The nth question in flight, as it is to be sent at `now`.
+    pub fn asked(&self, node: &Node, n: usize, now: u64) -> Option<Question<'_>> {
+        let (number, _) = self.flight.get(n)?;
+        let terms = node.terms();
+        let (at, slack) = (node.store_time(now), terms.slack());
+        Some(match self.keys.get(number as usize) {
+            Some(entry) if number != PROBE => Question {
+                key: Some(entry.key()),
+                ask: Ask { at, slack, ..entry.ask(&terms, self.most(&terms)) },
+            },
+            _ => Question { key: None, ask: Ask { at, slack, ..Ask::default() } },
+        })
+    }
+
+    /// Whether one question at a time is sent, to see whether the store answers. A store with the
+    /// watchdog's trouble answers, so the driver still sends it all queued questions: they carry
+    /// debts.
+    fn probes(&self) -> bool {
+        self.circuit != Circuit::Closed
+            && (self.watchdog.trouble().is_none() || self.keys.waiting() == 0)
+    }
+
+    /// Whether the oldest question in flight is about no key.
+    pub fn is_probing(&self) -> bool {
+        self.flight.front().is_some_and(|(number, _)| number == PROBE)
+    }
+
+    /// How many questions are in flight.
+    pub fn in_flight(&self) -> usize {
+        self.flight.len()
     }
 
     /// Whether a question is in flight.
     pub fn is_waiting(&self) -> bool {
         self.flight.len() != 0
-    }
-
-    /// The key of the oldest question in flight; empty for a question without a key.
-    pub fn asked_key(&self) -> &[u8] {
-        let number = self.flight.front().map_or(PROBE, |(number, _)| number);
-        match number {
-            PROBE => b"",
-            number => self.keys.get(number as usize).map_or(b"", Entry::key),
-        }
     }
 
     /// Applies the answer to the oldest question in flight.
@@ -271,7 +308,7 @@ impl Driver {
         node.heard(hash, &said, now);
         self.news = true;
         self.owed = self.owed.saturating_sub(sent_debt);
-        self.requeue(number, now);
+        self.requeue(node, number, now);
     }
 
     /// Wakes the callers that wait, if an answer has come since the last call.
@@ -340,7 +377,7 @@ impl Driver {
 
     /// Whether a question is queued or in flight, or a message waits for an entry.
     pub fn is_busy(&self) -> bool {
-        self.queue.len() != 0 || self.flight.len() != 0 || self.stalled.is_some()
+        self.keys.waiting() != 0 || self.flight.len() != 0 || self.stalled.is_some()
     }
 
     /// Permits of debt in the messages read so far that the store has not confirmed.
@@ -380,9 +417,9 @@ impl Driver {
         }
         self.owed = self.owed.saturating_add(debt);
         if entry.state == Phase::Idle {
-            entry.state = Phase::Queued;
-            self.queue.push(number as u32, now);
+            self.keys.enqueue(number as u32);
         }
+        self.schedule(node, number, now);
         // The key still overdraws, and the store has not confirmed an earlier debt of it for longer
         // than the patience: the store is too slow.
         if closed && overdue {
@@ -391,13 +428,28 @@ impl Driver {
     }
 
     /// Queues the key again if callers wrote messages while its question was in flight.
-    fn requeue(&mut self, number: u32, now: u64) {
+    fn requeue(&mut self, node: &Node, number: u32, now: u64) {
         let Some(entry) = self.entry(number) else { return };
         let more = entry.has_more();
-        entry.state = if more { Phase::Queued } else { Phase::Idle };
+        entry.state = Phase::Idle;
         if more {
-            self.queue.push(number, now);
+            self.keys.enqueue(number);
+            self.schedule(node, number as usize, now);
         }
+    }
+
+    /// Decides when the queue has to be sent because of this key.
+    fn schedule(&mut self, node: &Node, number: usize, now: u64) {
+        let Some(entry) = self.keys.get(number) else { return };
+        if entry.state != Phase::Queued {
+            return;
+        }
+        let hold = match entry.want != 0 || entry.cost != 0 {
+            true => 0,
+            false => HOLD.min(node.patience() / 4),
+        };
+        self.is_soon |= entry.right.saturating_mul(2) >= node.terms().overdraft;
+        self.due_at = self.due_at.min(now.saturating_add(hold));
     }
 
     fn forget_questions(&mut self, node: &Node, now: u64) {
@@ -414,7 +466,7 @@ impl Driver {
         let hash = entry.hash;
         node.heard(hash, &Said::default(), now);
         self.news = true;
-        self.requeue(number, now);
+        self.requeue(node, number, now);
     }
 
     fn open(&mut self, node: &Node, now: u64) {
@@ -464,5 +516,6 @@ impl Driver {
 }
 
 mod entry;
+mod pace;
 #[cfg(test)]
 mod tests;

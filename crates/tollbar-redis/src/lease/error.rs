@@ -15,6 +15,8 @@ pub enum NodeError {
     NotANode,
     /// The allocator has no memory for a client.
     NoMemory,
+    /// A client has as many limits as it may have, or has this one already.
+    TooMany,
 }
 
 impl fmt::Display for NodeError {
@@ -24,6 +26,7 @@ impl fmt::Display for NodeError {
             NodeError::Table(error) => error.fmt(f),
             NodeError::NotANode => f.write_str("the memory holds no node of this version"),
             NodeError::NoMemory => f.write_str("out of memory"),
+            NodeError::TooMany => f.write_str("the client has 128 limits, or this one already"),
         }
     }
 }

@@ -3,6 +3,7 @@
 
 use super::ring::{KeyMessage, KEY_MOST};
 use alloc::boxed::Box;
+use tollbar::internal::sync::zeroed_values;
 
 /// A key about which the driver has asked or will ask. Times are nanoseconds of the node's clock.
 #[derive(Clone, Copy, Debug)]
@@ -51,15 +52,18 @@ pub(super) struct Entry {
     /// When the driver last read a message about the key. A new key replaces the entry whose time
     /// is earliest.
     touched: u64,
+    /// The next key that waits for its question, if one follows.
+    next: u32,
     length: u32,
     bytes: [u8; KEY_MOST],
 }
 
 /// What the driver does with a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
 pub(super) enum Phase {
     /// The entry has no key.
-    Vacant,
+    Vacant = 0,
     /// The driver has nothing to ask about the key.
     Idle,
     /// The key waits for its question.
@@ -72,9 +76,16 @@ const WAYS: usize = 8;
 
 /// All entries, in sets of [`WAYS`].
 #[derive(Debug)]
-pub(super) struct Keys(Box<[Entry]>);
+pub(super) struct Keys {
+    entries: Box<[Entry]>,
+    /// The keys that wait for their questions are a list: the first, the last, and their number.
+    first: u32,
+    last: u32,
+    waiting: usize,
+}
 
 impl Entry {
+    /// All bytes are zero.
     const VACANT: Entry = Entry {
         hash: 0,
         state: Phase::Vacant,
@@ -89,7 +100,7 @@ impl Entry {
         owed_since: 0,
         want: 0,
         asked: 0,
-        chunk: 1,
+        chunk: 0,
         life: 0,
         hint: 0,
         hint_version: 0,
@@ -97,6 +108,7 @@ impl Entry {
         counted: 0,
         counted_since: 0,
         touched: 0,
+        next: 0,
         length: 0,
         bytes: [0; KEY_MOST],
     };
@@ -125,24 +137,47 @@ impl Keys {
     /// Room for at least `keys` keys; `None` if there is no memory.
     pub(super) fn new(keys: usize) -> Option<Keys> {
         let len = keys.max(WAYS).checked_next_power_of_two()?;
-        tollbar::internal::sync::filled(len, Entry::VACANT).map(Keys)
+        // SAFETY: an Entry of zero bytes is VACANT.
+        let entries = unsafe { zeroed_values(len) }?;
+        Some(Keys { entries, first: 0, last: 0, waiting: 0 })
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.0.len()
+    /// How many keys wait for their questions.
+    pub(super) fn waiting(&self) -> usize {
+        self.waiting
+    }
+
+    /// Makes a key wait that does not.
+    pub(super) fn enqueue(&mut self, number: u32) {
+        let Some(entry) = self.entries.get_mut(number as usize) else { return };
+        entry.state = Phase::Queued;
+        match self.entries.get_mut(self.last as usize) {
+            Some(last) if self.waiting != 0 => last.next = number,
+            _ => self.first = number,
+        }
+        self.last = number;
+        self.waiting += 1;
+    }
+
+    /// The key that has waited longest. It waits no more.
+    pub(super) fn dequeue(&mut self) -> Option<u32> {
+        self.waiting = self.waiting.checked_sub(1)?;
+        let number = self.first;
+        self.first = self.entries.get(number as usize)?.next;
+        Some(number)
     }
 
     pub(super) fn get(&self, n: usize) -> Option<&Entry> {
-        self.0.get(n)
+        self.entries.get(n)
     }
 
     pub(super) fn get_mut(&mut self, n: usize) -> Option<&mut Entry> {
-        self.0.get_mut(n)
+        self.entries.get_mut(n)
     }
 
     /// Whether the store has not confirmed a debt of the key.
     pub(super) fn is_owed(&self, hash: u64) -> bool {
-        self.set(hash).and_then(|first| self.0.get(first..first + WAYS)).is_some_and(|set| {
+        self.set(hash).and_then(|first| self.entries.get(first..first + WAYS)).is_some_and(|set| {
             set.iter().any(|entry| entry.hash == hash && entry.debt.max(entry.sent_debt) != 0)
         })
     }
@@ -151,7 +186,7 @@ impl Keys {
     /// touched longest ago. `None`: no entry of the set is done.
     pub(super) fn place(&mut self, message: &KeyMessage, now: u64) -> Option<usize> {
         let first = self.set(message.hash)?;
-        let set = self.0.get(first..first + WAYS)?;
+        let set = self.entries.get(first..first + WAYS)?;
         let known =
             set.iter().position(|entry| entry.state != Phase::Vacant && entry.hash == message.hash);
         let way = match known {
@@ -159,32 +194,33 @@ impl Keys {
             None => {
                 let done = set.iter().enumerate().filter(|(_, entry)| entry.is_done());
                 let (way, _) = done.min_by_key(|(_, entry)| entry.touched)?;
-                let entry = self.0.get_mut(first + way)?;
+                let entry = self.entries.get_mut(first + way)?;
                 *entry = Entry {
                     hash: message.hash,
                     state: Phase::Idle,
                     length: message.length as u32,
                     bytes: message.bytes,
+                    chunk: 1,
                     ..Entry::VACANT
                 };
                 way
             }
         };
         let number = first + way;
-        self.0.get_mut(number)?.touched = now;
+        self.entries.get_mut(number)?.touched = now;
         Some(number)
     }
 
     /// The index of the first entry of the key's set.
     fn set(&self, hash: u64) -> Option<usize> {
-        let first = (hash as usize & self.0.len().wrapping_sub(1)) & !(WAYS - 1);
+        let first = (hash as usize & self.entries.len().wrapping_sub(1)) & !(WAYS - 1);
         first.checked_add(WAYS).map(|_| first)
     }
 
     /// Permits of debt that the store has not confirmed.
     #[cfg(test)]
     pub(super) fn owed(&self) -> u64 {
-        self.0.iter().fold(0, |sum: u64, entry| {
+        self.entries.iter().fold(0, |sum: u64, entry| {
             sum.saturating_add(entry.debt).saturating_add(entry.sent_debt)
         })
     }
@@ -200,7 +236,8 @@ pub(super) struct Fifo {
 
 impl Fifo {
     pub(super) fn new(room: usize) -> Option<Fifo> {
-        let numbers = tollbar::internal::sync::filled(room.checked_next_power_of_two()?, (0, 0))?;
+        // SAFETY: two integers of zero bytes are 0.
+        let numbers = unsafe { zeroed_values(room.checked_next_power_of_two()?) }?;
         Some(Fifo { numbers, head: 0, len: 0 })
     }
 
@@ -225,10 +262,29 @@ impl Fifo {
     }
 
     pub(super) fn front(&self) -> Option<(u32, u64)> {
-        match self.len {
-            0 => None,
-            _ => self.numbers.get(self.head).copied(),
+        self.get(0)
+    }
+
+    /// The nth from the front.
+    pub(super) fn get(&self, n: usize) -> Option<(u32, u64)> {
+        let at = self.head.wrapping_add(n) & self.numbers.len().wrapping_sub(1);
+        if n < self.len {
+            self.numbers.get(at).copied()
+        } else {
+            None
         }
+    }
+
+    /// Sets bits in the time of the number that was pushed last.
+    pub(super) fn mark_last(&mut self, bits: u64) {
+        let at = self.head.wrapping_add(self.len.wrapping_sub(1));
+        if let Some(last) = self.numbers.get_mut(at & self.numbers.len().wrapping_sub(1)) {
+            last.1 |= bits;
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.len = 0;
     }
 
     pub(super) fn pop(&mut self) -> Option<(u32, u64)> {

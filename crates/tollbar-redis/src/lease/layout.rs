@@ -11,7 +11,7 @@ use tollbar::internal::sync::{AtomicU32, AtomicU64, Ordering};
 
 /// The first eight bytes of every node, and the version of the layout.
 const MAGIC: u64 = u64::from_ne_bytes(*b"tollnode");
-const VERSION: u64 = 6;
+const VERSION: u64 = 7;
 /// Kinds of counts, and shards of them.
 const COUNTS: usize = 12;
 const SHARDS: usize = 16;

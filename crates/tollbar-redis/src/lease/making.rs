@@ -107,18 +107,18 @@ impl Node {
         let layout = Layout::new(options.capacity, Table::bytes_for(&own, &reserves)?)?;
         let fixed = Fixed::new(name, &terms, &layout, random_u64()?).ok_or(TermsError::Name)?;
         let region = memory(usize::try_from(layout.bytes).map_err(|_| TermsError::Capacity)?)?;
-        // SAFETY: the layout's table is within the memory, which lives as long as the node.
+        // SAFETY: the layout's table is within the memory, which lives as long as the node and is
+        // zeroed.
         let reserve = unsafe {
-            Table::init_in(layout.table(region.base()), layout.table_bytes(), &own, &reserves)
+            let at = layout.table(region.base());
+            Table::init_in_zeroed(at, layout.table_bytes(), &own, &reserves)
         }?;
         // SAFETY: the memory is zeroed, longer than a header and aligned, and no other node uses it
         // yet.
         if let Some(header) = unsafe { region.base().cast::<Header>().as_ptr().as_mut() } {
             header.begin(&fixed);
         }
-        let node = Node::over(region, layout, &fixed, reserve)?;
-        node.ring().begin();
-        Ok(node)
+        Node::over(region, layout, &fixed, reserve)
     }
 
     fn over(

@@ -54,7 +54,8 @@ pub(super) enum MessageKind {
 #[repr(C)]
 #[derive(Debug)]
 pub(super) struct Place {
-    /// `n`: message number `n` may be written here. `n + 1`: message number `n` may be read here.
+    /// For message number `n` of a round that begins with message number `r`: `r` if it may be
+    /// written here, `r + 1` if it may be read here. So zeroed memory is an empty ring.
     turn: AtomicU64,
     /// The checksum of the message and its number.
     check: AtomicU64,
@@ -108,21 +109,14 @@ impl<'a> Ring<'a> {
         Ring { ends, places }
     }
 
-    /// Makes a ring of zeroed memory: each place waits for its first message.
-    pub(super) fn begin(&self) {
-        for (n, place) in self.places.iter().enumerate() {
-            place.turn.store(n as u64, Ordering::Relaxed);
-        }
-    }
-
     /// Writes a message. `false`: the message is lost, because the ring is full or damaged or the
     /// reader has skipped this writer.
     pub(super) fn push(&self, message: &KeyMessage) -> bool {
         // Relaxed: this is only a guess. The exchange of the head checks it.
         let mut number = self.ends.head.load(Ordering::Relaxed);
         let mut tries = 0_u32;
-        let place = loop {
-            let Some(place) = self.place(number) else { return false };
+        let (place, round) = loop {
+            let Some((place, round)) = self.place(number) else { return false };
             // A try fails if another writer has claimed the place. The bound ends the loop if
             // something keeps changing a damaged head.
             if tries == TRIES {
@@ -132,7 +126,7 @@ impl<'a> Ring<'a> {
             // Acquire pairs with the Release in `free`: the reader has copied the last message
             // before this writer overwrites it.
             let turn = place.turn.load(Ordering::Acquire);
-            let late = number.wrapping_sub(turn);
+            let late = round.wrapping_sub(turn);
             if late != 0 && late < u64::MAX / 2 {
                 // The ring is full: the reader has not freed this place since the round before.
                 return false;
@@ -148,7 +142,7 @@ impl<'a> Ring<'a> {
                 _ => Err(self.ends.head.load(Ordering::Relaxed)),
             };
             match moved {
-                Ok(_) => break place,
+                Ok(_) => break (place, round),
                 // The turn is ahead of the head: damage. A writer moves the head before it
                 // publishes a turn, and the Acquire above would have made that move visible.
                 Err(seen) if seen == number => return false,
@@ -172,22 +166,22 @@ impl<'a> Ring<'a> {
         // reader has skipped this writer.
         place
             .turn
-            .compare_exchange(number, number.wrapping_add(1), Ordering::Release, Ordering::Relaxed)
+            .compare_exchange(round, round.wrapping_add(1), Ordering::Release, Ordering::Relaxed)
             .is_ok()
     }
 
     /// Takes the oldest message. Only the one reader may call it.
     pub(super) fn pop(&self) -> Found {
         let number = self.ends.tail.load(Ordering::Relaxed);
-        let Some(place) = self.place(number) else { return Found::Empty };
+        let Some((place, round)) = self.place(number) else { return Found::Empty };
         // Acquire pairs with the Release in `push`: a published turn makes the message's words
         // visible.
         let turn = place.turn.load(Ordering::Acquire);
-        if turn != number.wrapping_add(1) {
-            // Relaxed: a head that is not seen now is seen at the next call. An empty place with a
-            // turn other than its number is damaged: no writer could claim it, so it counts as
+        if turn != round.wrapping_add(1) {
+            // Relaxed: a head that is not seen now is seen at the next call. An empty place with
+            // another turn than its round is damaged: no writer could claim it, so it counts as
             // claimed and is skipped.
-            return match self.ends.head.load(Ordering::Relaxed) == number && turn == number {
+            return match self.ends.head.load(Ordering::Relaxed) == number && turn == round {
                 true => Found::Empty,
                 false => Found::Claimed(number),
             };
@@ -206,7 +200,7 @@ impl<'a> Ring<'a> {
             rest = after;
         }
         let whole = place.check.load(Ordering::Relaxed) == check;
-        self.free(place, number);
+        self.free(place, round, number);
         let length = (numbers >> LENGTH_AT) as usize;
         if !whole || length > KEY_MOST {
             return Found::Lost;
@@ -224,7 +218,7 @@ impl<'a> Ring<'a> {
     /// oldest message, the call does nothing. Only the one reader may call it.
     pub(super) fn skip(&self, number: u64) {
         let (len, head) = (self.places.len() as u64, self.ends.head.load(Ordering::Relaxed));
-        let (Some(place), true) =
+        let (Some((place, round)), true) =
             (self.place(number), self.ends.tail.load(Ordering::Relaxed) == number)
         else {
             return;
@@ -234,8 +228,8 @@ impl<'a> Ring<'a> {
             // An end is damaged, so the reader cannot know which places hold messages. The ring
             // starts again, empty, at `number`.
             for n in (0..len).map(|n| number.wrapping_add(n)) {
-                if let Some(place) = self.place(n) {
-                    place.turn.store(n, Ordering::Relaxed);
+                if let Some((place, round)) = self.place(n) {
+                    place.turn.store(round, Ordering::Relaxed);
                 }
             }
             // Release orders the turns before the head. Writers load the head Relaxed, so one may
@@ -244,10 +238,10 @@ impl<'a> Ring<'a> {
             return;
         }
         let turn = place.turn.load(Ordering::Relaxed);
-        if turn == number.wrapping_add(1) {
+        if turn == round.wrapping_add(1) {
             return;
         }
-        let next = if claimed == 0 { number } else { number.wrapping_add(len) };
+        let next = if claimed == 0 { round } else { round.wrapping_add(len) };
         if place.turn.compare_exchange(turn, next, Ordering::AcqRel, Ordering::Relaxed).is_ok()
             && claimed != 0
         {
@@ -260,16 +254,18 @@ impl<'a> Ring<'a> {
         self.places.len()
     }
 
-    fn free(&self, place: &Place, number: u64) {
+    fn free(&self, place: &Place, round: u64, number: u64) {
         // Release pairs with the Acquire in `push`: the reader's copy is done before a writer
         // overwrites the words.
-        place.turn.store(number.wrapping_add(self.places.len() as u64), Ordering::Release);
+        place.turn.store(round.wrapping_add(self.places.len() as u64), Ordering::Release);
         self.ends.tail.store(number.wrapping_add(1), Ordering::Relaxed);
     }
 
-    fn place(&self, number: u64) -> Option<&'a Place> {
+    /// The place of a message, and the number of the first message of its round.
+    fn place(&self, number: u64) -> Option<(&'a Place, u64)> {
         let len = NonZeroU64::new(self.places.len() as u64)?;
-        self.places.get((number % len) as usize)
+        let at = number % len;
+        Some((self.places.get(at as usize)?, number.wrapping_sub(at)))
     }
 }
 
@@ -321,7 +317,6 @@ pub(super) mod tests {
     fn in_order_and_full() {
         let (ends, places) = memory(4);
         let ring = Ring::new(&ends, &places);
-        ring.begin();
         for round in 0..10 {
             assert_eq!(ring.pop(), Found::Empty);
             assert!((0..4).all(|n| ring.push(&message(round * 4 + n))));
@@ -337,7 +332,6 @@ pub(super) mod tests {
     fn a_writer_that_died_costs_its_message() {
         let (ends, places) = memory(4);
         let ring = Ring::new(&ends, &places);
-        ring.begin();
         // Claimed, not published.
         ends.head.store(1, Ordering::Relaxed);
         assert!(ring.push(&message(2)));
@@ -363,7 +357,6 @@ mod models {
     fn what_is_pushed_arrives() {
         model(|| {
             let memory = Arc::new(memory(2));
-            Ring::new(&memory.0, &memory.1).begin();
             let writer = |n: u64| {
                 let memory = memory.clone();
                 thread::spawn(move || Ring::new(&memory.0, &memory.1).push(&message(n)))
@@ -398,7 +391,6 @@ mod models {
     fn a_writer_that_was_skipped_returns_false() {
         model(|| {
             let memory = Arc::new(memory(2));
-            Ring::new(&memory.0, &memory.1).begin();
             let writer = {
                 let memory = memory.clone();
                 thread::spawn(move || Ring::new(&memory.0, &memory.1).push(&message(1)))

@@ -13,6 +13,18 @@ pub enum Circuit {
     Open = 2,
 }
 
+impl Circuit {
+    /// The circuit of several limits: open if any is, closed if all are.
+    pub fn of_all(circuits: impl Iterator<Item = Circuit>) -> Circuit {
+        let worse = |one, other| match (one, other) {
+            (Circuit::Open, _) | (_, Circuit::Open) => Circuit::Open,
+            (Circuit::Closed, Circuit::Closed) => Circuit::Closed,
+            _ => Circuit::Unknown,
+        };
+        circuits.reduce(worse).unwrap_or(Circuit::Unknown)
+    }
+}
+
 /// Counters of a node, over all its threads and processes, since it was made. All but `owed` only
 /// grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -2,12 +2,12 @@
 
 use super::ask::{Ask, Requester};
 use super::bucket::Grant;
-use super::driver::Question;
+use super::driver::{Driver, Question};
 use super::node::Node;
 use super::ring::KEY_MOST;
 use super::terms::{fitting, Terms, PERMITS_MOST};
 use crate::redis::resp::Full;
-use crate::redis::{Answer, Arg, Script, Session};
+use crate::redis::{Answer, Arg, Fault, Script, Session};
 use crate::store::{Connection, StoreError};
 use tollbar::internal::sync::Ordering;
 
@@ -21,7 +21,7 @@ const NAME_MOST: usize = 64;
 
 /// A key's name in the store. The limit's name is in braces, so a cluster places all keys of a
 /// limit in one slot.
-struct StoreKey {
+pub(super) struct StoreKey {
     bytes: [u8; PREFIX.len() + NAME_MOST + 8 + KEY_MOST],
     length: usize,
 }
@@ -38,33 +38,103 @@ impl StoreKey {
         key
     }
 
-    fn bytes(&self) -> &[u8] {
+    pub(super) fn bytes(&self) -> &[u8] {
         self.bytes.get(..self.length).unwrap_or_default()
     }
 }
 
-/// Queues a question. `first`: it is the first on its connection. `fresh` becomes the data's name
-/// if the store has no record of the limit. `Full`: nothing was queued.
-pub(super) fn put(
+/// The name of the limit's record in the store.
+pub(super) fn record_key(node: &Node) -> StoreKey {
+    StoreKey::new(&[PREFIX, node.name(), b"}:record"])
+}
+
+/// The name of one of the limit's keys in the store.
+pub(super) fn key(node: &Node, key: &[u8]) -> StoreKey {
+    StoreKey::new(&[PREFIX, node.name(), b"}:k:", key])
+}
+
+/// The questions of one limit in a call: the `count` last ones of the driver's flight. One without
+/// a key stands alone.
+#[derive(Clone, Copy)]
+pub(super) struct Batch<'a> {
+    pub(super) node: &'a Node,
+    pub(super) driver: &'a Driver,
+    pub(super) count: usize,
+    /// The node's time.
+    pub(super) now: u64,
+    /// Whether these are the first questions of the limit on the connection.
+    pub(super) first: bool,
+}
+
+impl<'a> Batch<'a> {
+    fn questions(self) -> impl Iterator<Item = Question<'a>> {
+        let first = self.driver.in_flight().saturating_sub(self.count);
+        (0..self.count)
+            .filter_map(move |n| self.driver.asked(self.node, first.saturating_add(n), self.now))
+    }
+
+    fn keys(self) -> usize {
+        self.questions().filter(|question| question.key.is_some()).count()
+    }
+
+    fn header(self) -> Packed {
+        let header = self.node.header();
+        let from = Requester {
+            seen: header.epoch.load(Ordering::Relaxed),
+            heard: header.heard.load(Ordering::Relaxed),
+            first: self.first,
+            fresh: 0,
+        };
+        let ask = self.questions().next().map_or(Ask::default(), |question| question.ask);
+        Packed::header(self.keys(), &ask, &from)
+    }
+}
+
+/// The most bytes of a call with questions about so many keys of so many limits.
+pub(super) const fn bytes_most(limits: usize, keys: usize) -> usize {
+    // The lengths and line ends around an argument.
+    const FRAME: usize = 12;
+    const COMMAND: usize = 160;
+    const KEY: usize = PREFIX.len() + NAME_MOST + 8 + KEY_MOST;
+    const RECORD: usize = PREFIX.len() + NAME_MOST + 8;
+    COMMAND
+        + limits * (RECORD + PACKED_MOST + TERMS_MOST + 3 * FRAME)
+        + keys * (KEY + PACKED_MOST + 2 * FRAME)
+}
+
+/// Queues a call with the questions of several limits. `fresh` becomes the data's name where the
+/// store has no record of a limit. `Full`: nothing was queued.
+pub(super) fn put<'a>(
     session: &mut Session,
-    node: &Node,
-    question: &Question<'_>,
-    first: bool,
+    batches: impl Iterator<Item = Batch<'a>> + Clone,
     fresh: u64,
 ) -> Result<(), Full> {
-    let record = StoreKey::new(&[PREFIX, node.name(), b"}:record"]);
-    let key = StoreKey::new(&[PREFIX, node.name(), b"}:k:", question.key]);
-    let header = node.header();
-    let seen = header.epoch.load(Ordering::Relaxed);
-    let heard = header.heard.load(Ordering::Relaxed);
-    let text = TermsText::new(&node.terms());
-    call(
-        session,
-        [&record, &key],
-        text.bytes(),
-        &question.ask,
-        &Requester { seen, heard, first, fresh },
-    )
+    let (limits, keys) = batches.clone().fold((0_usize, 0_usize), |(limits, keys), batch| {
+        (limits.saturating_add(1), keys.saturating_add(batch.keys()))
+    });
+    let parameters = 2;
+    session.call_with(LEASE, limits + keys, parameters + 2 * limits + keys, |writer| {
+        for batch in batches.clone() {
+            writer.bulk(record_key(batch.node).bytes());
+        }
+        for batch in batches.clone() {
+            for name in batch.questions().filter_map(|question| question.key) {
+                writer.bulk(key(batch.node, name).bytes());
+            }
+        }
+        writer.bulk(hex(fresh.max(1), &mut [0; 16])).int(limits as i64);
+        for batch in batches.clone() {
+            writer.bulk(batch.header().bytes());
+            writer.bulk(TermsText::new(&batch.node.terms()).bytes());
+        }
+        for batch in batches {
+            let questions = batch.questions().filter(|question| question.key.is_some());
+            for Question { ask, .. } in questions {
+                let numbers = [ask.want, ask.least, ask.hint, ask.debt, ask.waiting, ask.cost];
+                writer.bulk(Packed::new(&numbers).bytes());
+            }
+        }
+    })
 }
 
 /// Asks the record of the limit `name`, without a key's question: with terms of a higher version
@@ -76,17 +146,19 @@ pub(super) fn ask_record(
     deadline: u64,
 ) -> Result<Recorded, StoreError> {
     let record = StoreKey::new(&[PREFIX, name, b"}:record"]);
-    let key = StoreKey::new(&[PREFIX, name, b"}:k:"]);
     let from = Requester { first: true, ..Requester::default() };
-    with_args(terms, &Ask::default(), &from, |args| {
-        connection.call(LEASE, &[record.bytes(), key.bytes()], args, deadline, |answer| {
-            Ok(match (answer.bytes(9), answer.int(0)) {
-                (Some(b""), _) => Recorded::Same,
-                (Some(text), _) => Recorded::Other(self::terms(text).ok_or(StoreError::Protocol)?),
-                (None, None) => Recorded::Missing,
-                (None, _) => return Err(StoreError::Protocol),
-            })
-        })
+    let header = Packed::header(0, &Ask::default(), &from);
+    let args = [Arg::Int(1), Arg::Int(1), Arg::Bytes(header.bytes()), Arg::Bytes(terms)];
+    connection.call(LEASE, &[record.bytes()], &args, deadline, |answer| {
+        match grants(answer, 0, 0) {
+            Some(Ok(Grants { terms: None, .. })) => Ok(Recorded::Same),
+            Some(Ok(Grants { terms: Some(terms), .. })) => Ok(Recorded::Other(terms)),
+            Some(Err(Refusal { text: b"", .. })) => Ok(Recorded::Missing),
+            Some(Err(Refusal { text, .. })) => {
+                Err(StoreError::of(Fault::of(text), core::str::from_utf8(text).unwrap_or_default()))
+            }
+            None => Err(StoreError::Protocol),
+        }
     })
 }
 
@@ -100,64 +172,120 @@ pub(super) enum Recorded {
     Other(Terms),
 }
 
-fn call(
-    session: &mut Session,
-    [record, key]: [&StoreKey; 2],
-    terms: &[u8],
-    ask: &Ask,
-    from: &Requester,
-) -> Result<(), Full> {
-    with_args(terms, ask, from, |args| session.call(LEASE, &[record.bytes(), key.bytes()], args))
+/// The script's return value for one limit. [`Grants::next`] gives the grants in the order of the
+/// questions.
+#[derive(Clone, Copy)]
+pub(super) struct Grants<'a> {
+    now: u64,
+    most: u64,
+    epoch: u64,
+    terms: Option<Terms>,
+    rest: &'a [u8],
 }
 
-fn with_args<T>(
-    terms: &[u8],
-    ask: &Ask,
-    from: &Requester,
-    call: impl FnOnce(&[Arg<'_>]) -> T,
-) -> T {
-    let (mut seen_digits, mut fresh_digits) = ([0; 16], [0; 16]);
-    let seen = match from.seen {
-        0 => &[],
-        seen => hex(seen, &mut seen_digits),
-    };
-    let int = |number: u64| Arg::Int(i64::try_from(number).unwrap_or(i64::MAX));
-    call(&[
-        Arg::Bytes(terms),
-        int(ask.want),
-        int(ask.least),
-        int(ask.hint),
-        int(ask.debt),
-        Arg::Bytes(seen),
-        Arg::Bytes(hex(from.fresh.max(1), &mut fresh_digits)),
-        int(from.heard),
-        int(ask.at),
-        int(ask.slack),
-        int(ask.waiting),
-        int(ask.cost),
-        int(ask.life),
-        int(u64::from(from.first)),
-    ])
+/// Why the script did not answer a limit's questions.
+pub(super) struct Refusal<'a> {
+    /// The number of the question whose key could not be written, from 1; 0: the record.
+    pub(super) question: usize,
+    /// The store's error; empty if the store has no record and the question no terms to make one.
+    pub(super) text: &'a [u8],
 }
 
-/// Decodes the script's return value; `None` if it has another form.
-pub(super) fn grant(answer: &Answer<'_>) -> Option<Grant> {
-    let number = |n| answer.int(n).and_then(|number| u64::try_from(number).ok());
-    Some(Grant {
-        permits: number(0)?,
-        retry: number(1)?,
-        tat: decimal(answer.bytes(2)?)?,
-        epoch: from_hex(answer.bytes(3)?)?,
-        now: decimal(answer.bytes(4)?)?,
-        served: number(5)?,
-        life: decimal(answer.bytes(6)?)?,
-        open: number(7)? != 0,
-        most: number(8)?,
-        terms: match answer.bytes(9)? {
-            b"" => None,
-            text => Some(terms(text)?),
-        },
-    })
+/// Decodes item `n` of the script's return value, which answers `count` questions about keys.
+/// `None`: it has another form.
+pub(super) fn grants<'a>(
+    answer: &Answer<'a>,
+    n: usize,
+    count: usize,
+) -> Option<Result<Grants<'a>, Refusal<'a>>> {
+    let (kind, bytes) = answer.bytes(n)?.split_first()?;
+    match kind {
+        b'+' => {
+            let (rest, tail) = bytes.split_at_checked(16 + count.checked_mul(48)?)?;
+            let mut tail = tail.splitn(2, |byte| *byte == b';');
+            let epoch = from_hex(tail.next()?)?;
+            let terms = match tail.next()? {
+                b"" => None,
+                text => Some(terms(text)?),
+            };
+            let mut grants = Grants { now: 0, most: 0, epoch, terms, rest };
+            (grants.now, grants.most) = (grants.number()?, grants.number()?);
+            Some(Ok(grants))
+        }
+        b'-' => {
+            let at = bytes.iter().position(|byte| *byte == b' ')?;
+            let question = usize::try_from(decimal(bytes.get(..at)?)?).ok()?;
+            let text = place_cut(bytes.get(at.saturating_add(1)..)?);
+            Some(Err(Refusal { question, text }))
+        }
+        _ => None,
+    }
+}
+
+impl Grants<'_> {
+    /// The next grant. After the last one, what the record alone says.
+    pub(super) fn next(&mut self) -> Grant {
+        let mut number = || self.number().unwrap_or(0);
+        let (permits, retry, tat) = (number(), number(), number());
+        let (served, life, open) = (number(), number(), number() != 0);
+        let Grants { now, most, epoch, terms, .. } = *self;
+        Grant { permits, served, retry, life, open, most, tat, epoch, now, terms }
+    }
+
+    fn number(&mut self) -> Option<u64> {
+        let (first, rest) = self.rest.split_first_chunk()?;
+        self.rest = rest;
+        Some(f64::from_le_bytes(*first) as u64)
+    }
+}
+
+/// An error's text without the place in the script that servers of version 6 put before it:
+/// `@user_script: 12: -OOM …`.
+fn place_cut(text: &[u8]) -> &[u8] {
+    if !text.starts_with(b"@user_script: ") {
+        return text;
+    }
+    let rest = text.splitn(3, |byte| *byte == b':').nth(2).unwrap_or(text).trim_ascii();
+    rest.strip_prefix(b"-").unwrap_or(rest)
+}
+
+/// Numbers as the script's `struct.unpack` reads them, eight bytes each, and bytes after them.
+struct Packed {
+    bytes: [u8; PACKED_MOST],
+    length: usize,
+}
+
+/// Six numbers, or as many and the name of the data.
+const PACKED_MOST: usize = 6 * 8 + 16;
+
+impl Packed {
+    fn new(numbers: &[u64]) -> Packed {
+        let mut packed = Packed { bytes: [0; PACKED_MOST], length: 0 };
+        for number in numbers {
+            packed.put(&(*number as f64).to_le_bytes());
+        }
+        packed
+    }
+
+    /// What is about one limit of a call with `keys` questions.
+    fn header(keys: usize, ask: &Ask, from: &Requester) -> Packed {
+        let first = u64::from(from.first);
+        let mut packed =
+            Packed::new(&[keys as u64, from.heard, first, ask.at, ask.slack, ask.life]);
+        if from.seen != 0 {
+            packed.put(hex(from.seen, &mut [0; 16]));
+        }
+        packed
+    }
+
+    fn put(&mut self, bytes: &[u8]) {
+        let room = self.bytes.get_mut(self.length..).unwrap_or_default();
+        self.length += room.iter_mut().zip(bytes).map(|(to, from)| *to = *from).count();
+    }
+
+    fn bytes(&self) -> &[u8] {
+        self.bytes.get(..self.length).unwrap_or_default()
+    }
 }
 
 /// Terms as the script takes them: their numbers in decimal.
@@ -285,6 +413,14 @@ mod tests {
         assert_eq!((from_hex(b""), from_hex(b"x"), from_hex(&[b'f'; 17])), (None, None, None));
         assert_eq!((decimal(b"120"), decimal(b""), decimal(b"1e3")), (Some(120), None, None));
         assert_eq!(decimal(b"99999999999999999999"), None);
+    }
+
+    #[test]
+    fn an_error_without_its_place() {
+        for text in ["@user_script: 71: -OOM no room\r\n", "@user_script: 71: OOM no room"] {
+            assert_eq!(place_cut(text.as_bytes()), b"OOM no room");
+        }
+        assert_eq!(place_cut(b"OOM no room"), b"OOM no room");
     }
 
     #[test]

@@ -73,7 +73,7 @@ impl Fault {
                     "the server refuses this user or password"
                 }
                 b"NOPERM" => "the server does not let this user run a command or use a key",
-                _ => "the server does not let this user run the script, which needs GET, SET and TIME",
+                _ => "the server does not let this user run the script, which needs GET, MGET, SET and TIME",
             },
             Fault::Script
                 if contains(text, b"nknown command") || contains(text, b"nknown Redis command") =>

@@ -208,6 +208,28 @@ impl Session {
     /// Queues a call of the script with index `script`. [`Full`]: there is no room, no such script,
     /// or the session is not ready; the call was not queued.
     pub fn call(&mut self, script: usize, keys: &[&[u8]], args: &[Arg<'_>]) -> Result<(), Full> {
+        self.call_with(script, keys.len(), args.len(), |writer| {
+            for key in keys {
+                writer.bulk(key);
+            }
+            for arg in args {
+                match arg {
+                    Arg::Int(number) => writer.int(*number),
+                    Arg::Bytes(bytes) => writer.bulk(bytes),
+                };
+            }
+        })
+    }
+
+    /// [`Session::call`] with `keys` keys and then `args` arguments, all of which `write` writes in
+    /// this order.
+    pub fn call_with(
+        &mut self,
+        script: usize,
+        keys: usize,
+        args: usize,
+        write: impl FnOnce(&mut Writer<'_>),
+    ) -> Result<(), Full> {
         if !self.is_ready() {
             return Err(Full);
         }
@@ -222,25 +244,19 @@ impl Session {
             _ => return Err(Full),
         };
         let mut writer = Writer::new(self.out.room());
-        writer
-            .command(keys.len().saturating_add(args.len()).saturating_add(3))
-            .bulk(b"EVALSHA")
-            .bulk(&sha);
-        writer.int(i64::try_from(keys.len()).unwrap_or(i64::MAX));
-        for key in keys {
-            writer.bulk(key);
-        }
-        for arg in args {
-            match arg {
-                Arg::Int(number) => writer.int(*number),
-                Arg::Bytes(bytes) => writer.bulk(bytes),
-            };
-        }
+        writer.command(keys.saturating_add(args).saturating_add(3)).bulk(b"EVALSHA").bulk(&sha);
+        writer.int(i64::try_from(keys).unwrap_or(i64::MAX));
+        write(&mut writer);
         let written = writer.finish()?;
         self.out.filled(written);
         self.expect(Expect::Call(script as u8));
         self.calls = self.calls.saturating_add(1);
         Ok(())
+    }
+
+    /// Bytes of commands for which there is room.
+    pub fn room(&mut self) -> usize {
+        self.out.room().len()
     }
 
     /// The bytes to send.

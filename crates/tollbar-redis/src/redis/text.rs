@@ -24,10 +24,15 @@ impl<const N: usize> Text<N> {
     /// ends in logs and terminals.
     pub fn printable(of: &[u8]) -> Self {
         let mut text = Text::new();
-        for &byte in of {
-            let _ = text.push(if matches!(byte, b' '..=b'~') { byte } else { b'?' });
-        }
+        text.add(of);
         text
+    }
+
+    /// Appends bytes, as [`Text::printable`] makes them.
+    pub(crate) fn add(&mut self, of: &[u8]) {
+        for &byte in of {
+            let _ = self.push(if matches!(byte, b' '..=b'~') { byte } else { b'?' });
+        }
     }
 
     /// Appends a byte; `false` if there is no room.

@@ -77,7 +77,7 @@ impl StoreError {
         matches!(self, StoreError::Unreachable(_) | StoreError::TimedOut | StoreError::Protocol)
     }
 
-    pub(super) fn of(fault: Fault, text: &str) -> StoreError {
+    pub(crate) fn of(fault: Fault, text: &str) -> StoreError {
         let message = Message::printable(text.as_bytes());
         match fault {
             Fault::Unavailable(why) => StoreError::Unavailable(why),

@@ -13,7 +13,7 @@ use tollbar_redis::redis::Url;
 pub struct Machine {
     pub node: Arc<Node>,
     stop: Arc<AtomicU32>,
-    thread: Option<JoinHandle<Client>>,
+    thread: Option<JoinHandle<Client<Arc<Node>>>>,
 }
 
 impl Machine {
@@ -21,11 +21,12 @@ impl Machine {
         let policy: Policy = policy.parse().expect("a policy");
         let node = Arc::new(Node::private(name, &policy, options).expect("a node"));
         let stop = Arc::new(AtomicU32::new(0));
-        let mut client = Client::new(&node, &Url::parse(url).expect("a URL")).expect("a client");
+        let client = Client::new(&Url::parse(url).expect("a URL"));
+        let mut client = client.and_then(|client| client.with(node.clone())).expect("a client");
         let thread = {
-            let (node, stop) = (node.clone(), stop.clone());
+            let stop = stop.clone();
             std::thread::spawn(move || {
-                client.run(&node, &stop);
+                client.run(&stop);
                 client
             })
         };
@@ -46,7 +47,7 @@ impl Machine {
         since.elapsed()
     }
 
-    pub fn client(&mut self) -> Client {
+    pub fn client(&mut self) -> Client<Arc<Node>> {
         self.stop.store(1, Ordering::Release);
         self.thread.take().expect("a thread").join().expect("the thread")
     }

@@ -128,13 +128,21 @@ impl Server {
 
     /// Sends a command on a connection of its own.
     pub fn try_command(&self, parts: &[&str]) -> std::io::Result<Raw> {
+        let parts: Vec<&[u8]> = parts.iter().map(|part| part.as_bytes()).collect();
+        self.try_bytes(&parts)
+    }
+
+    /// The same with strings that need not be text.
+    pub fn try_bytes(&self, parts: &[&[u8]]) -> std::io::Result<Raw> {
         let stream = UnixStream::connect(self.socket())?;
         stream.set_read_timeout(Some(Duration::from_secs(10)))?;
-        let mut text = format!("*{}\r\n", parts.len());
+        let mut text = format!("*{}\r\n", parts.len()).into_bytes();
         for part in parts {
-            text.push_str(&format!("${}\r\n{part}\r\n", part.len()));
+            text.extend(format!("${}\r\n", part.len()).as_bytes());
+            text.extend(*part);
+            text.extend(b"\r\n");
         }
-        (&stream).write_all(text.as_bytes())?;
+        (&stream).write_all(&text)?;
         read(&mut BufReader::new(stream))
     }
 

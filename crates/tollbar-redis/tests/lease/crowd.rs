@@ -15,6 +15,8 @@ use tollbar_redis::lease::{Driver, Node, Options, Terms, Wait};
 /// How long a caller takes to wake the client, and the client's longest pause while it is busy.
 const WAKE: u64 = 20_000;
 const TURN: u64 = 1_000_000;
+/// The most questions about keys in a call.
+const KEYS_OF_A_CALL: usize = 64;
 
 struct Machine {
     node: Node,
@@ -33,7 +35,7 @@ struct Machine {
 
 enum Event {
     Turn,
-    Question(Vec<u8>, Ask),
+    Question(Option<Vec<u8>>, Ask),
     Answer(Grant),
 }
 
@@ -63,6 +65,8 @@ pub struct Crowd {
     data: u64,
     pub random: Rng,
     pub questions: u64,
+    /// Calls with these questions.
+    pub calls: u64,
 }
 
 impl Crowd {
@@ -92,12 +96,13 @@ impl Crowd {
             data: 1,
             random: Rng(seed),
             questions: 0,
+            calls: 0,
         };
         for machine in 0..kinds.len() {
             crowd.turn_by(machine, now);
         }
         crowd.pass(10_000_000);
-        crowd.questions = 0;
+        (crowd.questions, crowd.calls) = (0, 0);
         crowd
     }
 
@@ -218,10 +223,12 @@ impl Crowd {
         (machine.turned, machine.turn_at) = (now, u64::MAX);
         machine.driver.collect(&machine.node, now);
         let mut asks = Vec::new();
-        while let Some(question) = machine.driver.next(&machine.node, now) {
-            asks.push((question.key.to_vec(), question.ask));
-            machine.driver.sent(&machine.node, now);
+        if machine.driver.is_due(now) {
+            while let Some(question) = machine.driver.ask(&machine.node, now) {
+                asks.push((question.key.map(<[u8]>::to_vec), question.ask));
+            }
         }
+        self.calls += asks.len().div_ceil(KEYS_OF_A_CALL) as u64;
         for (key, ask) in asks {
             let at = (now + self.delay()).max(self.machines[n].asked);
             self.machines[n].asked = at;
@@ -248,15 +255,22 @@ impl Crowd {
         });
     }
 
-    fn execute(&mut self, n: usize, key: Vec<u8>, ask: &Ask) {
-        let (terms, known) = (self.machines[n].node.terms(), self.keys.get(&key).copied());
+    fn execute(&mut self, n: usize, key: Option<Vec<u8>>, ask: &Ask) {
+        let terms = self.machines[n].node.terms();
         let seen = self.machines[n].seen;
         let requester = Requester { seen, fresh: self.data, ..Requester::default() };
         let raw = self.now / 1000;
-        let (record, grant, value) =
-            bucket::execute(self.record, known, &terms, ask, &requester, raw);
+        let (record, grant) = match key {
+            None => bucket::probe(self.record, &terms, ask, &requester, raw),
+            Some(key) => {
+                let known = self.keys.get(&key).copied();
+                let (record, grant, value) =
+                    bucket::execute(self.record, known, &terms, ask, &requester, raw);
+                self.keys.insert(key, value);
+                (record, grant)
+            }
+        };
         self.record = Some(record);
-        self.keys.insert(key, value);
         let at = (self.now + self.delay()).max(self.machines[n].answered);
         self.machines[n].answered = at;
         self.event(at, n, Event::Answer(grant));

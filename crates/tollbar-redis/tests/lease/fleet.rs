@@ -222,7 +222,10 @@ pub fn be_a_machine() {
     let url = Url::parse(fields[0]).expect("a URL");
     let stop = std::sync::atomic::AtomicU32::new(0);
     std::thread::scope(|scope| {
-        scope.spawn(|| Client::new(&node, &url).expect("a client").run(&node, &stop));
+        scope.spawn(|| {
+            let client = Client::new(&url).and_then(|client| client.with(&node));
+            client.expect("a client").run(&stop)
+        });
         let _stop = Stop(&stop);
         // Attempts begin when all have been able to connect.
         while Utc::default().now() < begin

@@ -80,12 +80,13 @@ impl Site {
             self.flight.pop_front();
             self.driver.answered(&self.node, &grant, now);
         }
-        while let Some(question) = self.driver.next(&self.node, now) {
-            let (key, ask) = (question.key.to_vec(), question.ask);
-            self.driver.sent(&self.node, now);
-            self.asked += 1;
-            let grant = self.execute(key, &ask, now + ROUND_TRIP / 2);
-            self.flight.push_back((now + ROUND_TRIP, grant));
+        if self.driver.is_due(now) {
+            while let Some(question) = self.driver.ask(&self.node, now) {
+                let (key, ask) = (question.key.map(<[u8]>::to_vec), question.ask);
+                self.asked += 1;
+                let grant = self.execute(key, &ask, now + ROUND_TRIP / 2);
+                self.flight.push_back((now + ROUND_TRIP, grant));
+            }
         }
         if self.driver.is_busy() {
             self.active_at = now;
@@ -94,13 +95,21 @@ impl Site {
     }
 
     /// A store that never forgets: the shipped arithmetic and one record.
-    fn execute(&mut self, key: Vec<u8>, ask: &Ask, at: u64) -> Grant {
-        let (terms, known) = (self.node.terms(), self.keys.get(&key).copied());
+    fn execute(&mut self, key: Option<Vec<u8>>, ask: &Ask, at: u64) -> Grant {
+        let terms = self.node.terms();
         let requester = Requester { fresh: 1, ..Requester::default() };
-        let (record, grant, value) =
-            bucket::execute(self.record, known, &terms, ask, &requester, at / 1000);
+        let raw = at / 1000;
+        let (record, grant) = match key {
+            None => bucket::probe(self.record, &terms, ask, &requester, raw),
+            Some(key) => {
+                let known = self.keys.get(&key).copied();
+                let (record, grant, value) =
+                    bucket::execute(self.record, known, &terms, ask, &requester, raw);
+                self.keys.insert(key, value);
+                (record, grant)
+            }
+        };
         self.record = Some(record);
-        self.keys.insert(key, value);
         grant
     }
 }

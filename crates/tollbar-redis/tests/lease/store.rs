@@ -82,6 +82,22 @@ impl Store {
         self.ahead = clock as i64 - BEGIN - (now / 1000) as i64;
     }
 
+    /// The script, for a question about no key.
+    pub fn probe(&mut self, terms: &Terms, ask: &Ask, requester: &Requester, now: u64) -> Grant {
+        let raw = self.clock(now);
+        let (record, grant) = bucket::probe(self.data.record, terms, ask, requester, raw);
+        self.note_cut(&record);
+        self.data.record = Some(record);
+        self.error.note(grant.epoch, grant.now as i64 - (now / 1000) as i64);
+        grant
+    }
+
+    fn note_cut(&mut self, record: &Record) {
+        let known = self.data.record.map_or(0, |record| record.terms.version);
+        let last = record.changes.list().last();
+        self.cuts += u64::from(last.is_some_and(|last| last.version > known && last.most != 0));
+    }
+
     /// The script.
     pub fn execute(&mut self, terms: &Terms, ask: &Ask, requester: &Requester, now: u64) -> Grant {
         let raw = self.clock(now);
@@ -93,11 +109,9 @@ impl Store {
         if self.charges_early {
             grant.life = terms.life / 1000;
         }
-        let known = self.data.record.map_or(0, |record| record.terms.version);
-        let last = record.changes.list().last();
-        self.cuts += u64::from(last.is_some_and(|last| last.version > known && last.most != 0));
+        self.note_cut(&record);
         self.data.record = Some(record);
-        if (ask.want != 0 || ask.debt != 0 || ask.waiting != 0) && grant.tat > grant.now {
+        if grant.tat > grant.now {
             self.data.key = Some(key);
             self.data.expires = grant.tat - grant.now + raw + record.margin;
         }

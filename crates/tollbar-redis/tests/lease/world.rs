@@ -28,6 +28,8 @@ pub struct Powers {
 struct Parcel {
     arrives: u64,
     ask: Ask,
+    /// Whether the question is about the key.
+    of_key: bool,
     terms: Terms,
     from: Requester,
     answer: Option<Grant>,
@@ -423,8 +425,11 @@ impl World {
             (machine.connected, machine.asked) = (true, false);
             machine.driver.connected();
         }
-        while let Some(question) = machine.driver.next(&machine.node, now) {
-            let (ask, terms) = (question.ask, machine.node.terms());
+        if !machine.driver.is_due(now) {
+            return;
+        }
+        while let Some(question) = machine.driver.ask(&machine.node, now) {
+            let (ask, of_key, terms) = (question.ask, question.key.is_some(), machine.node.terms());
             let fresh = self.random.next() | 1;
             let from = Requester {
                 seen: machine.seen,
@@ -432,11 +437,11 @@ impl World {
                 first: !std::mem::replace(&mut machine.asked, true),
                 fresh,
             };
-            machine.driver.sent(&machine.node, now);
             let delay = self.random.skewed(DELAY);
             let after = machine.connection.back().map_or(0, |parcel| parcel.arrives);
             let arrives = (now + delay).max(after);
-            machine.connection.push_back(Parcel { arrives, ask, terms, from, answer: None });
+            let parcel = Parcel { arrives, ask, of_key, terms, from, answer: None };
+            machine.connection.push_back(parcel);
         }
     }
 
@@ -452,8 +457,11 @@ impl World {
         for at in 0..self.machines[n].connection.len() {
             let parcel = &mut self.machines[n].connection[at];
             if parcel.answer.is_none() && parcel.arrives <= now && self.store.answers {
-                let answer = self.store.execute(&parcel.terms, &parcel.ask, &parcel.from, now);
-                parcel.answer = Some(answer);
+                let Parcel { terms, ask, from, .. } = &parcel;
+                parcel.answer = Some(match parcel.of_key {
+                    true => self.store.execute(terms, ask, from, now),
+                    false => self.store.probe(terms, ask, from, now),
+                });
                 parcel.arrives = now + self.random.skewed(DELAY);
             }
         }

@@ -1,54 +1,52 @@
 //! What is wrong with the store, in words for the operator.
 
-use super::{Client, KEY_SHOWN};
+use super::limit::KEY_SHOWN;
+use super::Client;
 use crate::lease::node::Node;
 use crate::lease::stats::Circuit;
-use crate::redis::{LinkError, NameFault, Operation, Text};
+use crate::redis::{Fault, LinkError, NameFault, Operation, Text};
+use core::ops::Deref;
 
 /// The most bytes of a text.
 const TROUBLE_MOST: usize = 400;
 
-impl Client {
-    /// Why the store does not serve this node, or what is wrong although it does; empty if nothing
+impl<N: Deref<Target = Node>> Client<N> {
+    /// Why the store does not serve a limit, or what is wrong although it does; empty if nothing
     /// is. The text names the command that failed and the key that it was about, and ends with the
-    /// server's own words:
+    /// server's own words. With several limits it begins with the limit's name:
     ///
     /// ```text
     /// the server is out of memory (EVALSHA, key "192.0.2.1"): OOM command not allowed when ...
     /// ```
-    pub fn trouble(&self, node: &Node) -> Text<TROUBLE_MOST> {
+    pub fn trouble(&self) -> Text<TROUBLE_MOST> {
         let mut text = Text::new();
-        let server = self.session.error_text();
-        match self.fault {
-            Some(fault) => {
-                text.append(fault.words(server.as_bytes()));
-                let command = self.session.failed_command();
-                if !command.is_empty() {
-                    text.append(" (");
-                    text.append(command);
-                    if command == "EVALSHA" {
-                        append_key(&mut text, &self.fault_key);
-                    }
-                    text.append(")");
-                }
-                if !server.is_empty() {
-                    text.append(": ");
-                    text.append(server);
-                }
+        let faulty = self.limits.iter().find_map(|limit| Some((limit, limit.fault.as_ref()?)));
+        if let Some(fault) = self.fault {
+            let command = self.session.failed_command();
+            append(&mut text, fault, command, &Text::new(), self.words.as_bytes());
+        } else if let Some((limit, refused)) = faulty {
+            self.append_name(&mut text, &limit.node);
+            let words = refused.words.as_bytes();
+            append(&mut text, refused.fault, "EVALSHA", &refused.key, words);
+        } else if let Some((node, notice)) = self.notice() {
+            self.append_name(&mut text, node);
+            text.append(notice);
+        } else if self.circuit() == Circuit::Open {
+            text.append(self.silence());
+            if let Some(LinkError::Tls(why)) = self.broken {
+                text.append(": ");
+                text.append(why.as_str());
             }
-            None => match self.notice(node) {
-                Some(notice) => text.append(notice),
-                None if node.circuit(node.now()) == Circuit::Open => {
-                    text.append(self.silence());
-                    if let Some(LinkError::Tls(why)) = self.broken {
-                        text.append(": ");
-                        text.append(why.as_str());
-                    }
-                }
-                None => {}
-            },
         }
         text
+    }
+
+    fn append_name(&self, text: &mut Text<TROUBLE_MOST>, node: &Node) {
+        if self.limits.iter().nth(1).is_some() {
+            text.append("limit ");
+            text.add(node.name());
+            text.append(": ");
+        }
     }
 
     /// Why a store has no answer.
@@ -76,6 +74,26 @@ impl Client {
             Some(LinkError::System(_, libc::ENOENT)) => "the server's socket does not exist",
             Some(_) => "the server cannot be reached",
         }
+    }
+}
+
+fn append(
+    text: &mut Text<TROUBLE_MOST>,
+    fault: Fault,
+    command: &str,
+    key: &Text<KEY_SHOWN>,
+    words: &[u8],
+) {
+    text.append(fault.words(words));
+    if !command.is_empty() {
+        text.append(" (");
+        text.append(command);
+        append_key(text, key);
+        text.append(")");
+    }
+    if !words.is_empty() {
+        text.append(": ");
+        text.add(words);
     }
 }
 

@@ -1,7 +1,7 @@
 //! Builds the question that the driver asks the store about one key.
 
 use crate::lease::ask::Ask;
-use crate::lease::keys::Entry;
+use crate::lease::keys::{Entry, Phase};
 use crate::lease::node::Node;
 use crate::lease::terms::Terms;
 
@@ -10,8 +10,19 @@ use crate::lease::terms::Terms;
 const FREQUENT: u64 = 4;
 
 impl Entry {
+    /// Moves what there is to ask into the question in flight.
+    pub(super) fn send(&mut self) {
+        self.state = Phase::Asked;
+        self.sent_debt = core::mem::take(&mut self.debt);
+        self.sent_right = core::mem::take(&mut self.right);
+        self.sent_waiting = core::mem::take(&mut self.waiting);
+        self.sent_cost = core::mem::take(&mut self.cost);
+        self.asked = self.want;
+    }
+
+    /// The question in flight.
     pub(super) fn ask(&self, terms: &Terms, most: u64) -> Ask {
-        let least = match self.want {
+        let least = match self.asked {
             0 => 0,
             // A smaller grant than a quarter of a chunk would need another question too soon. No
             // machine asks for more than a quarter of its share of the cap, or it would wait while
@@ -22,13 +33,13 @@ impl Entry {
             }
         };
         Ask {
-            want: if self.want == 0 { 0 } else { self.chunk.max(self.want) },
+            want: if self.asked == 0 { 0 } else { self.chunk.max(self.asked) },
             least,
-            waiting: self.waiting.saturating_mul(self.cost),
-            cost: self.cost,
+            waiting: self.sent_waiting.saturating_mul(self.sent_cost),
+            cost: self.sent_cost,
             // A TAT counts by the terms under which the store told it.
             hint: if self.hint_version == terms.version { self.hint } else { 0 },
-            debt: self.debt,
+            debt: self.sent_debt,
             life: terms.life / 1000,
             ..Ask::default()
         }

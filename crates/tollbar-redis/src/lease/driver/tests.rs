@@ -18,8 +18,7 @@ fn what_is_owed() {
             let _ = node.check_at(&(turn * key % 97).to_le_bytes(), now, 1);
         }
         driver.collect(&node, now);
-        while driver.next(&node, now).is_some() {
-            driver.sent(&node, now);
+        while driver.ask(&node, now).is_some() {
             match if turn < 400 { turn % 5 } else { 3 } {
                 0 => driver.refused(&node, false, now),
                 1 => driver.dropped(&node, now),
@@ -45,8 +44,7 @@ fn patient() -> (Node, Driver, u64) {
     let node = Node::private("patient", &policy, &options).expect("a node");
     let (mut driver, now) = (Driver::new(64, 7).expect("memory"), node.now());
     driver.collect(&node, now);
-    assert!(driver.next(&node, now).is_some());
-    driver.sent(&node, now);
+    assert!(driver.ask(&node, now).is_some());
     driver.answered(&node, &Grant { epoch: 1, now: now / 1000, ..Grant::default() }, now);
     (node, driver, now)
 }
@@ -60,8 +58,7 @@ fn a_question_has_a_deadline_of_its_own() {
     assert!(patience * 1000 < node.terms().life);
     let _ = node.check_at(b"k", now, 1);
     driver.collect(&node, now);
-    assert!(driver.next(&node, now).is_some());
-    driver.sent(&node, now);
+    assert!(driver.ask(&node, now).is_some());
     driver.collect(&node, now + patience);
     assert_eq!(driver.circuit(), Circuit::Closed);
     driver.collect(&node, now + patience + 1);
@@ -101,8 +98,7 @@ fn a_silent_client_ends_overdrafts() {
     .expect("a node");
     let (mut driver, now) = (Driver::new(64, 7).expect("memory"), node.now());
     driver.collect(&node, now);
-    assert!(driver.next(&node, now).is_some());
-    driver.sent(&node, now);
+    assert!(driver.ask(&node, now).is_some());
     driver.answered(&node, &Grant { epoch: 1, now: now / 1000, ..Grant::default() }, now);
     let patience = node.terms().patience();
     assert!(patience < 100_000_000 && node.check_at(b"a", now + patience, 1).is_allowed());
