@@ -1,15 +1,17 @@
 //! Rules in force: one decision on one request, and the reload of the file.
 
+mod answer;
+
 use crate::charge::{Charge, Decided, LimitedRules, Time};
 use crate::file::{Format, Place, Problem};
 use crate::load::{self, LoadError, Stamps};
 use crate::request::Field;
-use crate::rule::{Missing, Refusal, RuleFile};
+use crate::rule::RuleFile;
 use crate::set::{Home, Part, Set};
 use crate::store::{Reloaded, Store};
 use crate::taken::Taken;
 use crate::times;
-use arc_swap::{ArcSwap, Guard};
+use arc_swap::ArcSwap;
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,7 +19,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tollbar::internal::generation;
 use tollbar::table::{Missing as TableMissing, Options as TableOptions, Stats, Table};
 use tollbar::take_many::ManyError;
-use tollbar::{Decision, Policy, Reason, Verdict};
+use tollbar::{Reason, Verdict};
+
+pub use answer::Answer;
 
 /// The options of [`Rules::open`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,14 +81,6 @@ pub struct Rules {
     reload_failed: AtomicBool,
     /// With a shared table: the process that may reload, as [`this_process`].
     owner: Option<AtomicU64>,
-}
-
-/// The decision on a request.
-#[derive(Debug)]
-pub struct Answer {
-    set: Guard<Arc<Set>>,
-    decided: Decided,
-    taken: Taken,
 }
 
 impl Rules {
@@ -429,10 +425,6 @@ impl Rules {
     }
 }
 
-/// The answer to a request with several values of its key, under a rule that admits requests
-/// without one.
-static AMBIGUOUS: Refusal = Refusal { status: 403, body: String::new() };
-
 /// The least number of policies of keys for which a table has room.
 const OVERRIDES_LEAST: usize = 1024;
 
@@ -453,62 +445,6 @@ pub struct RuleCounts {
     pub would_refuse: u64,
     /// Of a shadow: requests that it would have admitted, and that its rule refused.
     pub would_allow: u64,
-}
-
-impl Answer {
-    /// Whether the request may pass.
-    pub fn is_allowed(&self) -> bool {
-        self.decided.decision.is_allowed()
-    }
-
-    /// The decision of all limits together.
-    pub fn decision(&self) -> &Decision {
-        &self.decided.decision
-    }
-
-    /// The name of the binding rule: the one that refuses or, in an admission, the one with the
-    /// fewest permits left. `None` if no rule matches.
-    pub fn rule(&self) -> Option<&str> {
-        Some(&self.set.rules().get(self.decided.rule?)?.name)
-    }
-
-    /// The policy of the binding limit: that of the key, if the rule has one for it. `None` if no
-    /// limit took part in the decision.
-    pub fn policy(&self) -> Option<&Policy> {
-        self.decided.policy.as_ref()
-    }
-
-    /// The status to answer: 200 for a request that may pass.
-    pub fn status(&self) -> u16 {
-        self.refusal().map_or(200, |refusal| refusal.status)
-    }
-
-    /// The body to answer; empty for a request that may pass.
-    pub fn body(&self) -> &str {
-        self.refusal().map_or("", |refusal| &refusal.body)
-    }
-
-    /// What [`Rules::settle`] needs of this decision, if the request was admitted.
-    pub fn taken(&self) -> Taken {
-        self.taken
-    }
-
-    /// The number of the set that decided ([`Set::generation`]).
-    pub fn generation(&self) -> u64 {
-        self.set.generation()
-    }
-
-    fn refusal(&self) -> Option<&Refusal> {
-        if self.is_allowed() {
-            return None;
-        }
-        let rule = self.set.rules().get(self.decided.rule?)?;
-        match &rule.missing {
-            _ if self.decided.decision.reason != Reason::MissingKey => Some(&rule.refusal),
-            Missing::Deny(refusal) => Some(refusal),
-            Missing::Allow => Some(&AMBIGUOUS),
-        }
-    }
 }
 
 /// This process: its number in the lower half, and in the upper half what tells it from a child

@@ -301,7 +301,8 @@ impl<N: Deref<Target = Node>> Client<N> {
         }
         let oldest = self.limits.iter().map(|limit| limit.driver.waiting_for(limit.now)).max();
         let silent = oldest.is_some_and(|since| since > self.patience)
-            || !self.session.is_ready() && now.saturating_sub(self.connecting_since) > self.patience;
+            || !self.session.is_ready()
+                && now.saturating_sub(self.connecting_since) > self.patience;
         if silent {
             return None;
         }
