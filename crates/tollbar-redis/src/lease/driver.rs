@@ -158,7 +158,7 @@ impl Driver {
     }
 
     /// Whether a question should be sent now. A request that waits or was refused is asked about at
-    /// once. A debt waits for others for [`HOLD`]. If its key has used half of its right, it waits
+    /// once. A debt waits for others for 20 ms. If its key has used half of its right, it waits
     /// only if there have been many calls lately.
     pub fn is_due(&self, now: u64) -> bool {
         if self.ready(now) == 0 {
