@@ -188,7 +188,7 @@ pub fn zeroed(len: usize) -> Option<Box<[AtomicU64]>> {
     unsafe { zeroed_values(len) }
 }
 
-/// [`zeroed`] for values of another type; `None` also if `T` has no size.
+/// As `zeroed`, for values of another type; `None` also if `T` has no size.
 ///
 /// # Safety
 /// Zero bytes are a value of `T`.

@@ -35,7 +35,7 @@ impl Host {
         Ok(Host { name: if skipped > 0 { format!(".{name}") } else { name } })
     }
 
-    /// Whether the rule is for a host of [`bare`].
+    /// Whether the rule is for a host of `bare`.
     pub fn matches(&self, host: &[u8]) -> bool {
         match self.domain() {
             Some(domain) => {
