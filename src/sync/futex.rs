@@ -78,9 +78,9 @@ pub fn sleep_on_any<'a>(words: impl Iterator<Item = (&'a AtomicU32, u32)> + Clon
         let clock = libc::CLOCK_MONOTONIC;
         libc::syscall(SYS_FUTEX_WAITV, waits.as_ptr(), count, 0, time.as_ptr(), clock);
     }
-    // Acquire, as the caller's own look at a word would be.
+    // Relaxed: a look that comes too late costs a millisecond of sleep. The caller looks again.
     let mut words = words;
-    if monotonic() < end && words.all(|(word, value)| word.load(Ordering::Acquire) == value) {
+    if monotonic() < end && words.all(|(word, value)| word.load(Ordering::Relaxed) == value) {
         // The kernel lacks the call, or a signal came.
         let time = libc::timespec { tv_sec: 0, tv_nsec: nanos.min(1_000_000) as _ };
         // SAFETY: `time` is a valid timespec with tv_nsec below a second; a null remainder is
