@@ -49,7 +49,8 @@ impl Answer {
         self.refusal().map_or("", |refusal| &refusal.body)
     }
 
-    /// What [`Rules::settle`](super::Rules::settle) needs of this decision, if the request was admitted.
+    /// What [`Rules::settle`](super::Rules::settle) needs of this decision, if the request was
+    /// admitted.
     pub fn taken(&self) -> Taken {
         self.taken
     }
