@@ -189,7 +189,7 @@ static void one_client_asks_for_many_limits(void **state) {
     tollbar_lease_options options = TOLLBAR_LEASE_OPTIONS_INIT(2);
     tollbar_lease_client *client;
     const uint64_t start = monotonic();
-    char name[16], command[80];
+    char name[24], command[80];
     int i;
     (void)state;
     options.life_ns = 2 * SEC;
