@@ -65,13 +65,14 @@ const (
 const (
 	// probeInterval is the time between two questions to a Redis that does not answer.
 	probeInterval = 100 * time.Millisecond
-	// patience is the longest wait for an answer of Redis. After it Redis counts as one that does
-	// not answer.
-	patience = time.Second
 	// blindly is the number of intervals after which the prober asks go-zero's client although
 	// nothing listens at the address. A program may have given the client another way to connect.
 	blindly = 10
 )
+
+// patience is the longest wait for an answer of Redis. After it Redis counts as one that does not
+// answer. A test changes it.
+var patience = time.Second
 
 var errLate = fmt.Errorf("no answer within %v", patience)
 
