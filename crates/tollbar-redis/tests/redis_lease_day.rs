@@ -63,7 +63,9 @@ fn a_day_limit_and_a_store_that_is_killed() {
         let greedy = pass(&nodes, "greedy", 400);
         println!("400 requests at each machine: {greedy:?} pass");
         let sum: u64 = greedy.iter().sum();
-        assert!((700..=1000).contains(&sum), "{sum}");
+        // The rest is in the leases of the machines before. How much it is depends on when they
+        // last asked.
+        assert!((550..=1000).contains(&sum), "{sum}");
     });
     server.kill();
     with_clients(&server, &nodes, || {
