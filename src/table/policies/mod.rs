@@ -2,7 +2,6 @@
 //! the conversion of states.
 
 pub(crate) mod compiled;
-#[cfg(not(loom))]
 pub(crate) mod conversion;
 #[cfg(not(loom))]
 mod encoding;
@@ -10,7 +9,6 @@ mod encoding;
 #[path = "encoding/model.rs"]
 mod encoding;
 mod exempt;
-#[cfg(not(loom))]
 pub(crate) mod folded;
 mod kept;
 pub(crate) mod local;
@@ -162,7 +160,6 @@ impl Policies {
     /// because a sweep converts the keys under a number before it is free. Between the answer and a
     /// swap the request may sleep again. Then the swap succeeds only if the slot holds the same two
     /// words under the other version.
-    #[cfg(not(loom))]
     #[inline(always)]
     pub(crate) fn is_numbered(&self, version: &Version) -> bool {
         // Relaxed: a version that returns to its number gets the record's new stamp, and decides as

@@ -386,4 +386,6 @@ fn exemptions_beside_each_other() {
     );
 }
 
+mod asleep;
+
 const _: () = assert!(VERSIONS == 4);

@@ -1,8 +1,9 @@
 //! The memory of loom's models: the parts of a table by which it knows its policies.
 
 use super::layout::{Header, Record, EXEMPT, VERSIONS};
+use super::returns::ReturnTurn;
 use super::slot::{Journal, Slot, SlotPair};
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, Ordering, TwoWords};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::array::from_fn;
@@ -54,6 +55,16 @@ impl Memory {
 
     pub(crate) fn overrides(&self) -> &[Slot] {
         &self.overrides
+    }
+
+    /// A table without room has no cells.
+    pub(crate) fn cells(&self, _slot: &Slot) -> &[TwoWords] {
+        &[]
+    }
+
+    /// No model of policies gives permits back.
+    pub(crate) fn turn(&self, _tag: u64) -> Option<ReturnTurn<'_>> {
+        None
     }
 
     pub(crate) fn current_stamp(&self, policy: u32) -> u64 {

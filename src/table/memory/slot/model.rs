@@ -32,9 +32,14 @@ impl Slot {
 
     /// Stores `new` if the slot holds `old`; otherwise returns what it holds.
     pub fn swap(&self, old: SlotPair, new: SlotPair) -> Result<(), SlotPair> {
+        // A call whose key's version was freed while it slept makes a state that never expires. It
+        // does not fit, and its swap must fail.
+        let (old_word, fits) = (old.packed(), new.fits());
+        let new_word = if fits { new.packed() } else { old_word };
         self.both
-            .compare_exchange(old.packed(), new.packed(), Ordering::SeqCst, Ordering::SeqCst)
+            .compare_exchange(old_word, new_word, Ordering::SeqCst, Ordering::SeqCst)
             .map_err(SlotPair::unpacked)?;
+        assert!(fits, "too large for a model: {new:?}");
         self.journal.write(Change {
             slot: self.number,
             thread: loom::thread::current().id(),
@@ -49,8 +54,12 @@ impl Slot {
 impl SlotPair {
     fn packed(self) -> u64 {
         let (version, tag) = (self.key >> 56, self.key << 8 >> 8);
-        assert!(tag >> 8 == 0 && self.state >> 48 == 0, "too large for a model: {self:?}");
+        assert!(self.fits(), "too large for a model: {self:?}");
         version << 56 | tag << 48 | self.state
+    }
+
+    fn fits(self) -> bool {
+        self.key << 8 >> 16 == 0 && self.state >> 48 == 0
     }
 
     fn unpacked(both: u64) -> SlotPair {
