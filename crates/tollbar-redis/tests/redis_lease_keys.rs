@@ -14,7 +14,7 @@ use tollbar_redis::redis::Url;
 
 /// Each of many keys has its own limit over two machines: hot keys by leases, cold keys by debts.
 /// While a circuit is open, its machine admits its share beside what the other has. That happens if
-/// a client's thread gets no processor for a quarter of a second. Such a run is held to the greater
+/// a client's thread gets no processor for the patience, 25 ms. Such a run is held to the greater
 /// bound, and others are tried, since one without has the smaller bound.
 #[test]
 fn every_key_has_its_own_limit() {
@@ -26,8 +26,7 @@ fn many_keys() -> bool {
     let server = Server::start();
     // Large enough that the ring does not fill while the client's thread gets no processor for a
     // second.
-    // A long life, for a long patience.
-    let options = Options { capacity: 32_768, overdraft: 2, life: 600_000_000, ..Options::new(2) };
+    let options = Options { capacity: 32_768, overdraft: 2, ..Options::new(2) };
     let machines = [0, 1].map(|_| Machine::new(&server.unix(), "keys", "50/s burst 40", &options));
     machines.iter().for_each(|machine| {
         machine.until(Circuit::Closed);
@@ -59,7 +58,10 @@ fn many_keys() -> bool {
     assert_eq!(machines.iter().map(|machine| machine.node.stats().queue_full).sum::<u64>(), 0);
     // In all openings together the machines' shares are the rate, and each has its right anew.
     let bound = if opened == 0 { most } else { most + (most - 40) + 2 * (opened + 1) };
-    assert!(admitted.iter().all(|count| *count <= bound), "{admitted:?} above {bound}");
+    assert!(
+        admitted.iter().all(|count| *count <= bound),
+        "{admitted:?} above {bound}, opened {opened} times"
+    );
     // Hot keys come near the rate. On a machine that runs other tests, too, a quarter of it is
     // enough.
     assert!(admitted[..10].iter().all(|count| *count >= most / 4), "{admitted:?}");

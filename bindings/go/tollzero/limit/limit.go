@@ -44,7 +44,10 @@ var (
 	bucketSource string
 	//go:embed window.lua
 	windowSource string
-	scripts      = [...]script{{bucketSource, redis.NewScript(bucketSource).Hash()}, {windowSource, redis.NewScript(windowSource).Hash()}}
+	scripts      = [...]script{
+		{bucketSource, redis.NewScript(bucketSource).Hash()},
+		{windowSource, redis.NewScript(windowSource).Hash()},
+	}
 )
 
 type script struct{ source, hash string }

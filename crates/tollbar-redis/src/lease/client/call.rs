@@ -197,8 +197,8 @@ impl<N: Deref<Target = Node>> Limits<N> {
         }
     }
 
-    /// Takes the next part of the calls without a reply: a limit, a number of questions, and
-    /// whether it is its call's last part.
+    /// Takes the oldest part of the calls that wait for a reply. Returns the limit's number, how
+    /// many questions of the limit the part has, and whether the part is its call's last.
     fn next_part(&mut self) -> Option<(usize, usize, bool)> {
         let (number, count) = self.parts.pop()?;
         Some((number as usize, (count & !LAST) as usize, count & LAST != 0))

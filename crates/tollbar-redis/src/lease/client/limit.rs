@@ -106,7 +106,7 @@ impl<N: Deref<Target = Node>> Limit<N> {
         }
     }
 
-    /// Gives the driver the `count` grants in item `n` of an answer.
+    /// Item `n` of an answer is this limit's: passes its `count` grants to the driver.
     pub(super) fn answered(&mut self, answer: &Answer<'_>, n: usize, count: usize) {
         let keys = if self.driver.is_probing() { 0 } else { count };
         match wire::grants(answer, n, keys) {
