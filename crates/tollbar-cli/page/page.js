@@ -46,7 +46,7 @@ function draw(into, label, options) {
 
 $("title").textContent = `What each limit would have done to ${log.name.split(", ").map((name) => name.split("/").pop()).join(", ")}`;
 document.title = $("title").textContent;
-$("about").textContent = `${number(log.requests)} requests of ${number(log.keys)} clients within ${span(log.last_ms - log.first_ms)}, ${log.first} to ${log.last} UTC. Every client has a limit of its own.`;
+$("about").textContent = `${number(log.requests)} requests of ${number(log.keys)} clients within ${span(log.last_ms - log.first_ms)}, ${log.first} to ${log.last} UTC, decided again (“replayed”) under each limit. Every client has a limit of its own.`;
 
 // Why the log supports no limit; null if it does.
 const length = `${number(log.requests)} request${log.requests === 1 ? "" : "s"} within ${span(log.last_ms - log.first_ms)}`;
@@ -60,26 +60,35 @@ const unsupported =
 // Whether the log has only a few minutes of each hour.
 const isSampled = log.minutes_of_hour <= 5 && log.last_ms - log.first_ms > 3 * 36e5;
 
-function notes() {
+// What is particular about the log: a few words for the first section, and what it means.
+function particulars() {
   const all = [];
+  const add = (brief, text) => all.push({brief, text});
   if (log.out_of_order > 0) {
     const late = `The log is out of order: ${number(log.out_of_order)} of ${number(log.lines)} lines are older than a line before them, by up to ${span(1000 * log.latest_s)}.`;
     if (log.reorder_s > 0) {
       const other = log.denied_in_file_order === null ? "" : ` In the order of the file, ${first.policy} would refuse ${number(log.denied_in_file_order)} requests instead of ${number(first.denied)}: a limiter never admits more because time went back.`;
-      all.push(`${late} The replay decided in order of time.${other}`);
-      if (log.too_late > 0) all.push(`${number(log.too_late)} lines came more than ${span(1000 * log.reorder_s)} late, so the replay decided them out of order. A longer --reorder puts them in order.`);
+      add("is out of order", `${late} The replay decided in order of time.${other}`);
+      if (log.too_late > 0) add("has lines that came too late", `${number(log.too_late)} lines came more than ${span(1000 * log.reorder_s)} late, so the replay decided them out of order. A longer --reorder puts them in order.`);
     } else {
-      all.push(`${late} The replay decided in the order of the file, which refuses more requests than a limiter in front of the server would have.`);
+      add("is out of order", `${late} The replay decided in the order of the file, which refuses more requests than a limiter in front of the server would have.`);
     }
   }
-  if (log.whole_seconds) all.push("The log's times are whole seconds. The replay takes all requests of one second as made at one instant, so bursts look larger than they were.");
-  if (isSampled) all.push(`All times fall into the same ${log.minutes_of_hour === 1 ? "minute" : `${log.minutes_of_hour} minutes`} of the hour. So this log cannot show how the ways to count differ. If lines were left out, it looks burstier than the traffic was.`);
-  if (log.bad_lines > 0) all.push(`${number(log.bad_lines)} of ${number(log.lines)} lines are no requests and were left out.`);
-  all.push("In the replay a refused client does not try again. A real client may.");
-  all.push("A client is an address. Many people may share one, behind a company's or a phone network's gateway.");
+  if (log.whole_seconds) add("has times in whole seconds", "The log's times are whole seconds. The replay takes all requests of one second as made at one instant, so bursts look larger than they were.");
+  if (isSampled) add("has only a few minutes of each hour", `All times fall into the same ${log.minutes_of_hour === 1 ? "minute" : `${log.minutes_of_hour} minutes`} of the hour. So this log cannot show how the ways to count differ. If lines were left out, it looks burstier than the traffic was.`);
+  if (log.bad_lines > 0) add("has lines that are no requests", `${number(log.bad_lines)} of ${number(log.lines)} lines are no requests and were left out.`);
   return all;
 }
-$("notes").replaceChildren(...notes().map((text) => element("li", {}, text)));
+const doubts = particulars();
+$("notes").replaceChildren(...[
+  ...doubts.map(({text}) => text),
+  "In the replay a refused client does not try again. A real client may.",
+  "A client is an address. Many people may share one, behind a company's or a phone network's gateway.",
+].map((text) => element("li", {}, text)));
+const listed = doubts.map(({brief}) => brief);
+$("doubts").replaceChildren(...(listed.length === 0 ? [] : [
+  `This log ${listed.length === 1 ? listed[0] : `${listed.slice(0, -1).join(", ")} and ${listed.at(-1)}`}: see `,
+  element("a", {href: "#h-first"}, "Where the log misleads"), "."]));
 
 // --- the limit to set -------------------------------------------------------------------------------
 
@@ -153,9 +162,8 @@ function copied(what, text) {
 function lines(best) {
   const rate = best.text.replace(/\/(min)?/, (_, min) => (min ? "r/m" : "r/"));
   return [
-    copied("In a rules file", `version = 1\n[group.site]\nlimit = "${policyText(best)}"`),
-    // nginx counts the burst beyond the first request.
-    copied("In nginx, with tollbar's module", `# in http\ntollbar_zone $tollbar_client zone=site:10m rate=${rate} burst=${best.burst - 1};\n# in a location\ntollbar zone=site nodelay;`),
+    copied("In tollbar's rules file, limits.toml", `version = 1\n[group.site]\nlimit = "${policyText(best)}"`),
+    copied("In nginx.conf, with tollbar's module", `# in http (burst: ${best.burst - 1} after the first request)\ntollbar_zone $tollbar_client zone=site:10m rate=${rate} burst=${best.burst - 1};\n# in a location\ntollbar zone=site nodelay;`),
   ];
 }
 
@@ -173,7 +181,7 @@ function wish() {
     ? [element("strong", {}, policyText(best)), ` would have refused ${refuses(best)}.`]
     : [unsupported ?? `No limit of this page refuses so few of the ${of}.`]));
   $("means").textContent = best
-    ? `A client may make ${number(best.burst)} request${best.burst === 1 ? "" : "s"} at once, then ${spoken(best.text)}, at most ${number(best.minute)} in any minute. A request beyond that is answered 429 Too Many Requests. Of all limits that refuse no more, this one admits the fewest in a minute.`
+    ? `A client may make ${number(best.burst)} request${best.burst === 1 ? "" : "s"} at once, then ${spoken(best.text)}, at most ${number(best.minute)} in any minute. A request beyond that is answered 429 Too Many Requests. Each stricter limit would refuse more of the ${of} than you allow.`
     : "";
   $("lines").replaceChildren(...(best ? lines(best) : []));
   map(of, found, best);
@@ -224,7 +232,7 @@ function shade(refused) {
 }
 $("wish").addEventListener("input", wish);
 $("wish").addEventListener("submit", (event) => event.preventDefault());
-$("yours").replaceChildren(...(first.requests === 0 ? [] : [element("strong", {}, first.policy), ` (the first policy of this replay) would have refused ${ofAll(first.keys_denied, first.keys, "clients")} and ${ofAll(first.denied, first.requests, "requests")}.`]));
+$("yours").replaceChildren(...(first.requests === 0 ? [] : [element("strong", {}, first.policy), `, which this replay tried${policies.length > 1 ? " first" : ""}, would have refused ${ofAll(first.keys_denied, first.keys, "clients")} and ${ofAll(first.denied, first.requests, "requests")}.`]));
 
 // --- over time --------------------------------------------------------------------------------------
 
@@ -303,7 +311,7 @@ const meanings = {
 };
 const algorithmOf = (one) => /algo (\S+)/.exec(one.policy)?.[1] ?? "gcra";
 
-function outcomes(into, all, what, name, head = "policy") {
+function outcomes(into, all, what, name, head = "limit") {
   const most = Math.max(...all.map((one) => share(one.denied, one.requests)), 0.001);
   const rows = all.map((one) => {
     const bar = element("span", {class: "bar", style: `width:${(100 * share(one.denied, one.requests)) / most}%`});

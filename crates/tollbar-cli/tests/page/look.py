@@ -179,6 +179,9 @@ def says_what_to_know(name, page, data):
     log, first = data["log"], data["policies"][0]
     notes = page.locator("#notes").inner_text()
     if log["out_of_order"]:
+        # Somebody who reads only the first section learns of it, too.
+        doubts = page.locator("#doubts").inner_text()
+        check(f"{name}: the order beside the limit", "This log is out of order" in doubts, True)
         order = f"The log is out of order: {log['out_of_order']:,} of {log['lines']:,} lines are older than a line before them"
         check(f"{name}: the order of the log", order in notes, True)
         other = f"In the order of the file, {first['policy']} would refuse {log['denied_in_file_order']:,} requests instead of {first['denied']:,}"
