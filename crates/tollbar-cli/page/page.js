@@ -6,7 +6,8 @@ const $ = (id) => document.getElementById(id);
 const whole = new Intl.NumberFormat("en");
 const number = (n) => (n === null ? "too many to count" : whole.format(n));
 const share = (part, all) => (all > 0 ? (100 * part) / all : 0);
-const percent = (p) => `${Number.isInteger(p) ? p : p < 0.095 ? p.toFixed(p < 0.0095 ? 3 : 2) : p.toFixed(1)} %`;
+// The space does not break a line.
+const percent = (p) => `${Number.isInteger(p) ? p : p < 0.095 ? p.toFixed(p < 0.0095 ? 3 : 2) : p.toFixed(1)}\u00a0%`;
 const first = policies[0];
 
 function element(tag, attributes, ...children) {
@@ -46,7 +47,7 @@ function draw(into, label, options) {
 
 $("title").textContent = `What each limit would have done to ${log.name.split(", ").map((name) => name.split("/").pop()).join(", ")}`;
 document.title = $("title").textContent;
-$("about").textContent = `${number(log.requests)} requests of ${number(log.keys)} clients within ${span(log.last_ms - log.first_ms)}, ${log.first} to ${log.last} UTC, decided again (“replayed”) under each limit. Every client has a limit of its own.`;
+$("about").textContent = `${number(log.requests)} requests of ${number(log.keys)} clients within ${span(log.last_ms - log.first_ms)}, ${log.first} to ${log.last} UTC, replayed: decided again under each limit. Every client has a limit of its own.`;
 
 // Why the log supports no limit; null if it does.
 const length = `${number(log.requests)} request${log.requests === 1 ? "" : "s"} within ${span(log.last_ms - log.first_ms)}`;
@@ -59,6 +60,7 @@ const unsupported =
 
 // Whether the log has only a few minutes of each hour.
 const isSampled = log.minutes_of_hour <= 5 && log.last_ms - log.first_ms > 3 * 36e5;
+const sampled = `only ${log.minutes_of_hour === 1 ? "one minute" : `${log.minutes_of_hour} minutes`} of each hour`;
 
 // What is particular about the log: a few words for the first section, and what it means.
 function particulars() {
@@ -67,7 +69,7 @@ function particulars() {
   if (log.out_of_order > 0) {
     const late = `The log is out of order: ${number(log.out_of_order)} of ${number(log.lines)} lines are older than a line before them, by up to ${span(1000 * log.latest_s)}.`;
     if (log.reorder_s > 0) {
-      const other = log.denied_in_file_order === null ? "" : ` In the order of the file, ${first.policy} would refuse ${number(log.denied_in_file_order)} requests instead of ${number(first.denied)}: a limiter never admits more because time went back.`;
+      const other = log.denied_in_file_order === null ? "" : ` In the order of the file, ${first.policy} would refuse ${number(log.denied_in_file_order)} requests instead of ${number(first.denied)}.`;
       add("is out of order", `${late} The replay decided in order of time.${other}`);
       if (log.too_late > 0) add("has lines that came too late", `${number(log.too_late)} lines came more than ${span(1000 * log.reorder_s)} late, so the replay decided them out of order. A longer --reorder puts them in order.`);
     } else {
@@ -75,7 +77,7 @@ function particulars() {
     }
   }
   if (log.whole_seconds) add("has times in whole seconds", "The log's times are whole seconds. The replay takes all requests of one second as made at one instant, so bursts look larger than they were.");
-  if (isSampled) add("has only a few minutes of each hour", `All times fall into the same ${log.minutes_of_hour === 1 ? "minute" : `${log.minutes_of_hour} minutes`} of the hour. So this log cannot show how the ways to count differ. If lines were left out, it looks burstier than the traffic was.`);
+  if (isSampled) add(`has ${sampled}`, `The log has ${sampled}. So it hardly shows what a limit does to somebody who stays longer, nor how the ways to count differ. If lines were left out, it looks burstier than the traffic was.`);
   if (log.bad_lines > 0) add("has lines that are no requests", `${number(log.bad_lines)} of ${number(log.lines)} lines are no requests and were left out.`);
   return all;
 }
@@ -94,8 +96,16 @@ $("doubts").replaceChildren(...(listed.length === 0 ? [] : [
 
 // The shares in percent that the slider offers.
 const shares = [0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 7, 10];
-$("most").setAttribute("max", String(shares.length - 1));
-$("most").value = String(shares.indexOf(0.2));
+let wanted = 0.2;
+
+// How many a share allows, and the shares that allow different numbers.
+function allowed(of, most) {
+  return Math.floor((most * limits[of]) / 100 + 1e-9);
+}
+
+function stops(of) {
+  return shares.filter((most, n) => n === 0 || allowed(of, most) > allowed(of, shares[n - 1]));
+}
 
 function refusedShare(of, r, b) {
   return share(limits[`denied_${of}`][r][b], limits[of]);
@@ -115,9 +125,16 @@ function smallestBursts(of, most) {
   }).filter((limit) => limit !== null);
 }
 
-// The limit that admits the fewest requests in its worst minute; of equal ones the fastest.
+// The limit that admits the fewest requests in its worst minute; of equal ones the fastest. One that
+// needs long to give a burst again would stop people in ways that few logs show.
+const againMost = 300;
 function pick(all) {
-  return all.reduce((best, limit) => (best === null || limit.minute <= best.minute ? limit : best), null);
+  return all.filter((limit) => again(limit) <= againMost).reduce((best, limit) => (best === null || limit.minute <= best.minute ? limit : best), null);
+}
+
+// After how many seconds a client that used its whole burst has it again.
+function again({burst, per_second}) {
+  return burst / per_second;
 }
 
 // "30/min" as a sentence has it.
@@ -138,9 +155,9 @@ function ofAll(part, all, what) {
 
 function robotsAmong(clients, robots) {
   if (clients === 0) return "";
-  if (clients === 1) return robots === 1 ? ", a robot," : "";
+  if (clients === 1) return robots === 1 ? ", a robot," : ", no known robot,";
   if (robots === clients) return clients === 2 ? ", both robots," : ", all robots,";
-  return robots === 0 ? ", none of them a known robot," : `, ${number(robots)} of them robot${robots === 1 ? "" : "s"},`;
+  return robots === 0 ? ", none of them a known robot," : `, ${number(robots)} of them ${robots === 1 ? "a robot" : "robots"},`;
 }
 
 function refuses({r, b}) {
@@ -162,26 +179,30 @@ function copied(what, text) {
 function lines(best) {
   const rate = best.text.replace(/\/(min)?/, (_, min) => (min ? "r/m" : "r/"));
   return [
-    copied("In tollbar's rules file, limits.toml", `version = 1\n[group.site]\nlimit = "${policyText(best)}"`),
-    copied("In nginx.conf, with tollbar's module", `# in http (burst: ${best.burst - 1} after the first request)\ntollbar_zone $tollbar_client zone=site:10m rate=${rate} burst=${best.burst - 1};\n# in a location\ntollbar zone=site nodelay;`),
+    copied("Either in tollbar's rules file, limits.toml", `version = 1\n[group.site]\nlimit = "${policyText(best)}"`),
+    copied("or in nginx.conf, with tollbar's module", `# in http (burst: ${best.burst - 1} after the first request)\ntollbar_zone $tollbar_client zone=site:10m rate=${rate} burst=${best.burst - 1};\n# in a location\ntollbar zone=site nodelay;`),
   ];
 }
 
 function wish() {
-  const most = shares[Number($("most").value)];
   const of = new FormData($("wish")).get("of");
+  const at = stops(of);
+  const n = at.findLastIndex((share) => share <= wanted);
+  $("most").setAttribute("max", String(at.length - 1));
+  $("most").value = String(n);
+  const most = at[n];
   const found = smallestBursts(of, most);
   const best = pick(found);
-  const allowed = Math.floor((most * limits[of]) / 100 + 1e-9);
+  const count = allowed(of, most);
   // Without a limit to propose the slider would move nothing.
   $("wish").hidden = unsupported !== null;
-  $("most-shown").textContent = allowed === 0 ? `none of ${number(limits[of])}` : `${number(allowed)} of ${number(limits[of])} (${percent(most)})`;
+  $("most-shown").textContent = count === 0 ? `none of ${number(limits[of])}` : `${number(count)} of ${number(limits[of])} (${percent(share(count, limits[of]))})`;
   $("most").setAttribute("aria-valuetext", `${$("most-shown").textContent} ${of}`);
   $("answer").replaceChildren(...(best
     ? [element("strong", {}, policyText(best)), ` would have refused ${refuses(best)}.`]
     : [unsupported ?? `No limit of this page refuses so few of the ${of}.`]));
   $("means").textContent = best
-    ? `A client may make ${number(best.burst)} request${best.burst === 1 ? "" : "s"} at once, then ${spoken(best.text)}, at most ${number(best.minute)} in any minute. A request beyond that is answered 429 Too Many Requests. Each stricter limit would refuse more of the ${of} than you allow.`
+    ? `A client may make ${number(best.burst)} request${best.burst === 1 ? "" : "s"} at once, then ${spoken(best.text)}, at most ${number(best.minute)} in any minute, and ${best.burst === 1 ? "one" : `${number(best.burst)} at once`} again after ${span(1000 * Math.max(1, again(best)))}. A request beyond that is answered 429 Too Many Requests. The limits of this page that admit fewer in a minute refuse more of the ${of} than you allow, or take longer than ${span(1000 * againMost)} to give a burst again.`
     : "";
   $("lines").replaceChildren(...(best ? lines(best) : []));
   map(of, found, best);
@@ -191,7 +212,7 @@ function wish() {
   clientTable(best);
 }
 
-// The field of the grid that is nearest to a policy; null if the policy has no rate.
+// The cell of the grid that is nearest to a policy; null if the policy has no rate.
 function nearest({per_second, burst}) {
   if (!(per_second > 0) || !(burst > 0)) return null;
   const closest = (all, value) => all.reduce((best, one, n) => (Math.abs(Math.log(one / value)) < Math.abs(Math.log(all[best] / value)) ? n : best), 0);
@@ -213,7 +234,7 @@ function map(of, found, best) {
       Plot.cell(found, {...at, fill: "none", stroke: "var(--pick)", strokeWidth: 1.5}),
       ...(best ? [Plot.dot([best], {...at, fill: "var(--pick)", r: 4})] : []),
       ...(mine ? [Plot.text([mine], {...at, text: () => "✕", fontSize: 15, fontWeight: 700, fill: "var(--ink)", stroke: "var(--card)", strokeWidth: 3})] : []),
-      Plot.tip(cells, Plot.pointer({x: "rate", y: "burst", fill: "var(--card)", stroke: "var(--line)", title: (cell) => `${cell.rate} burst ${cell.burst}\nrefuses ${refuses(cell)}`})),
+      Plot.tip(cells, Plot.pointer({x: "rate", y: "burst", lineWidth: width < 500 ? 9 : 20, fill: "var(--card)", stroke: "var(--line)", title: (cell) => `${cell.rate} burst ${cell.burst}\nrefuses ${refuses(cell)}`})),
     ],
   }));
   const item = (...parts) => element("span", {class: "item"}, ...parts);
@@ -230,6 +251,9 @@ function shade(refused) {
   const strength = refused === 0 ? 0 : Math.round(14 + 86 * Math.min(1, Math.max(0, (Math.log10(refused) + 2) / 4)));
   return `color-mix(in oklab, var(--deny) ${strength}%, var(--low))`;
 }
+$("most").addEventListener("input", () => {
+  wanted = stops(new FormData($("wish")).get("of"))[Number($("most").value)];
+});
 $("wish").addEventListener("input", wish);
 $("wish").addEventListener("submit", (event) => event.preventDefault());
 $("yours").replaceChildren(...(first.requests === 0 ? [] : [element("strong", {}, first.policy), `, which this replay tried${policies.length > 1 ? " first" : ""}, would have refused ${ofAll(first.keys_denied, first.keys, "clients")} and ${ofAll(first.denied, first.requests, "requests")}.`]));
@@ -241,6 +265,7 @@ $("policies").replaceChildren(...policies.map((policy, n) => {
   input.checked = n === 0;
   return element("label", {}, input, policy.policy);
 }));
+$("policies").hidden = policies.length < 2;
 
 // The bars. The first and the last one are as wide as the part of their bin that the log covers; a
 // part of less than a quarter joins its neighbour, so that a moment does not look like a peak. A
@@ -294,7 +319,7 @@ function overTime() {
     color: {type: "identity"},
   }));
   $("time-help").replaceChildren(element("span", {style: "color:var(--pass)"}, "■ "), `${number(policies[n].allowed)} admitted, `,
-    element("span", {style: "color:var(--deny)"}, "■ "), `${number(policies[n].denied)} refused. A bar is ${span(series.width_ms)}.`);
+    element("span", {style: "color:var(--deny)"}, "■ "), `${number(policies[n].denied)} refused. A bar is ${span(series.width_ms)}${isSampled ? `, of which the log has ${sampled}` : ""}.`);
 }
 $("policies").addEventListener("input", overTime);
 
@@ -304,8 +329,8 @@ $("policies").addEventListener("input", overTime);
 const meanings = {
   "gcra": "A bucket that fills evenly (token bucket). The default.",
   "interval": "A bucket that is filled up once a period.",
-  "fixed-window": "Counts from zero at every full period of the clock. It admits twice the limit around its ends.",
-  "weighted-window": "Counts the current period, and the former one by the share of it that is still inside.",
+  "fixed-window": "Counts from zero at every full period of the clock. It may admit twice the limit around its ends.",
+  "weighted-window": "Counts the current period and a part of the one before: the part that is less than a period ago.",
   "sliding-window": "Counts the last period in ten slices.",
   "sliding-log": "Counts the last period request by request.",
 };
@@ -314,7 +339,7 @@ const algorithmOf = (one) => /algo (\S+)/.exec(one.policy)?.[1] ?? "gcra";
 function outcomes(into, all, what, name, head = "limit") {
   const most = Math.max(...all.map((one) => share(one.denied, one.requests)), 0.001);
   const rows = all.map((one) => {
-    const bar = element("span", {class: "bar", style: `width:${(100 * share(one.denied, one.requests)) / most}%`});
+    const bar = all.length === 1 ? "" : element("span", {class: "bar", style: `width:${(100 * share(one.denied, one.requests)) / most}%`});
     return [name(one), element("span", {}, `${number(one.keys_denied)} (${percent(share(one.keys_denied, one.keys))})`), element("span", {}, `${number(one.denied)} (${percent(share(one.denied, one.requests))})`, bar), number(one.most_in_period)];
   });
   table(into, [head, "clients refused", "requests refused", `most that one client was admitted within ${what}`], rows);
@@ -326,7 +351,10 @@ function asked(one) {
 }
 const unit = units[/^\d+\/(\S+)/.exec(first.policy)?.[1]];
 const period = unit ? `${unit === "hour" ? "an" : "a"} ${unit}` : "a period";
-outcomes($("tried"), policies, "a period", asked);
+const hasOnePeriod = policies.every((one) => units[/^\d+\/(\S+)/.exec(one.policy)?.[1]] === unit);
+outcomes($("tried"), policies, hasOnePeriod ? period : "its period", asked);
+$("bursts-help").append(` ${first.policy} has a burst of ${number(first.burst)}.`);
+if (isSampled) $("algorithms-help").append(` This log has ${sampled}, so it hardly shows a difference.`);
 outcomes($("bursts"), bursts, period, (one) => one.policy);
 outcomes($("algorithms"), algorithms, period, (one) => {
   const kind = algorithmOf(one);
@@ -355,9 +383,9 @@ function strip(client) {
 // The clients, with what the proposed limit does to each.
 function clientTable(best) {
   $("clients-help").textContent = clients.length === 0 ? `${first.policy} would have refused no client.`
-    : `The ${clients.length} clients that ${first.policy} refuses most, of ${number(first.keys_denied)}. A robot that fetches a whole site may be refused. An address that requests pages all day may be an office. The strip is the time from left to right: darker with more requests, red where they were refused.`;
+    : `The ${clients.length} clients that ${first.policy} refuses most, of ${number(first.keys_denied)}. A robot is one that says so in its user agent. One that fetches a whole site may well be refused. An address that requests pages all day may be an office. The strip is the time from left to right: darker with more requests, red where they were refused.`;
   if (clients.length === 0) return;
-  const head = ["client", "requests", `refused by ${first.policy}`, ...(best ? [`with ${policyText(best)}`] : []), "what was refused most", "when"];
+  const head = ["client", "requests", `refused by ${first.policy}`, ...(best ? [`with ${policyText(best)}`] : []), `what ${first.policy} refused most`, "when"];
   const rows = clients.map((client) => {
     const name = element("th", {scope: "row"}, client.key, ...(client.robot ? [element("span", {class: "mark"}, "robot")] : []));
     const cell = (text, attributes = {}) => element("td", attributes, text);
