@@ -201,3 +201,35 @@ fn f4_finished_keys_leave() {
     println!("20,000 keys, 4,096 places, 1,500/s: {refused} of {total} refused, {exact} by an exact store, {full} for want of a place");
     assert!(refused <= exact + total / 100 && full <= total / 100);
 }
+
+/// A user of a slow limit gets the last permits, too, on one machine or by turns on all: all that
+/// exactness does not keep back.
+#[test]
+fn a_slow_limit_is_used_up() {
+    // The permits that the rights of all machines keep back.
+    for (text, burst, nodes, kept) in [
+        ("1000/day burst 400", 400, 1, 8),
+        ("1000/day burst 400", 400, 3, 24),
+        ("1000/day burst 400", 400, 10, 50),
+        ("100/h burst 100", 100, 2, 16),
+    ] {
+        let admitted = |machines: u64| {
+            let kind = (policy(text), options(nodes, Options::OVERDRAFT_DEFAULT));
+            let mut crowd = Crowd::new(&vec![kind; nodes as usize], 5);
+            crowd.pass(SEC);
+            for request in 0..2 * burst * machines {
+                let _ = crowd.check((request / (burst / 4) % machines) as usize, 1);
+                crowd.pass(2 * MS);
+            }
+            crowd.admitted().iter().sum::<u64>()
+        };
+        let (one, each) = (admitted(1), admitted(u64::from(nodes)));
+        println!(
+            "{text}, {nodes} machines, {burst} by an exact store: {one} on one machine, \
+             {each} on all by turns"
+        );
+        for admitted in [one, each] {
+            assert!((burst - kept..=burst).contains(&admitted), "{admitted}");
+        }
+    }
+}

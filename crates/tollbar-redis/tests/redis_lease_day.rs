@@ -63,9 +63,9 @@ fn a_day_limit_and_a_store_that_is_killed() {
         let greedy = pass(&nodes, "greedy", 400);
         println!("400 requests at each machine: {greedy:?} pass");
         let sum: u64 = greedy.iter().sum();
-        // The rest is in the leases of the machines before. How much it is depends on when they
-        // last asked.
-        assert!((550..=1000).contains(&sum), "{sum}");
+        // Exactness keeps back 8 permits of each machine. What the earlier machines hold in leases
+        // when the last ones ask is theirs: five eighths of its share, for each.
+        assert!((570..=1000).contains(&sum), "{sum}");
     });
     server.kill();
     with_clients(&server, &nodes, || {

@@ -14,6 +14,7 @@ use super::said::Said;
 use super::stats::{Circuit, Count};
 use super::terms::Terms;
 use super::watchdog::{Trouble, Watchdog};
+use entry::chunk_most;
 use pace::Pace;
 use tollbar::internal::sync::Ordering;
 
@@ -211,7 +212,7 @@ impl Driver {
         if let Some(entry) = self.entry(number) {
             entry.note_requests(node, &terms, now);
             if entry.want != 0 && entry.granted_at != 0 {
-                entry.adapt(now, most);
+                entry.adapt(&terms, now, most);
             }
             entry.send();
         }
@@ -282,7 +283,7 @@ impl Driver {
         entry.owed_since = sent_at;
         (entry.hint, entry.hint_version) = (grant.tat, terms.version);
         // A cap that has fallen bounds the chunk, or a machine asks for more than it can get.
-        entry.chunk = entry.chunk.min((most / 2).max(1));
+        entry.chunk = entry.chunk.min(chunk_most(&terms, most));
         let confirmed = core::mem::take(&mut entry.sent_right);
         let said = Said::of(&terms, grant, (confirmed, waited), jitter, now);
         let micros = |n: u64| n.saturating_mul(1000);

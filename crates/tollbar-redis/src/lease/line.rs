@@ -93,18 +93,21 @@ pub(super) fn claim<'a>(
 }
 
 impl Line {
-    /// Spends `cost` permits of one lease. `None`: neither lease covers it, or [`TRIES`] swaps
-    /// failed.
+    /// Spends `cost` permits of one lease: of the one that ends first, if it has so many, because
+    /// its slot is the next lease's. `None`: neither lease covers it, or [`TRIES`] swaps failed.
     #[inline(always)]
     pub fn take(&self, hash: u64, now: u64, cost: u64) -> Option<Taken> {
         let [first, second, _, size] = &self.0;
         // A try fails because another thread's swap succeeded.
         for _ in 0..TRIES {
             let (mut slot, mut other) = (first, second);
+            if word::until(other.state()) < word::until(slot.state()) {
+                (slot, other) = (other, slot);
+            }
             let mut old = SlotPair { key: slot.key(), state: slot.state() };
             let mut next = spend(old, hash, now, cost);
             if next.is_none() {
-                (slot, other) = (second, first);
+                (slot, other) = (other, slot);
                 old = SlotPair { key: slot.key(), state: slot.state() };
                 next = spend(old, hash, now, cost);
             }

@@ -207,7 +207,7 @@ const LIFE_LONG: u64 = 4_000_000_000;
 /// little time to spend it.
 const LIFE_SHORT: u64 = 50_000_000;
 /// The most and the least of [`Terms::patience`], in nanoseconds.
-const PATIENCE_MOST: u64 = 250_000_000;
+pub(super) const PATIENCE_MOST: u64 = 250_000_000;
 const PATIENCE_LEAST: u64 = 5_000_000;
 const MILLISECOND: u64 = 1_000_000;
 const LIFE_MOST: u64 = 600_000 * MILLISECOND;

@@ -3,7 +3,7 @@
 use crate::lease::ask::Ask;
 use crate::lease::keys::{Entry, Phase};
 use crate::lease::node::Node;
-use crate::lease::terms::Terms;
+use crate::lease::terms::{Terms, PATIENCE_MOST};
 
 /// A key with so many debts within a lease's life gets leases. So does one about which so many
 /// questions asked for requests that waited.
@@ -26,9 +26,12 @@ impl Entry {
             0 => 0,
             // A smaller grant than a quarter of a chunk would need another question too soon. No
             // machine asks for more than a quarter of its share of the cap, or it would wait while
-            // others take less.
+            // others take less; nor for more than the rate brings within a quarter of a second, or
+            // the last permits of a day's limit would be refused for hours.
             cost => {
-                let quantum = most.checked_div(4 * terms.nodes).unwrap_or(0).max(1);
+                let soon = terms.fitting(PATIENCE_MOST / 1000);
+                let share = most.checked_div(4 * terms.nodes).unwrap_or(0);
+                let quantum = share.min(soon).max(1);
                 cost.max((self.chunk / 4).min(quantum)).min(terms.most)
             }
         };
@@ -69,14 +72,22 @@ impl Entry {
 
     /// Adapts the chunk to the permits that the key spends in half a lease's life. The chunk
     /// doubles if the last lease lasted less than half a life, and halves if it lasted longer than
-    /// a life. It is at most half of what the store may grant.
-    pub(super) fn adapt(&mut self, now: u64, most: u64) {
+    /// a life. It is at most [`chunk_most`].
+    pub(super) fn adapt(&mut self, terms: &Terms, now: u64, most: u64) {
         let lasted = now.saturating_sub(self.granted_at);
         if lasted < self.life / 2 {
-            self.chunk = self.chunk.saturating_mul(2).min(most / 2).max(1);
+            self.chunk = self.chunk.saturating_mul(2).min(chunk_most(terms, most));
         } else if lasted > self.life {
             self.chunk = (self.chunk / 2).max(1);
         }
         self.granted_at = 0;
     }
+}
+
+/// The largest chunk: half of a machine's share of what the store may grant, or what the rate
+/// brings within a quarter of a second if that is more, and at most half of all. What a machine has
+/// leased and does not spend is refused to users of the others until it comes back by the rate.
+pub(super) fn chunk_most(terms: &Terms, most: u64) -> u64 {
+    let share = most.checked_div(2 * terms.nodes).unwrap_or(0);
+    share.max(terms.fitting(PATIENCE_MOST / 1000)).min(most / 2).max(1)
 }
