@@ -1,4 +1,4 @@
-# tollbar: `make demo`, `make rules`, `make static`, `make check`, `make test`, `make nginx`, `make valkey`, `make arm64`, `make soak`, `make bench`,
+# tollbar: `make demo`, `make openssl`, `make rules`, `make static`, `make check`, `make test`, `make nginx`, `make valkey`, `make arm64`, `make soak`, `make bench`,
 # `make bench-peers`, `make bench-cores`, `make docs`, `make install PREFIX=/usr/local`, `make packages`, `make packages-test`, `make macos`.
 # The work of each target is in tools/*.sh or in a Makefile beside the tests it runs.
 
@@ -15,7 +15,7 @@ SOURCES := $(shell find src -name '*.rs'; find crates -name '*.rs' -path '*/src/
 CFLAGS ?= -O2 -g
 WARN := -std=c99 -Wall -Wextra -Wpedantic -Wundef -Wconversion -Werror
 
-.PHONY: all lib rules static demo check test nginx valkey arm64 soak bench bench-peers bench-cores docs install packages packages-test macos clean
+.PHONY: all lib openssl rules static demo check test nginx valkey arm64 soak bench bench-peers bench-cores docs install packages packages-test macos clean
 
 all: lib
 
@@ -24,6 +24,18 @@ lib: $(B)/libtollbar.so $(B)/libtollbar.a $(B)/libtollbar-redis.so $(B)/libtollb
 $(B)/libtollbar.so $(B)/libtollbar.a $(B)/libtollbar-redis.so $(B)/libtollbar-redis.a &: $(SOURCES) tools/lib.sh $(wildcard abi/*.symbols)
 	tools/setup.sh lib
 	tools/lib.sh $(B) $(ABI)
+
+# TLS of clients in C, for those who have OpenSSL (libssl-dev).
+openssl: $(B)/libtollbar-redis-openssl.so
+
+$(B)/libtollbar-redis-openssl.so: crates/tollbar-redis-c/openssl/tollbar_openssl.c include/tollbar_openssl.h include/tollbar_redis.h
+	mkdir -p $(B)
+	$(CC) $(WARN) $(CFLAGS) -fPIC -Iinclude -c -o $(B)/tollbar_openssl.o $<
+	$(CC) -shared -Wl,-soname,libtollbar-redis-openssl.so.$(ABI) -o $@ $(B)/tollbar_openssl.o -lssl -lcrypto
+	ln -sf libtollbar-redis-openssl.so $@.$(ABI)
+	rm -f $(B)/libtollbar-redis-openssl.a
+	$(AR) rcs $(B)/libtollbar-redis-openssl.a $(B)/tollbar_openssl.o
+	rm $(B)/tollbar_openssl.o
 
 # Rules in a file. It needs a newer Rust than the library.
 rules: $(B)/libtollbar-rules.so

@@ -305,6 +305,15 @@ int32_t tollbar_lease_poll(const tollbar_lease *lease,
  * 4. Clients: they ask the store for leases
  * -------------------------------------------------------------------------------------------- */
 
+/* tollbar_tls.wants: TLS is made, and bytes pass. */
+#define TOLLBAR_TLS_OPEN 0
+
+/* tollbar_tls.wants: the handshake goes on. */
+#define TOLLBAR_TLS_HANDSHAKE 1
+
+/* tollbar_tls.wants, and the calls that move bytes: TLS has failed. */
+#define TOLLBAR_TLS_FAULT (-1)
+
 /* Watch the descriptor of tollbar_lease_client_fd for data to read. */
 #define TOLLBAR_EVENT_READ 1u
 
@@ -315,6 +324,37 @@ int32_t tollbar_lease_poll(const tollbar_lease *lease,
  * connection. One thread at a time may use it. Any thread may call tollbar_lease_client_circuit
  * and tollbar_lease_client_stop, also while tollbar_lease_client_run runs. */
 typedef struct tollbar_lease_client tollbar_lease_client;
+
+/* A TLS library, as functions that move bytes between memory and memory. None of them may wait,
+ * and none touches a socket. tollbar_openssl.h has a table for OpenSSL. The thread that drives the
+ * client makes all calls.
+ *
+ * The calls that move bytes return how many, 0 for none now, or TOLLBAR_TLS_FAULT. */
+typedef struct tollbar_tls {
+    /* sizeof(tollbar_tls), as the caller's compiler sees it. */
+    uint32_t struct_size;
+    /* 0. */
+    uint32_t flags;
+    /* The first argument of `start`. */
+    void *context;
+    /* Begins TLS as a client of the server with this name or address, and returns the connection;
+     * NULL if it cannot. The certificate must be for `host`. */
+    void *(*start)(void *context, const char *host);
+    /* Takes bytes that the server has sent. */
+    int64_t (*cipher_in)(void *connection, const void *bytes, size_t length);
+    /* Gives bytes for the server. */
+    int64_t (*cipher_out)(void *connection, void *bytes, size_t length);
+    /* Takes bytes to encrypt. */
+    int64_t (*plain_in)(void *connection, const void *bytes, size_t length);
+    /* Gives decrypted bytes. */
+    int64_t (*plain_out)(void *connection, void *bytes, size_t length);
+    /* Goes on with the handshake. Returns a TOLLBAR_TLS_ number. */
+    int32_t (*wants)(void *connection);
+    /* Why TLS has failed, as text; NULL if the library does not say. */
+    const char *(*fault)(void *connection);
+    /* Frees the connection. It sends nothing. */
+    void (*end)(void *connection);
+} tollbar_tls;
 
 /* Makes a client that asks the store at `url` for the leases of `lease`, which must outlive the
  * client. tollbar_lease_client_add gives it the leases of further limits. The URL is
@@ -327,7 +367,8 @@ typedef struct tollbar_lease_client tollbar_lease_client;
  * from an event loop, connects later. For each new connection the client looks up a host's name by
  * the system's resolver (getaddrinfo), on a thread that ends with the lookup. A client has at most
  * one such thread, and a process at most 16. If the URL cannot be read, the call returns
- * TOLLBAR_E_URL and `*column`, unless `column` is NULL, gets the column of the fault, from 1.
+ * TOLLBAR_E_URL and `*column`, unless `column` is NULL, gets the column of the fault, from 1
+ * (tollbar_redis_check_url has its words). A URL with TLS needs tollbar_lease_client_new_tls.
  *
  * With a glibc before 2.34 a program must have libpthread (`-pthread`) for that thread. Without
  * it, tollbar_lease_client_tick waits for the resolver.
@@ -340,6 +381,25 @@ int32_t tollbar_lease_client_new(const tollbar_lease *lease,
                                  size_t url_length,
                                  size_t *column,
                                  tollbar_lease_client **out);
+
+/* tollbar_lease_client_new for a URL with or without TLS (`rediss://` or `valkeys://`). `*tls` has
+ * the program's TLS library, and is copied; its functions and its context must outlive the client. */
+int32_t tollbar_lease_client_new_tls(const tollbar_lease *lease,
+                                     const char *url,
+                                     size_t url_length,
+                                     const tollbar_tls *tls,
+                                     size_t *column,
+                                     tollbar_lease_client **out);
+
+/* What is wrong with a URL: fills `text` with what is expected in its place, cut to `room` bytes,
+ * of which the last is 0, and `*column`, unless NULL, with the column from 1. Returns TOLLBAR_E_URL
+ * if something is, and otherwise TOLLBAR_ALLOWED, an empty text and the column 0. A URL with TLS is
+ * not wrong. */
+int32_t tollbar_redis_check_url(const char *url,
+                                size_t url_length,
+                                char *text,
+                                size_t room,
+                                size_t *column);
 
 /* Makes the client ask for the leases of `lease`, too, which must outlive the client. A process
  * needs one client for all limits of a store: one connection, one heartbeat, and one call for the
@@ -393,6 +453,9 @@ const char *tollbar_lease_client_error(tollbar_lease_client *client);
  * the call returns TOLLBAR_E_RUNNING and does nothing. NULL is a no-op. */
 int32_t tollbar_lease_client_close(tollbar_lease_client *client, uint32_t timeout_ms);
 
+/* A table to be filled in. */
+#define TOLLBAR_TLS_INIT                                                                             \
+    { (uint32_t)sizeof(tollbar_tls), 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL }
 #ifdef __cplusplus
 } /* extern "C" */
 #endif

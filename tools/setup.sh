@@ -221,6 +221,8 @@ test)
     wants chromium chromium
     wants_file /usr/share/fonts/truetype/dejavu/DejaVuSans.ttf fonts-dejavu-core
     wants_file /usr/include/cmocka.h libcmocka-dev
+    wants_file /usr/include/openssl/ssl.h libssl-dev
+    wants openssl openssl
     wants_file /usr/include/asio.hpp libasio-dev
     ;;
 docs) wants_venv ;;

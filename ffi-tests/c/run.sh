@@ -1,6 +1,6 @@
 #!/bin/sh
 # The tests of the C face: run.sh BUILD-DIRECTORY [STEP...], where `make lib` has built the
-# libraries. Steps: header shared archives stack valgrind address thread artefacts installed demo.
+# libraries. Steps: header shared archives stack valgrind address thread artefacts installed demo tls.
 # Without a step it runs all. TOLLBAR_SOAK=1: the long forms of valgrind and address.
 #
 # It prints one line for each check, and the sum at the end: `N passed, N failed`.
@@ -20,6 +20,7 @@ unset RUSTFLAGS CFLAGS CXXFLAGS LDFLAGS
 . "$here/sh/sanitizers.sh"
 . "$here/sh/artefacts.sh"
 . "$here/sh/installed.sh"
+. "$here/sh/tls.sh"
 . "$here/sh/demo.sh"
 log=$work/log
 
@@ -35,9 +36,11 @@ need pkg-config pkg-config
 need readelf binutils
 need setarch util-linux
 need redis-server redis-server
+need openssl openssl
 need make make
 gcc -std=c99 -I"$root/include" -fsyntax-only "$here/test.c" 2> /dev/null ||
     missing cmocka.h libcmocka-dev
+echo '#include <openssl/ssl.h>' | gcc -fsyntax-only -xc - 2> /dev/null || missing openssl/ssl.h libssl-dev
 for file in libtollbar.so libtollbar.a libtollbar-named.so libtollbar-redis.so libtollbar-redis.a libtollbar-redis-named.so; do
     [ -f "$build/$file" ] || missing "$build/$file" "(none: run make lib)"
 done
@@ -46,7 +49,7 @@ if [ "$failed" -ne 0 ]; then
     exit 1
 fi
 
-[ $# -ne 0 ] || set -- header shared archives stack valgrind address thread artefacts installed demo
+[ $# -ne 0 ] || set -- header shared archives stack valgrind address thread artefacts installed demo tls
 for step in "$@"; do
     case $step in
     header) header_matrix ;;
@@ -62,6 +65,7 @@ for step in "$@"; do
     artefacts) artefacts ;;
     installed) installed ;;
     demo) demo ;;
+    tls) openssl_by_tls ;;
     *) check "a step named $step" false ;;
     esac
 done

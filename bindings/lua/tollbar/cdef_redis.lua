@@ -11,6 +11,9 @@ enum {
     TOLLBAR_CIRCUIT_CLOSED = 1,
     TOLLBAR_CIRCUIT_OPEN = 2,
     TOLLBAR_LEASE_WAITS = 3,
+    TOLLBAR_TLS_OPEN = 0,
+    TOLLBAR_TLS_HANDSHAKE = 1,
+    TOLLBAR_TLS_FAULT = (-1),
     TOLLBAR_EVENT_READ = 1,
     TOLLBAR_EVENT_WRITE = 2,
 };
@@ -101,11 +104,35 @@ int32_t tollbar_lease_poll(const tollbar_lease *lease,
                            tollbar_lease_request *request,
                            tollbar_decision *out);
 typedef struct tollbar_lease_client tollbar_lease_client;
+typedef struct tollbar_tls {
+    uint32_t struct_size;
+    uint32_t flags;
+    void *context;
+    void *(*start)(void *context, const char *host);
+    int64_t (*cipher_in)(void *connection, const void *bytes, size_t length);
+    int64_t (*cipher_out)(void *connection, void *bytes, size_t length);
+    int64_t (*plain_in)(void *connection, const void *bytes, size_t length);
+    int64_t (*plain_out)(void *connection, void *bytes, size_t length);
+    int32_t (*wants)(void *connection);
+    const char *(*fault)(void *connection);
+    void (*end)(void *connection);
+} tollbar_tls;
 int32_t tollbar_lease_client_new(const tollbar_lease *lease,
                                  const char *url,
                                  size_t url_length,
                                  size_t *column,
                                  tollbar_lease_client **out);
+int32_t tollbar_lease_client_new_tls(const tollbar_lease *lease,
+                                     const char *url,
+                                     size_t url_length,
+                                     const tollbar_tls *tls,
+                                     size_t *column,
+                                     tollbar_lease_client **out);
+int32_t tollbar_redis_check_url(const char *url,
+                                size_t url_length,
+                                char *text,
+                                size_t room,
+                                size_t *column);
 int32_t tollbar_lease_client_add(tollbar_lease_client *client, const tollbar_lease *lease);
 int32_t tollbar_lease_client_on_change(tollbar_lease_client *client,
                                        void (*listener)(void *argument, uint32_t circuit),

@@ -1,6 +1,7 @@
 //! Clients: each asks the store for the leases of one node.
 
 use super::lease::{circuit_number, node_code, tollbar_lease, TOLLBAR_CIRCUIT_UNKNOWN};
+use super::tls::{tollbar_tls, TlsLibrary};
 use core::cell::UnsafeCell;
 use core::ffi::{c_char, c_void};
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
@@ -56,7 +57,8 @@ unsafe impl Sync for tollbar_lease_client {}
 /// from an event loop, connects later. For each new connection the client looks up a host's name by
 /// the system's resolver (getaddrinfo), on a thread that ends with the lookup. A client has at most
 /// one such thread, and a process at most 16. If the URL cannot be read, the call returns
-/// TOLLBAR_E_URL and `*column`, unless `column` is NULL, gets the column of the fault, from 1.
+/// TOLLBAR_E_URL and `*column`, unless `column` is NULL, gets the column of the fault, from 1
+/// (tollbar_redis_check_url has its words). A URL with TLS needs tollbar_lease_client_new_tls.
 ///
 /// With a glibc before 2.34 a program must have libpthread (`-pthread`) for that thread. Without
 /// it, tollbar_lease_client_tick waits for the resolver.
@@ -75,41 +77,121 @@ pub unsafe extern "C" fn tollbar_lease_client_new(
     column: *mut usize,
     out: *mut *mut tollbar_lease_client,
 ) -> i32 {
+    // SAFETY: by the caller's promise.
+    call(|| unsafe { new_client(lease, (url, url_length), core::ptr::null(), column, out) })
+}
+
+/// tollbar_lease_client_new for a URL with or without TLS (`rediss://` or `valkeys://`). `*tls` has
+/// the program's TLS library, and is copied; its functions and its context must outlive the client.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_lease_client_new_tls(
+    lease: *const tollbar_lease,
+    url: *const c_char,
+    url_length: usize,
+    tls: *const tollbar_tls,
+    column: *mut usize,
+    out: *mut *mut tollbar_lease_client,
+) -> i32 {
+    call(|| {
+        if tls.is_null() {
+            return Err(TOLLBAR_E_NULL);
+        }
+        // SAFETY: by the caller's promise.
+        unsafe { new_client(lease, (url, url_length), tls, column, out) }
+    })
+}
+
+/// # Safety
+/// As [`tollbar_lease_client_new_tls`], except that `tls` may be null.
+unsafe fn new_client(
+    lease: *const tollbar_lease,
+    (url, url_length): (*const c_char, usize),
+    tls: *const tollbar_tls,
+    column: *mut usize,
+    out: *mut *mut tollbar_lease_client,
+) -> Result<i32, i32> {
+    // SAFETY: by the caller's promise.
+    let (out, node, text) =
+        unsafe { (place(out)?, &reference(lease)?.node, bytes(url, url_length)?) };
+    let url = match core::str::from_utf8(text).map(Url::parse) {
+        Ok(Ok(url)) if !url.is_tls || !tls.is_null() => url,
+        fault => {
+            if !column.is_null() {
+                let at =
+                    fault.map_or(1, |refused| refused.map_or_else(|error| error.column, |_| 1));
+                // SAFETY: by the caller's promise.
+                unsafe { place(column) }?.write(at);
+            }
+            return Err(TOLLBAR_E_URL);
+        }
+    };
+    let mut client = Client::new(&url).map_err(node_code)?;
+    if !tls.is_null() {
+        // SAFETY: by the caller's promise.
+        client.secure(unsafe { TlsLibrary::boxed(tls) }?);
+    }
+    let client = boxed(tollbar_lease_client {
+        client: UnsafeCell::new(client),
+        nodes: [const { AtomicPtr::new(core::ptr::null_mut()) }; LEASES_MOST],
+        stop: AtomicU32::new(0),
+        running: AtomicU32::new(0),
+        reported: AtomicU32::new(TOLLBAR_CIRCUIT_UNKNOWN),
+        listening: AtomicU32::new(0),
+        listener: UnsafeCell::new(Listener { call: None, argument: core::ptr::null_mut() }),
+        error: UnsafeCell::new([0; 512]),
+    })?;
+    // SAFETY: `boxed` has made it, and no other thread knows it.
+    if let Err(code) = unsafe { (*client).add(node) } {
+        // SAFETY: as above.
+        unsafe { unboxed(client) };
+        return Err(code);
+    }
+    out.write(client);
+    Ok(TOLLBAR_ALLOWED)
+}
+
+/// What is wrong with a URL: fills `text` with what is expected in its place, cut to `room` bytes,
+/// of which the last is 0, and `*column`, unless NULL, with the column from 1. Returns TOLLBAR_E_URL
+/// if something is, and otherwise TOLLBAR_ALLOWED, an empty text and the column 0. A URL with TLS is
+/// not wrong.
+///
+/// # Safety
+/// Pointers are NULL or as said, and `text` has `room` bytes.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_redis_check_url(
+    url: *const c_char,
+    url_length: usize,
+    text: *mut c_char,
+    room: usize,
+    column: *mut usize,
+) -> i32 {
     call(|| {
         // SAFETY: by the caller's promise.
-        let (out, node, text) =
-            unsafe { (place(out)?, &reference(lease)?.node, bytes(url, url_length)?) };
-        let url = match core::str::from_utf8(text).map(Url::parse) {
-            Ok(Ok(url)) if !url.is_tls => url,
-            fault => {
-                if !column.is_null() {
-                    let at =
-                        fault.map_or(1, |refused| refused.map_or_else(|error| error.column, |_| 1));
-                    // SAFETY: by the caller's promise.
-                    unsafe { place(column) }?.write(at);
-                }
-                return Err(TOLLBAR_E_URL);
-            }
+        let parsed = core::str::from_utf8(unsafe { bytes(url, url_length) }?).map(Url::parse);
+        let (words, at) = match parsed {
+            Ok(Ok(_)) => ("", 0),
+            Ok(Err(error)) => (error.fault.message(), error.column),
+            Err(_) => ("expected text in UTF-8", 1),
         };
-        let client = tollbar_lease_client {
-            client: UnsafeCell::new(Client::new(&url).map_err(node_code)?),
-            nodes: [const { AtomicPtr::new(core::ptr::null_mut()) }; LEASES_MOST],
-            stop: AtomicU32::new(0),
-            running: AtomicU32::new(0),
-            reported: AtomicU32::new(TOLLBAR_CIRCUIT_UNKNOWN),
-            listening: AtomicU32::new(0),
-            listener: UnsafeCell::new(Listener { call: None, argument: core::ptr::null_mut() }),
-            error: UnsafeCell::new([0; 512]),
-        };
-        let client = boxed(client)?;
-        // SAFETY: `boxed` has made it, and no other thread knows it.
-        if let Err(code) = unsafe { (*client).add(node) } {
-            // SAFETY: as above.
-            unsafe { unboxed(client) };
-            return Err(code);
+        if !column.is_null() {
+            // SAFETY: by the caller's promise.
+            unsafe { place(column) }?.write(at);
         }
-        out.write(client);
-        Ok(TOLLBAR_ALLOWED)
+        if text.is_null() {
+            return Err(TOLLBAR_E_NULL);
+        }
+        let ended = words.bytes().take(room.saturating_sub(1)).chain([0]);
+        for (offset, byte) in ended.enumerate().take(room) {
+            // SAFETY: below `room`, and writable by the caller's promise.
+            unsafe { text.add(offset).write(byte as c_char) };
+        }
+        match at {
+            0 => Ok(TOLLBAR_ALLOWED),
+            _ => Err(TOLLBAR_E_URL),
+        }
     })
 }
 

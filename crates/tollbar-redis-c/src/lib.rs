@@ -7,7 +7,10 @@
 #![no_std]
 #![allow(non_camel_case_types)]
 
+extern crate alloc;
+
 pub mod client;
 pub mod lease;
+pub mod tls;
 pub mod version;
 pub mod waiting;

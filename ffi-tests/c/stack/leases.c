@@ -146,6 +146,25 @@ CASE(tollbar_lease_client_add) {
     redis_end(&server);
 }
 
+CASE(tollbar_lease_client_new_tls) {
+    static const char url[] = "rediss://user:secret@redis.example:6379,[::1]:1/2?timeout=2s";
+    tollbar_tls tls = TOLLBAR_TLS_INIT;
+    tollbar_lease *lease = lease_of(w);
+    tollbar_lease_client *client = NULL;
+    if (lease == NULL)
+        return;
+    /* The call makes a client, and then refuses the table without functions. */
+    RUN(tollbar_lease_client_new_tls(lease, url, sizeof url - 1, &tls, NULL, &client));
+    tollbar_lease_close(lease);
+}
+CASE(tollbar_redis_check_url) {
+    static const char url[] = "rediss://user:secret@redis.example:6379,[::1]:1/2?timeout=2";
+    char text[256];
+    size_t column;
+    (void)w;
+    RUN(tollbar_redis_check_url(url, sizeof url - 1, text, sizeof text, &column));
+}
+
 /* Ticks by which the client looks its server up, connects, loads its scripts, and asks for
  * leases. */
 static void ticks(tollbar_lease *lease, tollbar_lease_client *client, const struct world *w) {

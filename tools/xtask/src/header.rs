@@ -151,6 +151,7 @@ fn files(section: &str) -> Vec<&str> {
     match section {
         "policy" => vec!["policy/spec", "policy", "policy/fit"],
         "table" => vec!["table", "table_options"],
+        "client" => vec!["tls", "client"],
         file => vec![file],
     }
 }
@@ -294,6 +295,7 @@ fn inits(file: &str) -> String {
         "transfer" => include_str!("header/transfer_init.h").to_owned(),
         "lease" => include_str!("header/lease_init.h").to_owned(),
         "waiting" => include_str!("header/waiting_init.h").to_owned(),
+        "client" => include_str!("header/tls_init.h").to_owned(),
         "rules" => include_str!("header/rules_init.h").to_owned(),
         "queue" => include_str!("header/queue_init.h").to_owned(),
         "hierarchy" => include_str!("header/hierarchy_init.h").to_owned(),
