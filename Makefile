@@ -29,6 +29,7 @@ $(B)/libtollbar.so $(B)/libtollbar.a $(B)/libtollbar-redis.so $(B)/libtollbar-re
 openssl: $(B)/libtollbar-redis-openssl.so
 
 $(B)/libtollbar-redis-openssl.so: crates/tollbar-redis-c/openssl/tollbar_openssl.c include/tollbar_openssl.h include/tollbar_redis.h
+	tools/setup.sh openssl
 	mkdir -p $(B)
 	$(CC) $(WARN) $(CFLAGS) -fPIC -Iinclude -c -o $(B)/tollbar_openssl.o $<
 	$(CC) -shared -Wl,-soname,libtollbar-redis-openssl.so.$(ABI) -o $@ $(B)/tollbar_openssl.o -lssl -lcrypto

@@ -367,8 +367,8 @@ typedef struct tollbar_tls {
  * from an event loop, connects later. For each new connection the client looks up a host's name by
  * the system's resolver (getaddrinfo), on a thread that ends with the lookup. A client has at most
  * one such thread, and a process at most 16. If the URL cannot be read, the call returns
- * TOLLBAR_E_URL and `*column`, unless `column` is NULL, gets the column of the fault, from 1
- * (tollbar_redis_check_url has its words). A URL with TLS needs tollbar_lease_client_new_tls.
+ * TOLLBAR_E_URL and `*column`, unless `column` is NULL, gets the column of the fault, from 1. A URL
+ * with TLS needs tollbar_lease_client_new_tls.
  *
  * With a glibc before 2.34 a program must have libpthread (`-pthread`) for that thread. Without
  * it, tollbar_lease_client_tick waits for the resolver.
@@ -390,16 +390,6 @@ int32_t tollbar_lease_client_new_tls(const tollbar_lease *lease,
                                      const tollbar_tls *tls,
                                      size_t *column,
                                      tollbar_lease_client **out);
-
-/* What is wrong with a URL: fills `text` with what is expected in its place, cut to `room` bytes,
- * of which the last is 0, and `*column`, unless NULL, with the column from 1. Returns TOLLBAR_E_URL
- * if something is, and otherwise TOLLBAR_ALLOWED, an empty text and the column 0. A URL with TLS is
- * not wrong. */
-int32_t tollbar_redis_check_url(const char *url,
-                                size_t url_length,
-                                char *text,
-                                size_t room,
-                                size_t *column);
 
 /* Makes the client ask for the leases of `lease`, too, which must outlive the client. A process
  * needs one client for all limits of a store: one connection, one heartbeat, and one call for the

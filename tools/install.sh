@@ -3,7 +3,7 @@
 # `cmake --install` call it. It installs under DESTDIR, which may be empty:
 #   the C and C++ headers; libtollbar and libtollbar-redis, shared and static, with their files for pkg-config and CMake;
 #   the LuaJIT module;
-#   libtollbar-rules and tollbar-rules.pc, if BUILD has them;
+#   libtollbar-rules and tollbar-rules.pc, and libtollbar-redis-openssl, if BUILD has them;
 #   the command, its manual pages and its completions for bash, zsh and fish, if BUILD has the command. TOLLBAR is the command that
 #     writes these, where the one in BUILD is for another machine.
 set -eu
@@ -35,6 +35,14 @@ if [ -e "$build/libtollbar-rules.so" ]; then
     install -m 755 "$build/libtollbar-rules.so" "$destdir$libdir/libtollbar-rules.so.$version"
     ln -sf "libtollbar-rules.so.$version" "$destdir$libdir/libtollbar-rules.so.$abi"
     ln -sf "libtollbar-rules.so.$abi" "$destdir$libdir/libtollbar-rules.so"
+fi
+
+# `make openssl` has made it, or not.
+if [ -e "$build/libtollbar-redis-openssl.so" ]; then
+    install -m 644 "$build/libtollbar-redis-openssl.a" "$destdir$libdir"
+    install -m 755 "$build/libtollbar-redis-openssl.so" "$destdir$libdir/libtollbar-redis-openssl.so.$version"
+    ln -sf "libtollbar-redis-openssl.so.$version" "$destdir$libdir/libtollbar-redis-openssl.so.$abi"
+    ln -sf "libtollbar-redis-openssl.so.$abi" "$destdir$libdir/libtollbar-redis-openssl.so"
 fi
 
 # `make build/tollbar` has made it, or not.

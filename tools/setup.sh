@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs what a target needs and is missing: setup.sh lib | dependent | go | nginx | bench | ffi |
+# Installs what a target needs and is missing: setup.sh lib | openssl | dependent | go | nginx | bench | ffi |
 # peers | valkey | arm64 | mutants | roots | debian | docs | packages | soak | test. As root on
 # Debian with apt-get; otherwise it says exactly what to install, and fails.
 set -eu
@@ -146,6 +146,7 @@ wants_arm64() {
 
 case ${1:-test} in
 lib | dependent | mutants) ;;
+openssl) wants_file /usr/include/openssl/ssl.h libssl-dev ;;
 static-*) ;;
 roots) wants_roots ;;
 debian) wants_debian ;;

@@ -132,6 +132,18 @@ TEST(what_cannot_be_is_said) {
     const lease good("x", "10/s burst 100", 2);
     CHECK_THROWS(tollbar::error, lease_client(good, "rediss://127.0.0.1"), e, e.code() == errc::url && e.why().column >= 1);
     CHECK(lease_client::try_make(good, "").error() == errc::url);
+    tollbar_tls tls{};
+    tls.struct_size = sizeof tls;
+    CHECK(lease_client::try_make(good, "rediss://127.0.0.1", tls).error() == errc::null);
+    tls.start = [](void *, const char *) -> void * { return nullptr; };
+    tls.cipher_in = tls.plain_in = [](void *, const void *, std::size_t) -> std::int64_t { return 0; };
+    tls.cipher_out = tls.plain_out = [](void *, void *, std::size_t) -> std::int64_t { return 0; };
+    tls.wants = [](void *) -> std::int32_t { return TOLLBAR_TLS_FAULT; };
+    tls.fault = [](void *) -> const char * { return "a test"; };
+    tls.end = [](void *) {};
+    lease_client secure(good, "rediss://127.0.0.1", tls);
+    CHECK(secure && secure.state() == circuit::unknown);
+    CHECK(lease_client::try_make(good, "redis://?", tls).why().column >= 1);
 }
 
 TEST(in_the_callers_memory) {

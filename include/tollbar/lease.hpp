@@ -278,20 +278,14 @@ public:
     /// `redis://[user[:password]@]host[:port][/db]` or `unix:/path[?db=N&user=...&password=...]`.
     /// For a wrong URL, why().column is the column of the fault.
     lease_client(const lease &of, std::string_view url) : lease_client(try_make(of, url).value()) {}
-    static result<lease_client> try_make(const lease &of, std::string_view url) noexcept {
-        tollbar_lease_client *made = nullptr;
-        std::size_t column = 0;
-        const std::int32_t code =
-            tollbar_lease_client_new(of.get(), url.empty() ? "" : url.data(), url.size(), &column, &made);
-        if (code != 0) {
-            failure why = detail::failed(code);
-            why.column = column;
-            return why;
-        }
-        lease_client owner = adopt(made);
-        if (!owner)
-            return detail::failed(TOLLBAR_E_NO_MEMORY);
-        return owner;
+    static result<lease_client> try_make(const lease &of, std::string_view url) noexcept { return made_with(of, url, nullptr); }
+
+    /// For a URL with TLS (`rediss://`) or without. The table is copied; its functions and its
+    /// context must outlive the client. tollbar_openssl.h has one for OpenSSL.
+    lease_client(const lease &of, std::string_view url, const tollbar_tls &tls)
+        : lease_client(try_make(of, url, tls).value()) {}
+    static result<lease_client> try_make(const lease &of, std::string_view url, const tollbar_tls &tls) noexcept {
+        return made_with(of, url, &tls);
     }
     lease_client(lease_client &&) noexcept = default;
     lease_client &operator=(lease_client &&) noexcept = default;
@@ -388,6 +382,23 @@ public:
     explicit operator bool() const noexcept { return state_ != nullptr; }
 
 private:
+    static result<lease_client> made_with(const lease &of, std::string_view url, const tollbar_tls *tls) noexcept {
+        tollbar_lease_client *made = nullptr;
+        std::size_t column = 0;
+        const char *const text = url.empty() ? "" : url.data();
+        const std::int32_t code = tls == nullptr ? tollbar_lease_client_new(of.get(), text, url.size(), &column, &made)
+                                                 : tollbar_lease_client_new_tls(of.get(), text, url.size(), tls, &column, &made);
+        if (code != 0) {
+            failure why = detail::failed(code);
+            why.column = column;
+            return why;
+        }
+        lease_client owner = adopt(made);
+        if (!owner)
+            return detail::failed(TOLLBAR_E_NO_MEMORY);
+        return owner;
+    }
+
     /// The client's part that does not move with its owner, because the listener and the thread
     /// point to it.
     struct owned {

@@ -128,11 +128,6 @@ int32_t tollbar_lease_client_new_tls(const tollbar_lease *lease,
                                      const tollbar_tls *tls,
                                      size_t *column,
                                      tollbar_lease_client **out);
-int32_t tollbar_redis_check_url(const char *url,
-                                size_t url_length,
-                                char *text,
-                                size_t room,
-                                size_t *column);
 int32_t tollbar_lease_client_add(tollbar_lease_client *client, const tollbar_lease *lease);
 int32_t tollbar_lease_client_on_change(tollbar_lease_client *client,
                                        void (*listener)(void *argument, uint32_t circuit),

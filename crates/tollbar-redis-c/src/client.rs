@@ -57,8 +57,8 @@ unsafe impl Sync for tollbar_lease_client {}
 /// from an event loop, connects later. For each new connection the client looks up a host's name by
 /// the system's resolver (getaddrinfo), on a thread that ends with the lookup. A client has at most
 /// one such thread, and a process at most 16. If the URL cannot be read, the call returns
-/// TOLLBAR_E_URL and `*column`, unless `column` is NULL, gets the column of the fault, from 1
-/// (tollbar_redis_check_url has its words). A URL with TLS needs tollbar_lease_client_new_tls.
+/// TOLLBAR_E_URL and `*column`, unless `column` is NULL, gets the column of the fault, from 1. A URL
+/// with TLS needs tollbar_lease_client_new_tls.
 ///
 /// With a glibc before 2.34 a program must have libpthread (`-pthread`) for that thread. Without
 /// it, tollbar_lease_client_tick waits for the resolver.
@@ -151,48 +151,6 @@ unsafe fn new_client(
     }
     out.write(client);
     Ok(TOLLBAR_ALLOWED)
-}
-
-/// What is wrong with a URL: fills `text` with what is expected in its place, cut to `room` bytes,
-/// of which the last is 0, and `*column`, unless NULL, with the column from 1. Returns TOLLBAR_E_URL
-/// if something is, and otherwise TOLLBAR_ALLOWED, an empty text and the column 0. A URL with TLS is
-/// not wrong.
-///
-/// # Safety
-/// Pointers are NULL or as said, and `text` has `room` bytes.
-#[no_mangle]
-pub unsafe extern "C" fn tollbar_redis_check_url(
-    url: *const c_char,
-    url_length: usize,
-    text: *mut c_char,
-    room: usize,
-    column: *mut usize,
-) -> i32 {
-    call(|| {
-        // SAFETY: by the caller's promise.
-        let parsed = core::str::from_utf8(unsafe { bytes(url, url_length) }?).map(Url::parse);
-        let (words, at) = match parsed {
-            Ok(Ok(_)) => ("", 0),
-            Ok(Err(error)) => (error.fault.message(), error.column),
-            Err(_) => ("expected text in UTF-8", 1),
-        };
-        if !column.is_null() {
-            // SAFETY: by the caller's promise.
-            unsafe { place(column) }?.write(at);
-        }
-        if text.is_null() {
-            return Err(TOLLBAR_E_NULL);
-        }
-        let ended = words.bytes().take(room.saturating_sub(1)).chain([0]);
-        for (offset, byte) in ended.enumerate().take(room) {
-            // SAFETY: below `room`, and writable by the caller's promise.
-            unsafe { text.add(offset).write(byte as c_char) };
-        }
-        match at {
-            0 => Ok(TOLLBAR_ALLOWED),
-            _ => Err(TOLLBAR_E_URL),
-        }
-    })
 }
 
 /// Makes the client ask for the leases of `lease`, too, which must outlive the client. A process

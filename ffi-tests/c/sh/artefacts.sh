@@ -7,7 +7,7 @@
 size_limit_of() {
     case $1 in
     tollbar) echo 405504 ;;
-    tollbar-redis) echo 258048 ;;
+    tollbar-redis) echo 262144 ;;
     esac
 }
 # The oldest C library with which the libraries run.

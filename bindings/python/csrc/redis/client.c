@@ -5,6 +5,9 @@
 
 #include "redis.h"
 
+/* The most bytes of a TLS fault's text, with the zero at its end. */
+#define FAULT_ROOM 160
+
 typedef struct {
     PyObject_HEAD
     redis_node *node;
@@ -13,6 +16,10 @@ typedef struct {
     tollbar_lease_client *handle;
     /* The listener, which is called with a TOLLBAR_CIRCUIT_ number, or NULL. */
     PyObject *listener;
+    /* What begins TLS with a host (tollbar._tls.starter), or NULL. */
+    PyObject *starter;
+    /* The last fault of TLS, as text. */
+    char fault[FAULT_ROOM];
     /* Whether a call of tick or run is under way. */
     int running;
 } redis_client;
@@ -34,15 +41,157 @@ static void changed(void *argument, uint32_t circuit) {
     PyGILState_Release(gil);
 }
 
-/* Client(lease, url, listener or None) */
+/* TLS. The library calls these functions from tick, run or close, with or without the GIL. A
+ * connection is a tollbar._tls.Connection; its client is in tls_connection. */
+typedef struct {
+    redis_client *client;
+    PyObject *object;
+} tls_connection;
+
+/* Keeps the text of the exception that is set, and ends it. Only an OSError is a fault of TLS. */
+static void tls_failed(redis_client *client) {
+    PyObject *type, *value, *trace;
+    PyObject *said = NULL, *bytes = NULL;
+    if (!PyErr_ExceptionMatches(PyExc_OSError)) {
+        PyErr_WriteUnraisable(client->starter);
+        PyErr_Clear();
+        return;
+    }
+    PyErr_Fetch(&type, &value, &trace);
+    PyErr_NormalizeException(&type, &value, &trace);
+    said = value == NULL ? NULL : PyObject_Str(value);
+    bytes = said == NULL ? NULL : PyUnicode_AsEncodedString(said, "ascii", "replace");
+    if (bytes != NULL) {
+        strncpy(client->fault, PyBytes_AsString(bytes), FAULT_ROOM - 1);
+        client->fault[FAULT_ROOM - 1] = '\0';
+    }
+    Py_XDECREF(bytes);
+    Py_XDECREF(said);
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(trace);
+    PyErr_Clear();
+}
+
+static void *tls_start(void *context, const char *host) {
+    PyGILState_STATE gil = PyGILState_Ensure();
+    redis_client *client = context;
+    tls_connection *made = PyMem_Malloc(sizeof *made);
+    PyObject *object = made == NULL ? NULL : PyObject_CallFunction(client->starter, "s", host);
+    if (object == NULL) {
+        if (made != NULL)
+            tls_failed(client);
+        PyMem_Free(made);
+        made = NULL;
+    } else {
+        made->client = client;
+        made->object = object;
+    }
+    PyGILState_Release(gil);
+    return made;
+}
+
+/* Calls a method that takes bytes and returns how many. */
+static int64_t tls_put(void *connection, const char *method, const void *bytes, size_t length) {
+    PyGILState_STATE gil = PyGILState_Ensure();
+    tls_connection *c = connection;
+    PyObject *answer = PyObject_CallMethod(c->object, method, "y#", (const char *)bytes, (Py_ssize_t)length);
+    long long taken = answer == NULL ? -1 : PyLong_AsLongLong(answer);
+    Py_XDECREF(answer);
+    if (PyErr_Occurred() != NULL) {
+        tls_failed(c->client);
+        taken = -1;
+    }
+    PyGILState_Release(gil);
+    return taken;
+}
+
+/* Calls a method that returns at most so many bytes. */
+static int64_t tls_get(void *connection, const char *method, void *bytes, size_t length) {
+    PyGILState_STATE gil = PyGILState_Ensure();
+    tls_connection *c = connection;
+    PyObject *answer = PyObject_CallMethod(c->object, method, "n", (Py_ssize_t)length);
+    char *given = NULL;
+    Py_ssize_t count = -1;
+    if (answer == NULL || PyBytes_AsStringAndSize(answer, &given, &count) != 0 || (size_t)count > length) {
+        tls_failed(c->client);
+        count = -1;
+    } else
+        memcpy(bytes, given, (size_t)count);
+    Py_XDECREF(answer);
+    PyGILState_Release(gil);
+    return count;
+}
+
+static int64_t tls_cipher_in(void *connection, const void *bytes, size_t length) {
+    return tls_put(connection, "cipher_in", bytes, length);
+}
+
+static int64_t tls_cipher_out(void *connection, void *bytes, size_t length) {
+    return tls_get(connection, "cipher_out", bytes, length);
+}
+
+static int64_t tls_plain_in(void *connection, const void *bytes, size_t length) {
+    return tls_put(connection, "plain_in", bytes, length);
+}
+
+static int64_t tls_plain_out(void *connection, void *bytes, size_t length) {
+    return tls_get(connection, "plain_out", bytes, length);
+}
+
+static int32_t tls_wants(void *connection) {
+    PyGILState_STATE gil = PyGILState_Ensure();
+    tls_connection *c = connection;
+    PyObject *answer = PyObject_CallMethod(c->object, "wants", NULL);
+    long wants = answer == NULL ? TOLLBAR_TLS_FAULT : PyLong_AsLong(answer);
+    Py_XDECREF(answer);
+    if (PyErr_Occurred() != NULL) {
+        tls_failed(c->client);
+        wants = TOLLBAR_TLS_FAULT;
+    }
+    PyGILState_Release(gil);
+    return (int32_t)wants;
+}
+
+static const char *tls_fault(void *connection) {
+    tls_connection *c = connection;
+    return c->client->fault[0] == '\0' ? NULL : c->client->fault;
+}
+
+static void tls_end(void *connection) {
+    PyGILState_STATE gil = PyGILState_Ensure();
+    tls_connection *c = connection;
+    Py_DECREF(c->object);
+    PyMem_Free(c);
+    PyGILState_Release(gil);
+}
+
+/* Makes the client's handle. */
+static int32_t make(redis_client *client, const char *url, size_t length, size_t *column) {
+    tollbar_tls tls = TOLLBAR_TLS_INIT;
+    if (client->starter == NULL)
+        return tollbar_lease_client_new(client->node->handle, url, length, column, &client->handle);
+    tls.context = client;
+    tls.start = tls_start;
+    tls.cipher_in = tls_cipher_in;
+    tls.cipher_out = tls_cipher_out;
+    tls.plain_in = tls_plain_in;
+    tls.plain_out = tls_plain_out;
+    tls.wants = tls_wants;
+    tls.fault = tls_fault;
+    tls.end = tls_end;
+    return tollbar_lease_client_new_tls(client->node->handle, url, length, &tls, column, &client->handle);
+}
+
+/* Client(lease, url, listener or None, starter or None) */
 static PyObject *client_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
     (void)keywords;
-    PyObject *lease, *listener;
+    PyObject *lease, *listener, *starter;
     const char *url;
     Py_ssize_t length;
     size_t column = 0;
     redis_state *module = redis_state_of(type);
-    if (module == NULL || !PyArg_ParseTuple(args, "O!s#O", module->lease, &lease, &url, &length, &listener))
+    if (module == NULL || !PyArg_ParseTuple(args, "O!s#OO", module->lease, &lease, &url, &length, &listener, &starter))
         return NULL;
     if (redis_lease_handle(lease) == NULL)
         return NULL;
@@ -54,7 +203,11 @@ static PyObject *client_new(PyTypeObject *type, PyObject *args, PyObject *keywor
     client->state = module->core;
     client->node = ((redis_lease *)lease)->node;
     client->node->users++;
-    int32_t code = tollbar_lease_client_new(client->node->handle, url, (size_t)length, &column, &client->handle);
+    if (starter != Py_None) {
+        Py_INCREF(starter);
+        client->starter = starter;
+    }
+    int32_t code = make(client, url, (size_t)length, &column);
     if (code == 0 && listener != Py_None) {
         Py_INCREF(listener);
         client->listener = listener;
@@ -77,12 +230,13 @@ static PyObject *client_new(PyTypeObject *type, PyObject *args, PyObject *keywor
 static int client_traverse(PyObject *self, visitproc visit, void *arg) {
     Py_VISIT(Py_TYPE(self));
     Py_VISIT(of(self)->listener);
+    Py_VISIT(of(self)->starter);
     return 0;
 }
 
 static int client_clear(PyObject *self) {
     /* A call under way may use the listener. It holds a reference to this object, which then is not
-     * garbage. */
+     * garbage. The starter stays for the connection, and leads to no client. */
     if (of(self)->handle != NULL && of(self)->listener != NULL)
         tollbar_lease_client_on_change(of(self)->handle, NULL, NULL);
     Py_CLEAR(of(self)->listener);
@@ -95,6 +249,7 @@ static void client_dealloc(PyObject *self) {
     tollbar_lease_client_close(of(self)->handle, 0);
     of(self)->handle = NULL;
     Py_CLEAR(of(self)->listener);
+    Py_CLEAR(of(self)->starter);
     redis_node_release(of(self)->node);
     freefunc release = PyType_GetSlot(type, Py_tp_free);
     release(self);

@@ -9,11 +9,14 @@ import time
 import weakref
 from collections.abc import Callable
 from types import TracebackType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from . import _core, _redis, _time
 from .limiter import choice
 from .policy import Policy, _text
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
 
 FALLBACKS = {"share": 0, "deny": 1, "allow": 2}
 LOSSES = {"full": 0, "refill": 1}
@@ -45,8 +48,15 @@ class _Driver:
     """A client of the store, and the thread that drives it. It does not know its lease, which can
     so be forgotten."""
 
-    def __init__(self, lease: _redis.Lease, url: str, listener: Callable[[int], object] | None, threaded: bool) -> None:
-        self.client = _redis.Client(lease, url, listener)
+    def __init__(
+        self,
+        lease: _redis.Lease,
+        url: str,
+        starter: Callable[[str], object] | None,
+        listener: Callable[[int], object] | None,
+        threaded: bool,
+    ) -> None:
+        self.client = _redis.Client(lease, url, listener, starter)
         self.threaded = threaded
         self.thread: threading.Thread | None = None
 
@@ -76,6 +86,10 @@ class Lease(_redis.Lease):
     process and those forked from it. Each has a thread for the store, of which one asks at a time.
     Keys are those of a Table; without a key there is one limit for all requests.
 
+    `url` may begin with rediss:// for a store behind TLS. `tls` is the ssl.SSLContext of its
+    connections, by default ssl.create_default_context(): it verifies the server's certificate and
+    its name.
+
     `fallback` says what happens while the store does not answer: "share" (each machine admits its
     share of the rate), "deny" or "allow". `overdraft` is the permits of a key that this machine may
     admit before the store has charged them, at most 127; with 0 only the store's permits count.
@@ -86,12 +100,13 @@ class Lease(_redis.Lease):
     process ends, with `flush` as its deadline.
     """
 
-    __slots__ = ("__weakref__", "_driver", "_flush", "_listener", "_policy", "_url")
+    __slots__ = ("__weakref__", "_driver", "_flush", "_listener", "_policy", "_starter", "_url")
 
     _driver: _Driver
     _flush: int
     _listener: Callable[[int], object] | None
     _policy: str
+    _starter: Callable[[str], object] | None
     _url: str
 
     def __new__(
@@ -101,6 +116,7 @@ class Lease(_redis.Lease):
         name: str,
         nodes: int,
         url: str,
+        tls: SSLContext | None = None,
         capacity: int = 4096,
         life: _time.Time = 0,
         overdraft: int | None = None,
@@ -128,7 +144,8 @@ class Lease(_redis.Lease):
         )
         self._policy, self._url, self._flush = text, url, flush_ms
         self._listener = None if on_change is None else lambda circuit: on_change(CIRCUITS[circuit])
-        self._driver = _Driver(self, url, self._listener, start)
+        self._starter = _starter(url, tls)
+        self._driver = _Driver(self, url, self._starter, self._listener, start)
         _open.add(self)
         self._driver.start()
         return self
@@ -245,9 +262,18 @@ class Lease(_redis.Lease):
     def _begin_again(self) -> None:
         """Called in a forked child, which has none of its parent's clients."""
         old = self._driver
-        self._driver = _Driver(self, self._url, self._listener, old.threaded)
+        self._driver = _Driver(self, self._url, self._starter, self._listener, old.threaded)
         old.client.close(0)
         self._driver.start()
+
+
+def _starter(url: str, tls: SSLContext | None) -> Callable[[str], object] | None:
+    if tls is None and not url.startswith(("rediss:", "valkeys:")):
+        return None
+    # Imported here, because ssl takes longer to import than the whole package.
+    from ._tls import starter
+
+    return starter(url, tls)
 
 
 def _milliseconds(value: _time.Time, what: str) -> int:
