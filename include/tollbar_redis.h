@@ -367,8 +367,8 @@ typedef struct tollbar_tls {
  * from an event loop, connects later. For each new connection the client looks up a host's name by
  * the system's resolver (getaddrinfo), on a thread that ends with the lookup. A client has at most
  * one such thread, and a process at most 16. If the URL cannot be read, the call returns
- * TOLLBAR_E_URL and `*column`, unless `column` is NULL, gets the column of the fault, from 1. A URL
- * with TLS needs tollbar_lease_client_new_tls.
+ * TOLLBAR_E_URL and `*column`, unless `column` is NULL, gets the column of the fault, from 1. A
+ * URL with TLS needs tollbar_lease_client_new_tls.
  *
  * With a glibc before 2.34 a program must have libpthread (`-pthread`) for that thread. Without
  * it, tollbar_lease_client_tick waits for the resolver.

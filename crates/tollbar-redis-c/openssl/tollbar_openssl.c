@@ -125,22 +125,31 @@ static const char *fault(void *connection) {
 }
 
 void tollbar_openssl_table(SSL_CTX *context, tollbar_tls *table) {
-    static const tollbar_tls calls = {sizeof(tollbar_tls), 0, NULL, start, cipher_in, cipher_out, plain_in, plain_out, wants, fault, end};
+    static const tollbar_tls calls = {sizeof(tollbar_tls), 0, NULL, start, cipher_in, cipher_out,
+                                      plain_in, plain_out, wants, fault, end};
     *table = calls;
     table->context = context;
+}
+
+static int trust(SSL_CTX *context, const char *authorities) {
+    return authorities != NULL ? SSL_CTX_load_verify_locations(context, authorities, NULL)
+                               : SSL_CTX_set_default_verify_paths(context);
+}
+
+static int show(SSL_CTX *context, const char *certificate, const char *key) {
+    return certificate == NULL ||
+           (SSL_CTX_use_certificate_chain_file(context, certificate) == 1 &&
+            SSL_CTX_use_PrivateKey_file(context, key != NULL ? key : certificate, SSL_FILETYPE_PEM) == 1 &&
+            SSL_CTX_check_private_key(context) == 1);
 }
 
 SSL_CTX *tollbar_openssl_context(const char *authorities, const char *certificate, const char *key) {
     SSL_CTX *context = SSL_CTX_new(TLS_client_method());
     if (context == NULL)
         return NULL;
-    if (!SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION) ||
-        !(authorities != NULL ? SSL_CTX_load_verify_locations(context, authorities, NULL) : SSL_CTX_set_default_verify_paths(context)) ||
-        (certificate != NULL && (SSL_CTX_use_certificate_chain_file(context, certificate) != 1 ||
-                                 SSL_CTX_use_PrivateKey_file(context, key != NULL ? key : certificate, SSL_FILETYPE_PEM) != 1 ||
-                                 SSL_CTX_check_private_key(context) != 1))) {
-        SSL_CTX_free(context);
-        return NULL;
-    }
-    return context;
+    if (SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION) && trust(context, authorities) &&
+        show(context, certificate, key))
+        return context;
+    SSL_CTX_free(context);
+    return NULL;
 }

@@ -187,7 +187,7 @@ impl Cipher for TlsConnection {
 impl Drop for TlsConnection {
     fn drop(&mut self) {
         if let Some(end) = self.calls.end {
-            // SAFETY: by the promise of `TlsLibrary::boxed`, and nobody uses the connection any more.
+            // SAFETY: by the promise of `TlsLibrary::boxed`, and nobody uses the connection.
             unsafe { end(self.connection.as_ptr()) };
         }
     }
