@@ -59,7 +59,7 @@ pub struct tollbar_tls {
 
 // SAFETY: repr(C), u32 first, fields without holes. Zero bytes are no function.
 unsafe impl Growable for tollbar_tls {
-    const FIRST_SIZE: usize = 16 + 8 * size_of::<usize>();
+    const FIRST_SIZE: usize = 8 + 9 * size_of::<*mut c_void>();
 }
 
 /// The program's table, all of whose functions are there.
