@@ -101,6 +101,15 @@ def test_who_is_not_who_he_says(redis):
     assert "certificate verify failed" in refused(redis.url, None)
 
 
+def test_a_lease_with_a_thread_says_why(redis):
+    heard = []
+    options = {"name": "thread", "on_change": lambda circuit: heard.append((circuit, limit.error))}
+    with lease(redis.url, redis.context("other"), **options) as limit:
+        until(lambda: limit.circuit == "open" and heard)
+        assert "certificate verify failed" in limit.error
+        assert [circuit for circuit, _ in heard] == ["open"] and heard[0][1] == limit.error
+
+
 def test_a_client_without_the_certificate_that_the_server_wants(redis):
     # TLS 1.3's server says so after the handshake.
     with lease(redis.url, redis.context(client=False), start=False) as limit:

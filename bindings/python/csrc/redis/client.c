@@ -16,6 +16,9 @@ typedef struct {
     tollbar_lease_client *handle;
     /* The listener, which is called with a TOLLBAR_CIRCUIT_ number, or NULL. */
     PyObject *listener;
+    /* The text of the fault when the circuit last changed, for threads that do not drive the client;
+     * NULL before. */
+    PyObject *said;
     /* What begins TLS with a host (tollbar._tls.starter), or NULL. */
     PyObject *starter;
     /* The last fault of TLS, as text. */
@@ -28,16 +31,32 @@ static inline redis_client *of(PyObject *self) {
     return (redis_client *)self;
 }
 
-/* The library calls this from tick or run, in their thread, with or without the GIL. */
-static void changed(void *argument, uint32_t circuit) {
-    PyGILState_STATE gil = PyGILState_Ensure();
-    PyObject *listener = of(argument)->listener;
+/* The text of the last fault. Only the thread that drives the client may call it. */
+static PyObject *fault_of(redis_client *client) {
+    const char *text = tollbar_lease_client_error(client->handle);
+    return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
+}
+
+static void tell(PyObject *listener, uint32_t circuit) {
     Py_INCREF(listener);
     PyObject *answer = PyObject_CallFunction(listener, "I", circuit);
     if (answer == NULL)
         PyErr_WriteUnraisable(listener);
     Py_XDECREF(answer);
     Py_DECREF(listener);
+}
+
+/* The library calls this from tick or run, in their thread, with or without the GIL. */
+static void changed(void *argument, uint32_t circuit) {
+    PyGILState_STATE gil = PyGILState_Ensure();
+    redis_client *client = argument;
+    PyObject *before = client->said;
+    client->said = fault_of(client);
+    if (client->said == NULL)
+        PyErr_Clear();
+    Py_XDECREF(before);
+    if (client->listener != NULL)
+        tell(client->listener, circuit);
     PyGILState_Release(gil);
 }
 
@@ -208,11 +227,12 @@ static PyObject *client_new(PyTypeObject *type, PyObject *args, PyObject *keywor
         client->starter = starter;
     }
     int32_t code = make(client, url, (size_t)length, &column);
-    if (code == 0 && listener != Py_None) {
+    if (listener != Py_None) {
         Py_INCREF(listener);
         client->listener = listener;
-        code = tollbar_lease_client_on_change(client->handle, changed, client);
     }
+    if (code == 0)
+        code = tollbar_lease_client_on_change(client->handle, changed, client);
     if (code == 0)
         return self;
     Py_DECREF(self);
@@ -237,7 +257,7 @@ static int client_traverse(PyObject *self, visitproc visit, void *arg) {
 static int client_clear(PyObject *self) {
     /* A call under way may use the listener. It holds a reference to this object, which then is not
      * garbage. The starter stays for the connection, and leads to no client. */
-    if (of(self)->handle != NULL && of(self)->listener != NULL)
+    if (of(self)->handle != NULL)
         tollbar_lease_client_on_change(of(self)->handle, NULL, NULL);
     Py_CLEAR(of(self)->listener);
     return 0;
@@ -250,6 +270,7 @@ static void client_dealloc(PyObject *self) {
     of(self)->handle = NULL;
     Py_CLEAR(of(self)->listener);
     Py_CLEAR(of(self)->starter);
+    Py_CLEAR(of(self)->said);
     redis_node_release(of(self)->node);
     freefunc release = PyType_GetSlot(type, Py_tp_free);
     release(self);
@@ -317,11 +338,13 @@ static PyObject *client_fd(PyObject *self, PyObject *unused) {
 
 static PyObject *client_error(PyObject *self, PyObject *unused) {
     (void)unused;
-    tollbar_lease_client *handle = mine(self);
-    if (handle == NULL)
-        return NULL;
-    const char *text = tollbar_lease_client_error(handle);
-    return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
+    redis_client *client = of(self);
+    if (client->handle == NULL || !client->running)
+        return mine(self) == NULL ? NULL : fault_of(client);
+    if (client->said == NULL)
+        return PyUnicode_FromString("");
+    Py_INCREF(client->said);
+    return client->said;
 }
 
 /* close(milliseconds) -> whether all permits were reported to the store */
@@ -347,7 +370,7 @@ static PyMethodDef client_methods[] = {
     CORE_METHOD("stop", client_stop, METH_NOARGS, "($self, /)", "Lets run return."),
     CORE_METHOD("tick", client_tick, METH_NOARGS, "($self, /)", "Does what there is to do; milliseconds until the next time."),
     CORE_METHOD("fd", client_fd, METH_NOARGS, "($self, /)", "The descriptor, and what to watch it for."),
-    CORE_METHOD("error", client_error, METH_NOARGS, "($self, /)", "Why the store last refused."),
+    CORE_METHOD("error", client_error, METH_NOARGS, "($self, /)", "Why the store does not answer, or refuses."),
     CORE_METHOD("close", client_close, METH_VARARGS, "($self, milliseconds, /)", "Tells the store what it has not been told."),
     { NULL, NULL, 0, NULL },
 };

@@ -221,8 +221,8 @@ class Lease(_redis.Lease):
 
     @property
     def error(self) -> str:
-        """The text of the last error of the store, or empty if there is none. Only with
-        start=False."""
+        """Why the store does not answer or refuses, as text; empty if it does neither. A lease with
+        a thread has the text as of the last change of its circuit."""
         return self._driver.client.error()
 
     def close(self, timeout: _time.Time | None = None) -> bool:
