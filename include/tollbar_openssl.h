@@ -21,8 +21,11 @@ extern "C" {
 #endif
 
 /* Fills `table`, which starts from TOLLBAR_TLS_INIT, for clients that use `context`. The context
- * must outlive the clients. Each connection verifies the server's certificate and that it is for
- * the URL's host, whatever the context says, and sends the host's name (SNI). */
+ * must outlive the clients. Each connection verifies the server's certificate and that one of its
+ * alternative names is the URL's host, and sends the host's name (SNI). The context's verify mode
+ * and callback do not count; a function of SSL_CTX_set_cert_verify_callback decides in OpenSSL's
+ * place. With a NULL context the table has no functions, and tollbar_lease_client_new_tls refuses
+ * it. */
 void tollbar_openssl_table(SSL_CTX *context, tollbar_tls *table);
 
 /* Makes a context with TLS 1.2 or later, or returns NULL: OpenSSL's error queue (ERR_get_error) says

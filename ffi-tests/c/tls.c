@@ -10,6 +10,13 @@
 #include <string.h>
 #include <time.h>
 
+/* What a context says must not count. */
+static int everybody(int is_verified, X509_STORE_CTX *chain) {
+    (void)is_verified;
+    (void)chain;
+    return 1;
+}
+
 static const char *given(const char *text) {
     return strcmp(text, "-") == 0 ? NULL : text;
 }
@@ -55,6 +62,7 @@ int main(int argc, char **argv) {
         printf("the certificates cannot be used\n");
         return 1;
     }
+    SSL_CTX_set_verify(context, SSL_VERIFY_PEER, everybody);
     tollbar_openssl_table(context, &tls);
     if ((error = tollbar_policy_spec_parse(text, sizeof text - 1, &policy, NULL)) != 0)
         die("policy", error);

@@ -10,6 +10,7 @@ tls_certificates() {
         openssl req -x509 $new -keyout other.key -out other.crt -subj "/CN=another authority" &&
         openssl req -x509 $new -keyout server.key -out server.crt -subj "/CN=a test" -CA ca.crt -CAkey ca.key \
             -addext basicConstraints=critical,CA:FALSE -addext subjectAltName=DNS:localhost,IP:127.0.0.1 &&
+        openssl req -x509 $new -keyout subject.key -out subject.crt -subj "/CN=localhost" -CA ca.crt -CAkey ca.key &&
         openssl req -x509 $new -keyout client.key -out client.crt -subj "/CN=a client" -CA ca.crt -CAkey ca.key \
             -addext basicConstraints=critical,CA:FALSE -addext extendedKeyUsage=clientAuth
 }
@@ -24,11 +25,12 @@ tls_cli() {
     redis-cli -p "$tls_port" --tls --cacert "$work/tls/ca.crt" --cert "$work/tls/client.crt" --key "$work/tls/client.key" "$@" 2>&1
 }
 
-# Starts the server at a free port, and waits until it answers.
+# [CERTIFICATE]: starts the server at a free port, and waits until it answers.
 tls_server() {
+    tls_certificate=${1:-server}
     [ -n "${tls_port:-}" ] || tls_port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
     redis-server --port 0 --tls-port "$tls_port" --bind 127.0.0.1 127.0.0.2 --save "" --dir "$work/tls" \
-        --tls-cert-file server.crt --tls-key-file server.key --tls-ca-cert-file ca.crt >"$work/tls/server.log" 2>&1 &
+        --tls-cert-file "$tls_certificate.crt" --tls-key-file "$tls_certificate.key" --tls-ca-cert-file ca.crt >"$work/tls/server.log" 2>&1 &
     tls_pid=$!
     for _ in $(seq 300); do
         [ "$(tls_cli PING)" != PONG ] || return 0
@@ -89,6 +91,10 @@ openssl_by_tls() {
     measure "a server of an unknown authority is refused" tls_refuses "rediss://localhost:$tls_port" other.crt client.crt "TLS with the server failed: "
     measure "a client without a certificate is refused, and says why" tls_refuses "rediss://localhost:$tls_port" ca.crt - "TLS with the server failed: \|closed the connection"
     measure "a server that is killed and comes back" tls_comes_back
+    kill "$tls_pid"
+    wait "$tls_pid" 2>/dev/null
+    check "redis-server with a certificate that has its name in its subject only" tls_server subject
+    measure "is refused" tls_refuses "rediss://localhost:$tls_port" ca.crt client.crt "TLS with the server failed: hostname mismatch"
     kill "$tls_pid"
     wait "$tls_pid" 2>/dev/null
     rm -rf "$work/tls"

@@ -9,6 +9,7 @@ import ssl
 from collections.abc import Callable
 
 OPEN, HANDSHAKE = 0, 1
+SCHEMES = ("rediss:", "valkeys:")
 
 
 class Connection:
@@ -46,12 +47,24 @@ class Connection:
             self._tls.do_handshake()
         except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
             return HANDSHAKE
+        except ssl.SSLCertVerificationError as error:
+            # Without the words around it, which say the same for every certificate.
+            raise OSError(error.verify_message) from None
         return OPEN
 
 
-def starter(url: str, tls: ssl.SSLContext | None) -> Callable[[str], Connection] | None:
-    """What begins TLS with a host; None for a URL without TLS."""
-    if url.partition(":")[0] not in ("rediss", "valkeys"):
-        return None
-    context = ssl.create_default_context() if tls is None else tls
+def starter(url: str, tls: ssl.SSLContext | None) -> Callable[[str], Connection]:
+    """What begins TLS with a host."""
+    if tls is None:
+        context = ssl.create_default_context()
+        # The name is one of the certificate's alternative names, and not its subject.
+        context.hostname_checks_common_name = False
+    elif not isinstance(tls, ssl.SSLContext):
+        raise TypeError(f"tls must be an ssl.SSLContext, not {type(tls).__name__}")
+    elif tls.protocol == ssl.PROTOCOL_TLS_SERVER:
+        raise ValueError("tls is a context for servers; expected one for clients, such as ssl.create_default_context()")
+    elif not url.startswith(SCHEMES):
+        raise ValueError("tls needs a URL that begins with rediss:// or valkeys://")
+    else:
+        context = tls
     return lambda host: Connection(context, host)

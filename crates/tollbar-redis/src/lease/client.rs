@@ -48,10 +48,11 @@ pub struct Client<N> {
     fault: Option<Fault>,
     /// `fault` in the store's words.
     words: Text<144>,
-    /// Whether the store has answered the handshake on the last connection.
-    was_ready: bool,
-    /// Why there is no connection.
+    /// Why the last connection ended, or could not be made. It stays until the store answers on
+    /// another one, or is silent there.
     broken: Option<LinkError>,
+    /// Whether the store had answered the handshake on the connection that `broken` is about.
+    was_ready: bool,
     random: u64,
 }
 
@@ -98,8 +99,8 @@ impl<N: Deref<Target = Node>> Client<N> {
             is_closing: false,
             fault: None,
             words: Text::new(),
-            was_ready: false,
             broken: None,
+            was_ready: false,
             random,
         })
     }
@@ -164,9 +165,9 @@ impl<N: Deref<Target = Node>> Client<N> {
         }
         if may_connect && self.link.fd() < 0 && now >= self.connect_at {
             self.connect_at = now.saturating_add(RECONNECT);
-            (self.connecting_since, self.greeted, self.was_ready) = (now, false, false);
+            (self.connecting_since, self.greeted) = (now, false);
             if let Err(error) = self.link.connect() {
-                self.broken = Some(error);
+                (self.broken, self.was_ready) = (Some(error), false);
                 self.hang_up();
             }
         }
@@ -260,7 +261,8 @@ impl<N: Deref<Target = Node>> Client<N> {
             .or_else(|| self.limits.iter().find_map(|limit| Some(limit.fault.as_ref()?.fault)))
     }
 
-    /// Why the last attempt to connect failed; `None` if it did not.
+    /// Why the last connection ended or could not be made; `None` if the store answers, or is
+    /// silent.
     pub fn broken(&self) -> Option<LinkError> {
         self.broken
     }
@@ -277,15 +279,12 @@ impl<N: Deref<Target = Node>> Client<N> {
         let now = self.now;
         if !self.greeted {
             let connected = self.link.advance();
-            self.broken = connected.err();
-            if self.broken.is_some() {
-                self.fault = None;
+            if let Err(error) = connected {
+                (self.broken, self.was_ready, self.fault) = (Some(error), false, None);
             }
             if !connected.ok()? {
-                return match now.saturating_sub(self.connecting_since) > self.patience {
-                    true => None,
-                    false => Some(()),
-                };
+                let is_silent = now.saturating_sub(self.connecting_since) > self.patience;
+                return if is_silent { self.give_up() } else { Some(()) };
             }
             self.session.begin();
             self.greeted = true;
@@ -293,7 +292,9 @@ impl<N: Deref<Target = Node>> Client<N> {
             self.limits.iter_mut().for_each(Limit::connected);
         }
         self.receive()?;
-        self.was_ready |= self.session.is_ready();
+        if self.session.is_ready() {
+            self.broken = None;
+        }
         if let Some(fault) = self.session.fault() {
             self.fault = Some(fault);
             self.words = Text::printable(self.session.error_text().as_bytes());
@@ -304,10 +305,16 @@ impl<N: Deref<Target = Node>> Client<N> {
             || !self.session.is_ready()
                 && now.saturating_sub(self.connecting_since) > self.patience;
         if silent {
-            return None;
+            return self.give_up();
         }
         self.ask()?;
         self.send()
+    }
+
+    /// Ends a connection on which the store is silent.
+    fn give_up(&mut self) -> Option<()> {
+        self.broken = None;
+        None
     }
 
     /// Queues calls with the questions that are due.
@@ -330,7 +337,8 @@ impl<N: Deref<Target = Node>> Client<N> {
         loop {
             let read = self.link.read(self.session.input());
             if let Err(error) = read {
-                (self.broken, self.fault) = (Some(error), None);
+                let is_ready = self.session.is_ready();
+                (self.broken, self.was_ready, self.fault) = (Some(error), is_ready, None);
             }
             let n = read.ok()?;
             if n == 0 {

@@ -79,6 +79,11 @@ impl Link {
         self.transport = Some(transport);
     }
 
+    /// Whether its connections have TLS.
+    pub fn is_tls(&self) -> bool {
+        self.is_tls
+    }
+
     /// Closes the current connection and begins another, without blocking. [`Link::advance`] tells
     /// when the connection is made.
     ///

@@ -64,6 +64,9 @@ impl<N: Deref<Target = Node>> Client<N> {
             }
             Some(LinkError::Ended | LinkError::System(Operation::Read, _)) => match self.was_ready {
                 true => "the server closed the connection",
+                false if self.link.is_tls() => {
+                    "the server closed the connection before it answered"
+                }
                 false => {
                     "the server closed the connection before it answered, as a port for TLS does"
                 }
