@@ -48,7 +48,7 @@ tls_client() {
     cat "$work/tls/said"
 }
 
-# An exact limiter admits 400 of them. What a lease has left at its end is lost.
+# An exact limiter admits 400 of them. Exactness keeps back 8.
 tls_answers() {
     tls_cli FLUSHALL >/dev/null
     tls_client "rediss://$1:$tls_port" ca.crt client.crt || return 1

@@ -85,8 +85,8 @@ impl Entry {
 }
 
 /// The largest chunk: half of a machine's share of what the store may grant, or what the rate
-/// brings within a quarter of a second if that is more, and at most half of all. What a machine has
-/// leased and does not spend is refused to users of the others until it comes back by the rate.
+/// brings within a quarter of a second if that is more, and at most half of all. The other machines
+/// refuse their users the permits that a machine has leased and does not spend.
 pub(super) fn chunk_most(terms: &Terms, most: u64) -> u64 {
     let share = most.checked_div(2 * terms.nodes).unwrap_or(0);
     share.max(terms.fitting(PATIENCE_MOST / 1000)).min(most / 2).max(1)
