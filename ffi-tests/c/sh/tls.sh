@@ -15,10 +15,11 @@ tls_certificates() {
             -addext basicConstraints=critical,CA:FALSE -addext extendedKeyUsage=clientAuth
 }
 
+# Its library is not in $build, where packages take what they find.
 tls_program() {
-    make --silent -C "$root" openssl B="$build" || return 1
+    make --silent -C "$root" openssl B="$work/tls" || return 1
     # shellcheck disable=SC2086
-    gcc $c99 -o "$work/tls/tls" "$here/tls.c" "$build/libtollbar-redis-openssl.a" "$build/libtollbar-redis.a" "$build/libtollbar.a" -lssl -lcrypto -lpthread
+    gcc $c99 -o "$work/tls/tls" "$here/tls.c" "$work/tls/libtollbar-redis-openssl.a" "$build/libtollbar-redis.a" "$build/libtollbar.a" -lssl -lcrypto -lpthread
 }
 
 tls_cli() {
