@@ -466,7 +466,8 @@ def test_forks_are_one_machine(redis):
     if child == 0:
         try:
             dies_with_parent()
-            good = limit._driver.thread is not thread and limit._driver.thread.is_alive() and taken(limit, "both", 5) == 5
+            own = limit._driver.thread
+            good = own is not thread and own.is_alive() and taken(limit, "both", 5) == 5
             os.write(write, b"1" if good else b"0")
             signal.pause()
         finally:

@@ -47,7 +47,8 @@ class TlsRedis:
         files = [f"--tls-{key}-file" for key in ("cert", "key", "ca-cert")]
         pairs = zip(files, (f"{self.name}.crt", f"{self.name}.key", "ca.crt"), strict=True)
         self.process = subprocess.Popen(
-            ["redis-server", "--port", "0", "--tls-port", str(self.port), "--bind", "127.0.0.1", "127.0.0.2", "--save", "",
+            ["redis-server", "--port", "0", "--tls-port", str(self.port), "--save", "",
+             "--bind", "127.0.0.1", "127.0.0.2",
              "--dir", str(self.directory), "--logfile", "log", "--tls-auth-clients", "no" if self.is_open else "yes",
              *(word for pair in pairs for word in pair)],
             preexec_fn=dies_with_parent,

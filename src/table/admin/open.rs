@@ -209,7 +209,7 @@ impl Table {
         if length < needed {
             return Err(TableError::Truncated);
         }
-        // SAFETY: the caller promises that `length` bytes are valid, and `needed` is no more.
+        // SAFETY: the caller promises `length` valid bytes, and `needed` is at most `length`.
         Table::over(unsafe { Region::borrowed(memory, needed) }?, false)?.going_on()
     }
 
@@ -440,7 +440,7 @@ unsafe fn within(memory: NonNull<u8>, length: usize, needed: usize) -> Result<Re
     if length < needed {
         return Err(TableError::Room);
     }
-    // SAFETY: the caller promises that `length` bytes are valid, and `needed` is no more.
+    // SAFETY: the caller promises `length` valid bytes, and `needed` is at most `length`.
     unsafe { Region::borrowed(memory, needed) }
 }
 

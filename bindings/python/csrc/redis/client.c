@@ -368,10 +368,12 @@ static PyObject *client_close(PyObject *self, PyObject *args) {
 static PyMethodDef client_methods[] = {
     CORE_METHOD("run", client_run, METH_NOARGS, "($self, /)", "Asks the store until stop, without the GIL."),
     CORE_METHOD("stop", client_stop, METH_NOARGS, "($self, /)", "Lets run return."),
-    CORE_METHOD("tick", client_tick, METH_NOARGS, "($self, /)", "Does what there is to do; milliseconds until the next time."),
+    CORE_METHOD("tick", client_tick, METH_NOARGS, "($self, /)",
+                "Does the pending work, and returns the milliseconds until the next call."),
     CORE_METHOD("fd", client_fd, METH_NOARGS, "($self, /)", "The descriptor, and what to watch it for."),
     CORE_METHOD("error", client_error, METH_NOARGS, "($self, /)", "Why the store does not answer, or refuses."),
-    CORE_METHOD("close", client_close, METH_VARARGS, "($self, milliseconds, /)", "Tells the store what it has not been told."),
+    CORE_METHOD("close", client_close, METH_VARARGS, "($self, milliseconds, /)",
+                "Reports the unreported permits to the store, and frees the client."),
     { NULL, NULL, 0, NULL },
 };
 

@@ -257,7 +257,9 @@ class Lease(_redis.Lease):
             self.close()
 
     def __repr__(self) -> str:
-        return "<tollbar.Lease, closed>" if self.closed else f"<tollbar.Lease of {self._policy!r}, circuit {self.circuit}>"
+        if self.closed:
+            return "<tollbar.Lease, closed>"
+        return f"<tollbar.Lease of {self._policy!r}, circuit {self.circuit}>"
 
     def _begin_again(self) -> None:
         """Called in a forked child, which has none of its parent's clients."""

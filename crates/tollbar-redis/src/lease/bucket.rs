@@ -63,7 +63,7 @@ pub fn execute(
     (record, answer, Stored { tat: answer.tat, version: record.terms.version, until })
 }
 
-/// Answers a question that names no key with what the limit's record says.
+/// The store's answer to a question about no key: its time and the limit's terms.
 pub fn probe(
     record: Option<Record>,
     terms: &Terms,

@@ -23,7 +23,7 @@ pub(super) struct Limit<N> {
     /// Whether the store has refused a call with questions of this limit and others. Until it
     /// answers one with this limit's questions only, no call mixes them.
     pub(super) alone: bool,
-    /// Whether it has had a question on the current connection.
+    /// Whether the client has asked about this limit on the current connection.
     pub(super) has_asked: bool,
     /// Questions of this limit in the call that is being made.
     pub(super) quota: usize,
