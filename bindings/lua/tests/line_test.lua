@@ -8,17 +8,18 @@ local test, equal = harness.test, harness.equal
 ffi.cdef "int usleep(unsigned int microseconds);"
 
 -- Runs functions as light threads, one at a time. `world.naps` counts their sleeps, `world.killed`
--- is the set of threads that never run again, and `world.stood` is for how many seconds the machine
--- did not run this process: the turns of the scheduler that took over 5 ms. All runs of an attempt
--- add to `stood`, and the time from the attempt's beginning to its first run counts, too.
+-- is the set of threads that never run again, `world.late` says by how many seconds a thread's timers
+-- are late, and `world.stood` is for how many seconds the machine did not run this process: the turns
+-- of the scheduler that took over 5 ms. All runs of an attempt add to `stood`, and the time from the
+-- attempt's beginning to its first run counts, too.
 local stood, since = 0, nil
 local function run(functions)
-    local world = { naps = 0, killed = {}, stood = 0 }
+    local world = { naps = 0, killed = {}, late = {}, stood = 0 }
     local threads, due, bells = {}, {}, {}
     local function nap(seconds, bell)
         world.naps = world.naps + 1
         local thread = coroutine.running()
-        due[thread] = tonumber(tollbar.now()) + seconds * 1e9
+        due[thread] = tonumber(tollbar.now()) + (seconds + (world.late[thread] or 0)) * 1e9
         bells[thread] = bell
         return coroutine.yield()
     end
@@ -120,6 +121,25 @@ test("of fifty that wait one asks, and they go in the order in which they came",
         -- times.
         local took = tonumber(tollbar.now() - began) / 1e9
         assert(world.naps <= 250 + 50 * took / 0.25, world.naps)
+    end)
+end)
+
+test("a caller that runs 10 ms after its time keeps its place", function()
+    steadily(0.005, function()
+        local limiter = assert(tollbar.limiter("1/3ms algo fixed-window"))
+        local order, began = {}, tollbar.now()
+        -- The hundredth sleeps its 250 ms, and passes at 300 ms.
+        run(times(110, function(i, world)
+            world.late[coroutine.running()] = i == 100 and 0.01 or nil
+            equal(limiter:wait(), true)
+            order[#order + 1] = i
+        end))
+        for i = 1, 110 do
+            equal(order[i], i)
+        end
+        -- Each gets its permit after 3 ms, and a timer has whole milliseconds.
+        local took = tonumber(tollbar.now() - began) / 1e9
+        assert(took < 1.5, took)
     end)
 end)
 

@@ -7,8 +7,8 @@
 -- A killed light thread does not leave its queue. The timers of an event loop fire in the order of
 -- their times, so a first caller that has not run SLACK after its time is dead. The next caller
 -- then removes it and gives its booking back. A dead caller further behind is removed by a caller
--- that has slept twice meanwhile without seeing it. A caller that was removed although it lives
--- takes the second place again.
+-- that has slept twice since SLACK after that one's longest sleep. A caller that was removed
+-- although it lives takes the second place again.
 local ffi = require "ffi"
 local core = require "tollbar.core"
 
@@ -75,8 +75,10 @@ local function due(queue)
     return at > queue.called and at or queue.called
 end
 
---- Books for the first caller, or asks, and goes on to the next one if that one leaves.
+--- Books for the first caller, or asks, and goes on to the next one if that one leaves. Wakes the
+--- caller that became the first one.
 local function settle(queue, on, now)
+    local before = queue.places[1]
     while queue.places[1] and not queue.booking and now >= queue.asks do
         local first = queue.places[1]
         local code, at, booking = on.ask(first.cost, first.deadline > now and first.deadline - now or 0ULL, now)
@@ -87,6 +89,9 @@ local function settle(queue, on, now)
         else
             queue.booking, queue.asks = booking, at
         end
+    end
+    if queue.places[1] ~= before then
+        ring(queue.places[1])
     end
 end
 
@@ -135,7 +140,7 @@ local function bury(queue, place, on, now)
         ring(places[1] ~= place and places[1])
     end
     for i = #places, 2, -1 do
-        if places[i].seen + BEAT < place.before then
+        if places[i].seen + BEAT + SLACK < place.before then
             remove(queue, places[i], now)
         end
     end
