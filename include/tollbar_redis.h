@@ -446,6 +446,112 @@ int32_t tollbar_lease_client_close(tollbar_lease_client *client, uint32_t timeou
 /* A table to be filled in. */
 #define TOLLBAR_TLS_INIT                                                                             \
     { (uint32_t)sizeof(tollbar_tls), 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL }
+/* --------------------------------------------------------------------------------------------
+ * 5. Calls: the program's own Redis client asks the store
+ * -------------------------------------------------------------------------------------------- */
+
+/* A client without a connection: it says which call of a script to make, and the program makes the
+ * call with the Redis client that it has. So a limit works wherever that client does: with
+ * Sentinel, in a cluster, with tokens that end.
+ *
+ *     tollbar_lease_calls_new(lease, &calls);
+ *
+ *     (one thread)
+ *     while (!ends) {
+ *         tollbar_lease_call call = TOLLBAR_LEASE_CALL_INIT;
+ *         tollbar_lease_calls_turn(calls, 0, &call);
+ *         if (call.count == 0)
+ *             tollbar_lease_calls_wait(calls, call.wait_ms);
+ *         else if (!evalsha(redis, &call, &reply))
+ *             tollbar_lease_calls_lost(calls, redis->error, strlen(redis->error));
+ *         else if (reply.is_error)
+ *             tollbar_lease_calls_refused(calls, reply.text, reply.length);
+ *         else
+ *             tollbar_lease_calls_answered(calls, reply.text, reply.length);
+ *     }
+ *
+ * Here `evalsha` stands for the program's client. Each call is about one limit, so all its keys are
+ * in one slot of a cluster.
+ */
+
+/* tollbar_lease_calls_turn: the calls say at once what the store does not know yet. */
+#define TOLLBAR_LEASE_CLOSING 1u
+
+/* The calls of a program's Redis client for up to 128 nodes, each of another limit. One thread at a
+ * time may use it. While a call takes longer than 250 ms, the nodes follow their fallback. */
+typedef struct tollbar_lease_calls tollbar_lease_calls;
+
+/* A key or an argument of a call. It may have any bytes. */
+typedef struct tollbar_lease_part {
+    /* Its bytes. */
+    const void *bytes;
+    /* How many. */
+    size_t length;
+} tollbar_lease_part;
+
+/* A call of the script. Start from TOLLBAR_LEASE_CALL_INIT. */
+typedef struct tollbar_lease_call {
+    /* sizeof(tollbar_lease_call), as the caller's compiler sees it. */
+    uint32_t struct_size;
+    /* Without a call, the milliseconds until the next tollbar_lease_calls_turn. */
+    uint32_t wait_ms;
+    /* The keys and then the arguments. They are valid until the next tollbar_lease_calls_turn. */
+    const tollbar_lease_part *parts;
+    /* How many parts there are. 0: there is no call to make now. */
+    size_t count;
+    /* How many of them are keys. */
+    size_t keys;
+} tollbar_lease_call;
+
+/* Makes the calls for the leases of `lease`, which must outlive `*out`. The caller ends `*out`
+ * with tollbar_lease_calls_close.
+ *
+ * If several processes share a node (tollbar_lease_new_shared, tollbar_lease_init_in), each may
+ * have calls or a client for it. One of them asks the store. */
+int32_t tollbar_lease_calls_new(const tollbar_lease *lease, tollbar_lease_calls **out);
+
+/* Makes calls for the leases of `lease`, too, with the results of tollbar_lease_client_add. */
+int32_t tollbar_lease_calls_add(tollbar_lease_calls *calls, const tollbar_lease *lease);
+
+/* The script of all calls, in Lua. It returns an array of one string. */
+const char *tollbar_lease_calls_script(void);
+
+/* Writes the call to make now to `*call`, or for how long to wait. `flags` is 0 or
+ * TOLLBAR_LEASE_CLOSING. The program makes the call at once, by EVALSHA and, if the store does not
+ * know the script, by EVAL. It must not repeat a call that may have reached the store. A call of
+ * which the program has said nothing by the next turn counts as lost. */
+int32_t tollbar_lease_calls_turn(tollbar_lease_calls *calls,
+                                 uint32_t flags,
+                                 tollbar_lease_call *call);
+
+/* Takes the call's reply: the string in the array that the script returned. */
+int32_t tollbar_lease_calls_answered(tollbar_lease_calls *calls,
+                                     const void *reply,
+                                     size_t length);
+
+/* Takes the store's error in place of a reply, such as `OOM command not allowed`. The store has
+ * not run the script. */
+int32_t tollbar_lease_calls_refused(tollbar_lease_calls *calls,
+                                    const char *error,
+                                    size_t length);
+
+/* Says that the call has no reply, and why. The store may have run the script. */
+int32_t tollbar_lease_calls_lost(tollbar_lease_calls *calls, const char *why, size_t length);
+
+/* Waits for `wait_ms` milliseconds, or until a request cannot wait for the next turn. */
+int32_t tollbar_lease_calls_wait(tollbar_lease_calls *calls, uint32_t wait_ms);
+
+/* What is wrong, as tollbar_lease_client_error says it. The caller owns the text until its next
+ * call. */
+const char *tollbar_lease_calls_error(tollbar_lease_calls *calls);
+
+/* Ends the calls. Turns with TOLLBAR_LEASE_CLOSING before it tell the store all admissions.
+ * Returns TOLLBAR_E_UNREPORTED if the store does not know them all. NULL is a no-op. */
+int32_t tollbar_lease_calls_close(tollbar_lease_calls *calls);
+
+/* A call to be filled in. */
+#define TOLLBAR_LEASE_CALL_INIT                                                                      \
+    { (uint32_t)sizeof(tollbar_lease_call), 0, NULL, 0, 0 }
 #ifdef __cplusplus
 } /* extern "C" */
 #endif

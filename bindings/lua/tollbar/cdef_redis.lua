@@ -16,6 +16,7 @@ enum {
     TOLLBAR_TLS_FAULT = (-1),
     TOLLBAR_EVENT_READ = 1,
     TOLLBAR_EVENT_WRITE = 2,
+    TOLLBAR_LEASE_CLOSING = 1,
 };
 extern const uint32_t tollbar_redis_abi_1;
 uint32_t tollbar_redis_version(void);
@@ -139,6 +140,34 @@ int32_t tollbar_lease_client_fd(tollbar_lease_client *client, uint32_t *events);
 uint32_t tollbar_lease_client_circuit(const tollbar_lease_client *client);
 const char *tollbar_lease_client_error(tollbar_lease_client *client);
 int32_t tollbar_lease_client_close(tollbar_lease_client *client, uint32_t timeout_ms);
+typedef struct tollbar_lease_calls tollbar_lease_calls;
+typedef struct tollbar_lease_part {
+    const void *bytes;
+    size_t length;
+} tollbar_lease_part;
+typedef struct tollbar_lease_call {
+    uint32_t struct_size;
+    uint32_t wait_ms;
+    const tollbar_lease_part *parts;
+    size_t count;
+    size_t keys;
+} tollbar_lease_call;
+int32_t tollbar_lease_calls_new(const tollbar_lease *lease, tollbar_lease_calls **out);
+int32_t tollbar_lease_calls_add(tollbar_lease_calls *calls, const tollbar_lease *lease);
+const char *tollbar_lease_calls_script(void);
+int32_t tollbar_lease_calls_turn(tollbar_lease_calls *calls,
+                                 uint32_t flags,
+                                 tollbar_lease_call *call);
+int32_t tollbar_lease_calls_answered(tollbar_lease_calls *calls,
+                                     const void *reply,
+                                     size_t length);
+int32_t tollbar_lease_calls_refused(tollbar_lease_calls *calls,
+                                    const char *error,
+                                    size_t length);
+int32_t tollbar_lease_calls_lost(tollbar_lease_calls *calls, const char *why, size_t length);
+int32_t tollbar_lease_calls_wait(tollbar_lease_calls *calls, uint32_t wait_ms);
+const char *tollbar_lease_calls_error(tollbar_lease_calls *calls);
+int32_t tollbar_lease_calls_close(tollbar_lease_calls *calls);
 ]]
 
 return {

@@ -9,6 +9,7 @@
 
 extern crate alloc;
 
+pub mod calls;
 pub mod client;
 pub mod lease;
 pub mod tls;

@@ -2,18 +2,19 @@
 //! non-blocking socket.
 
 use super::bell::sleep_until_rung;
-use super::node::{Node, PAUSE};
+use super::node::Node;
 use super::stats::Circuit;
-use super::wire::SCRIPTS;
+use super::wire::{LEASE, SCRIPTS};
 use super::NodeError;
 use crate::redis::{Fault, Link, LinkError, Session, Text, Transport, Url, Wants};
 use alloc::boxed::Box;
-use call::{Limits, BYTES_MOST, LIMITS_MOST};
+use call::{Limits, BYTES_MOST, FOLLOWER, LIMITS_MOST};
+pub use calls::{Call, Calls, Turn, CALL_SCRIPT};
 use core::ops::Deref;
 use limit::Limit;
+use member::Member;
 use tollbar::clock::{Clock, Monotonic};
 use tollbar::internal::sync::{boxed, AtomicU32, Ordering};
-use tollbar::internal::{generation, random_u64};
 
 /// Asks the store for the [`Node`]s of a process's limits, over one connection. `N` is `&Node` or
 /// another pointer to a node. Each process of a machine may have a client for the same node; one of
@@ -25,11 +26,7 @@ pub struct Client<N> {
     limits: Limits<N>,
     link: Box<Link>,
     session: Box<Session>,
-    /// This client's name as [`Header::owner`](super::layout::Header).
-    me: u64,
-    /// `generation` of the process that made `me`. A forked child has another one, also where it
-    /// has its parent's process number in a PID namespace of its own.
-    generation: u32,
+    me: Member,
     /// The time of the last turn. Times here are nanoseconds of a monotonic clock.
     now: u64,
     /// When to begin the next connection.
@@ -40,8 +37,6 @@ pub struct Client<N> {
     patience: u64,
     /// Whether the handshake has begun on the current connection.
     greeted: bool,
-    /// When a driver was last busy.
-    active_at: u64,
     /// Whether debts wait for nothing any more, because the client closes.
     is_closing: bool,
     /// Why the store refused the connection.
@@ -53,7 +48,6 @@ pub struct Client<N> {
     broken: Option<LinkError>,
     /// Whether the store had answered the handshake on the connection that `broken` is about.
     was_ready: bool,
-    random: u64,
 }
 
 /// The longest pause after a broken connection, in nanoseconds. The client chooses a random pause
@@ -62,15 +56,6 @@ const RECONNECT: u64 = 50_000_000;
 /// The client closes a connection that it could not make within this many nanoseconds, or on which
 /// a question has waited that long for its answer. The URL's `timeout` gives another time.
 const PATIENCE: u64 = 1_000_000_000;
-/// Milliseconds between ticks while a driver is busy, for [`ACTIVE`] after that, and while a
-/// circuit is not closed.
-const BUSY: u32 = 1;
-/// Milliseconds between ticks of an idle client that leads.
-const IDLE: u32 = (PAUSE / 1_000_000) as u32;
-/// Milliseconds between ticks of a client that does not lead.
-const FOLLOWER: u32 = 100;
-/// Nanoseconds after a driver was last busy for which ticks stay [`BUSY`].
-const ACTIVE: u64 = 100_000_000;
 /// Bytes of each of a connection's two buffers.
 const BUFFER: usize = 80 << 10;
 const _: () = assert!(BYTES_MOST <= BUFFER);
@@ -82,26 +67,23 @@ impl<N: Deref<Target = Node>> Client<N> {
     /// Makes a client without limits for the store at `url`. It connects at its first tick.
     /// Errors: [`NodeError::NoMemory`], or the system has no random numbers.
     pub fn new(url: &Url) -> Result<Client<N>, NodeError> {
-        let random = random_u64()?;
+        let me = Member::new()?;
         let session = session(url).ok_or(NodeError::NoMemory)?;
         Ok(Client {
-            limits: Limits::new().ok_or(NodeError::NoMemory)?,
+            limits: Limits::new(false).ok_or(NodeError::NoMemory)?,
             link: boxed(Link::new(url)).ok_or(NodeError::NoMemory)?,
             session,
-            me: owner::name(random),
-            generation: generation(),
+            me,
             now: 0,
             connect_at: 0,
             connecting_since: 0,
             patience: if url.timeout == 0 { PATIENCE } else { url.timeout },
             greeted: false,
-            active_at: 0,
             is_closing: false,
             fault: None,
             words: Text::new(),
             broken: None,
             was_ready: false,
-            random,
         })
     }
 
@@ -120,15 +102,7 @@ impl<N: Deref<Target = Node>> Client<N> {
     /// need. Errors: [`NodeError::NoMemory`]; [`NodeError::TooMany`] for the 129th node, and for
     /// one whose limit the client has.
     pub fn add(&mut self, node: N) -> Result<(), NodeError> {
-        if self.limits.iter().any(|limit| limit.node.name() == node.name()) {
-            return Err(NodeError::TooMany);
-        }
-        let limit = Limit::boxed(node, self.random())?;
-        if self.limits.add(limit) {
-            Ok(())
-        } else {
-            Err(NodeError::TooMany)
-        }
+        self.limits.enter(node, &mut self.me)
     }
 
     /// Takes one turn and returns the milliseconds until the next: 1, 4 or 100. Call it sooner if
@@ -144,9 +118,7 @@ impl<N: Deref<Target = Node>> Client<N> {
 
     fn turn(&mut self, may_connect: bool) -> u32 {
         let pause = self.step(may_connect);
-        for limit in self.limits.iter_mut() {
-            limit.driver.wake(&limit.node);
-        }
+        self.limits.wake();
         pause
     }
 
@@ -157,9 +129,7 @@ impl<N: Deref<Target = Node>> Client<N> {
         if !self.elect() {
             return FOLLOWER;
         }
-        for limit in self.limits.led() {
-            limit.driver.collect(&limit.node, limit.now);
-        }
+        self.limits.collect();
         if self.link.fd() >= 0 && self.exchange().is_none() {
             self.hang_up();
         }
@@ -171,14 +141,7 @@ impl<N: Deref<Target = Node>> Client<N> {
                 self.hang_up();
             }
         }
-        if self.limits.led().any(|limit| limit.driver.is_busy()) {
-            self.active_at = now;
-        }
-        let is_away = |limit: &mut Limit<N>| limit.driver.circuit() != Circuit::Closed;
-        match now.saturating_sub(self.active_at) < ACTIVE || self.limits.led().any(is_away) {
-            true => BUSY,
-            false => IDLE,
-        }
+        self.limits.pause(now)
     }
 
     /// The descriptor to watch; -1 while there is none. It may change with each [`Client::tick`].
@@ -219,39 +182,35 @@ impl<N: Deref<Target = Node>> Client<N> {
     /// nobody gives back the permits that are left then.
     pub fn close(&mut self, millis: u32) -> bool {
         let end = Monotonic.now().saturating_add(u64::from(millis) * 1_000_000);
-        if self.pid_changed() {
+        if self.me.has_forked() {
             return false;
         }
         self.is_closing = true;
         // Within 0 ms a new connection would not be ready.
         let may_connect = millis != 0;
-        let confirmed = loop {
+        loop {
             let wait = self.turn(may_connect);
-            let confirmed = self.limits.iter().all(|limit| limit.driver.has_confirmed_all());
+            let confirmed = self.limits.has_confirmed_all();
             // A client that does not lead must not ask the store.
             if confirmed || self.now >= end || wait == FOLLOWER {
-                break confirmed;
+                break;
             }
             if self.link.wait(!self.session.output().is_empty(), 1_000_000).is_err() {
                 sleep(1_000_000);
             }
-        };
-        self.hang_up();
-        let me = self.me;
-        for limit in self.limits.iter_mut() {
-            limit.resign(me);
         }
-        confirmed
+        self.hang_up();
+        self.limits.resign(&self.me)
     }
 
     /// Whether this client is the one that asks the store for the node of this name.
     pub fn is_leader(&self, name: &[u8]) -> bool {
-        self.limits.iter().any(|limit| limit.node.name() == name && limit.is_owned_by(self.me))
+        self.limits.iter().any(|limit| limit.node.name() == name && limit.is_owned_by(self.me.name))
     }
 
     /// The circuit of all limits: open if any is, closed if all are.
     pub fn circuit(&self) -> Circuit {
-        Circuit::of_all(self.limits.iter().map(|limit| limit.node.circuit(limit.node.now())))
+        self.limits.circuit()
     }
 
     /// Why the store refused the connection, or the last question about one of the limits; `None`
@@ -271,7 +230,7 @@ impl<N: Deref<Target = Node>> Client<N> {
     /// clock stands still, it grants nothing, or its record of the limit has other terms than the
     /// machine's configuration.
     pub fn notice(&self) -> Option<(&N, &'static str)> {
-        self.limits.iter().find_map(|limit| Some((&limit.node, limit.driver.notice(&limit.node)?)))
+        self.limits.notice()
     }
 
     /// Connects, reads answers and sends questions; `None` if the connection is over.
@@ -319,14 +278,15 @@ impl<N: Deref<Target = Node>> Client<N> {
 
     /// Queues calls with the questions that are due.
     fn ask(&mut self) -> Option<()> {
-        while self.limits.may_call(&mut self.session) {
-            let is_closing = self.is_closing;
-            let is_due = |limit: &mut Limit<N>| is_closing || limit.driver.is_due(limit.now);
-            if !self.limits.led().any(is_due) {
+        let Client { limits, session, me, .. } = self;
+        while limits.may_call() && session.is_ready() && session.room() >= limits.bytes_most() {
+            if !self.is_closing && !limits.is_due() {
                 break;
             }
-            let fresh = self.random();
-            if !self.limits.call(&mut self.session, fresh)? {
+            let mut put: call::Put<'_> = &mut |keys, args, write| {
+                session.call_with(LEASE, keys, args, |writer| write(writer))
+            };
+            if !limits.call(me.random(), &mut put)? {
                 break;
             }
         }
@@ -349,7 +309,7 @@ impl<N: Deref<Target = Node>> Client<N> {
                 // The handshake is over.
                 self.fault = None;
                 match reply {
-                    Ok(answer) => self.limits.answered(&answer),
+                    Ok(answer) => self.limits.answered(&|n| answer.bytes(n)),
                     Err(fault) => {
                         self.limits.refused(fault, self.session.error_text().as_bytes());
                     }
@@ -370,59 +330,34 @@ impl<N: Deref<Target = Node>> Client<N> {
 
     fn hang_up(&mut self) {
         self.link.close();
-        self.limits.forget_calls();
-        self.limits.led().for_each(|limit| limit.driver.dropped(&limit.node, limit.now));
+        self.limits.dropped();
         // The pause is random, so that machines which lost the store together do not return
         // together.
-        let jitter = (RECONNECT / 64).saturating_mul(self.random() >> 58);
+        let jitter = (RECONNECT / 64).saturating_mul(self.me.random() >> 58);
         self.connect_at = self.now.saturating_add(RECONNECT / 2).saturating_add(jitter / 2);
     }
 
-    /// Finds out for which nodes this client asks, and makes it ask for those that no client asks
-    /// for. Returns whether there are any.
+    /// Returns whether this client asks for some of the limits.
     fn elect(&mut self) -> bool {
-        let (me, mut leads, mut has_lost) = (self.me, false, false);
-        for limit in self.limits.iter_mut() {
-            has_lost |= limit.begin(me);
-            leads |= limit.leads;
-        }
+        let found = self.limits.elect(&self.me);
         // An event loop would wake for ever on a connection that nobody reads. The answers of a
         // connection that stays would come for questions that the driver has forgotten.
-        if (has_lost || !leads) && self.link.fd() >= 0 {
+        if (found.has_lost || !found.leads) && self.link.fd() >= 0 {
             self.link.close();
-            self.limits.forget_calls();
             self.connect_at = self.now;
-            for limit in self.limits.iter_mut() {
-                // The circuit stays as it is: the other client sets it.
-                limit.driver.displaced(&limit.node, limit.now);
-            }
+            self.limits.displaced();
         }
-        leads
+        found.leads
     }
 
     /// After a fork the child starts with an empty client: the connection and the debts belong to
     /// its parent.
     fn after_fork(&mut self) {
-        if !self.pid_changed() {
-            return;
+        if self.me.has_forked() {
+            self.link.close();
+            self.limits.after_fork(&mut self.me);
+            self.connect_at = self.now;
         }
-        self.link.close();
-        self.limits.forget_calls();
-        self.random();
-        (self.me, self.generation) = (owner::name(self.random), generation());
-        let random = self.random;
-        self.limits.iter_mut().for_each(|limit| limit.after_fork(random));
-        self.connect_at = self.now;
-    }
-
-    fn pid_changed(&self) -> bool {
-        self.generation != generation()
-    }
-
-    fn random(&mut self) -> u64 {
-        self.random =
-            self.random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
-        self.random ^ self.random >> 29
     }
 }
 
@@ -452,6 +387,8 @@ impl<N: Deref<Target = Node>> core::fmt::Debug for Client<N> {
 }
 
 mod call;
+mod calls;
 mod limit;
+mod member;
 mod owner;
 mod trouble;

@@ -2,19 +2,20 @@
 
 use super::ask::{Ask, Requester};
 use super::bucket::Grant;
+use super::client::CALL_SCRIPT;
 use super::driver::{Driver, Question};
 use super::node::Node;
 use super::ring::KEY_MOST;
 use super::terms::{fitting, Terms, PERMITS_MOST};
-use crate::redis::resp::Full;
-use crate::redis::{Answer, Arg, Fault, Script, Session};
+use crate::redis::resp::Writer;
+use crate::redis::{Arg, Fault, Script};
 use crate::store::{Connection, StoreError};
 use tollbar::internal::sync::Ordering;
 
 /// The scripts that a client loads into the store.
-pub(super) const SCRIPTS: &[Script] =
-    &[Script { name: "lease", source: include_str!("lease.lua") }];
-const LEASE: usize = 0;
+pub(super) const SCRIPTS: &[Script] = &[Script { name: "lease", source: CALL_SCRIPT }];
+/// The number of `lease.lua` among [`SCRIPTS`].
+pub(super) const LEASE: usize = 0;
 
 const PREFIX: &[u8] = b"tollbar:{";
 const NAME_MOST: usize = 64;
@@ -102,39 +103,42 @@ pub(super) const fn bytes_most(limits: usize, keys: usize) -> usize {
         + keys * (KEY + PACKED_MOST + 2 * FRAME)
 }
 
-/// Queues a call with the questions of several limits. `fresh` becomes the data's name where the
-/// store has no record of a limit. `Full`: nothing was queued.
-pub(super) fn put<'a>(
-    session: &mut Session,
-    batches: impl Iterator<Item = Batch<'a>> + Clone,
-    fresh: u64,
-) -> Result<(), Full> {
-    let (limits, keys) = batches.clone().fold((0_usize, 0_usize), |(limits, keys), batch| {
+/// How many keys and how many arguments a call with these questions has.
+pub(super) fn counts<'a>(batches: impl Iterator<Item = Batch<'a>>) -> (usize, usize) {
+    let (limits, keys) = batches.fold((0_usize, 0_usize), |(limits, keys), batch| {
         (limits.saturating_add(1), keys.saturating_add(batch.keys()))
     });
     let parameters = 2;
-    session.call_with(LEASE, limits + keys, parameters + 2 * limits + keys, |writer| {
-        for batch in batches.clone() {
-            writer.bulk(record_key(batch.node).bytes());
+    (limits + keys, parameters + 2 * limits + keys)
+}
+
+/// Writes the keys and then the arguments of a call with the questions of several limits. `fresh`
+/// becomes the data's name where the store has no record of a limit.
+pub(super) fn write<'a>(
+    writer: &mut Writer<'_>,
+    batches: impl Iterator<Item = Batch<'a>> + Clone,
+    fresh: u64,
+) {
+    for batch in batches.clone() {
+        writer.bulk(record_key(batch.node).bytes());
+    }
+    for batch in batches.clone() {
+        for name in batch.questions().filter_map(|question| question.key) {
+            writer.bulk(key(batch.node, name).bytes());
         }
-        for batch in batches.clone() {
-            for name in batch.questions().filter_map(|question| question.key) {
-                writer.bulk(key(batch.node, name).bytes());
-            }
+    }
+    writer.bulk(hex(fresh.max(1), &mut [0; 16])).int(batches.clone().count() as i64);
+    for batch in batches.clone() {
+        writer.bulk(batch.header().bytes());
+        writer.bulk(TermsText::new(&batch.node.terms()).bytes());
+    }
+    for batch in batches {
+        let questions = batch.questions().filter(|question| question.key.is_some());
+        for Question { ask, .. } in questions {
+            let numbers = [ask.want, ask.least, ask.hint, ask.debt, ask.waiting, ask.cost];
+            writer.bulk(Packed::new(&numbers).bytes());
         }
-        writer.bulk(hex(fresh.max(1), &mut [0; 16])).int(limits as i64);
-        for batch in batches.clone() {
-            writer.bulk(batch.header().bytes());
-            writer.bulk(TermsText::new(&batch.node.terms()).bytes());
-        }
-        for batch in batches {
-            let questions = batch.questions().filter(|question| question.key.is_some());
-            for Question { ask, .. } in questions {
-                let numbers = [ask.want, ask.least, ask.hint, ask.debt, ask.waiting, ask.cost];
-                writer.bulk(Packed::new(&numbers).bytes());
-            }
-        }
-    })
+    }
 }
 
 /// Asks the record of the limit `name`, without a key's question: with terms of a higher version
@@ -150,7 +154,7 @@ pub(super) fn ask_record(
     let header = Packed::header(0, &Ask::default(), &from);
     let args = [Arg::Int(1), Arg::Int(1), Arg::Bytes(header.bytes()), Arg::Bytes(terms)];
     connection.call(LEASE, &[record.bytes()], &args, deadline, |answer| {
-        match grants(answer, 0, 0) {
+        match answer.bytes(0).and_then(|item| grants(item, 0)) {
             Some(Ok(Grants { terms: None, .. })) => Ok(Recorded::Same),
             Some(Ok(Grants { terms: Some(terms), .. })) => Ok(Recorded::Other(terms)),
             Some(Err(Refusal { text: b"", .. })) => Ok(Recorded::Missing),
@@ -191,14 +195,10 @@ pub(super) struct Refusal<'a> {
     pub(super) text: &'a [u8],
 }
 
-/// Decodes item `n` of the script's return value, which answers `count` questions about keys.
+/// Decodes an item of the script's return value, which answers `count` questions about keys.
 /// `None`: it has another form.
-pub(super) fn grants<'a>(
-    answer: &Answer<'a>,
-    n: usize,
-    count: usize,
-) -> Option<Result<Grants<'a>, Refusal<'a>>> {
-    let (kind, bytes) = answer.bytes(n)?.split_first()?;
+pub(super) fn grants(item: &[u8], count: usize) -> Option<Result<Grants<'_>, Refusal<'_>>> {
+    let (kind, bytes) = item.split_first()?;
     match kind {
         b'+' => {
             let (rest, tail) = bytes.split_at_checked(16 + count.checked_mul(48)?)?;

@@ -7,7 +7,7 @@ use alloc::boxed::Box;
 /// | taken    | in use     | room     |
 /// ```
 #[derive(Debug)]
-pub(super) struct Buffer {
+pub(crate) struct Buffer {
     bytes: Box<[u8]>,
     start: usize,
     end: usize,
@@ -15,17 +15,17 @@ pub(super) struct Buffer {
 
 impl Buffer {
     /// A buffer of `len` bytes, at least 1; `None` if there is no memory.
-    pub(super) fn new(len: usize) -> Option<Buffer> {
+    pub(crate) fn new(len: usize) -> Option<Buffer> {
         Some(Buffer { bytes: zeroed(len.max(1))?, start: 0, end: 0 })
     }
 
     /// The bytes in use.
-    pub(super) fn used(&self) -> &[u8] {
+    pub(crate) fn used(&self) -> &[u8] {
         self.bytes.get(self.start..self.end).unwrap_or_default()
     }
 
     /// All free bytes as one slice. It moves the bytes in use to the front.
-    pub(super) fn room(&mut self) -> &mut [u8] {
+    pub(crate) fn room(&mut self) -> &mut [u8] {
         let used = self.used().len();
         if self.start > 0 {
             let base = self.bytes.as_mut_ptr();
@@ -38,17 +38,17 @@ impl Buffer {
     }
 
     /// Takes the first `n` bytes of the room into use.
-    pub(super) fn filled(&mut self, n: usize) {
+    pub(crate) fn filled(&mut self, n: usize) {
         self.end = self.end.saturating_add(n).min(self.bytes.len());
     }
 
     /// Frees the first `n` bytes in use.
-    pub(super) fn taken(&mut self, n: usize) {
+    pub(crate) fn taken(&mut self, n: usize) {
         self.start = self.start.saturating_add(n).min(self.end);
     }
 
     /// The last `n` bytes that `taken` freed. They are valid until the next `room`.
-    pub(super) fn last_taken(&self, n: usize) -> &[u8] {
+    pub(crate) fn last_taken(&self, n: usize) -> &[u8] {
         self.start
             .checked_sub(n)
             .and_then(|from| self.bytes.get(from..self.start))
@@ -56,11 +56,11 @@ impl Buffer {
     }
 
     /// Whether everything is in use.
-    pub(super) fn is_full(&self) -> bool {
+    pub(crate) fn is_full(&self) -> bool {
         self.used().len() == self.bytes.len()
     }
 
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         (self.start, self.end) = (0, 0);
     }
 }

@@ -28,6 +28,7 @@ mod tls;
 mod url;
 
 pub use answer::Answer;
+pub(crate) use buffer::Buffer;
 pub use fault::{Fault, Why};
 pub use link::Link;
 pub use link_error::{LinkError, NameFault, Operation};

@@ -1,10 +1,14 @@
 //! Calls of the script: which questions of which limits go together, and whom the replies are for.
 
 use super::limit::Limit;
+use super::member::Member;
 use crate::lease::keys::Fifo;
-use crate::lease::node::Node;
+use crate::lease::node::{Node, PAUSE};
+use crate::lease::stats::Circuit;
 use crate::lease::wire::{self, Batch};
-use crate::redis::{Answer, Fault, Session};
+use crate::lease::NodeError;
+use crate::redis::resp::{Full, Writer};
+use crate::redis::Fault;
 use alloc::boxed::Box;
 use core::ops::Deref;
 
@@ -18,6 +22,10 @@ pub(super) struct Limits<N> {
     parts: Fifo,
     /// Calls without a reply.
     calls: usize,
+    /// Whether each call has one limit, and counts as the first on its connection.
+    apart: bool,
+    /// When a driver was last busy.
+    active_at: u64,
 }
 
 /// The most limits of a client.
@@ -30,28 +38,53 @@ pub(super) const BYTES_MOST: usize = wire::bytes_most(LIMITS_MOST, KEYS_MOST);
 const CALLS_MOST: usize = 4;
 /// Marks the last part of a call.
 const LAST: u64 = 1 << 32;
+/// Milliseconds between turns while a driver is busy, for [`ACTIVE`] after that, and while a
+/// circuit is not closed.
+const BUSY: u32 = 1;
+/// Milliseconds between turns of an idle client that leads.
+const IDLE: u32 = (PAUSE / 1_000_000) as u32;
+/// Milliseconds between turns of a client that does not lead.
+pub(super) const FOLLOWER: u32 = 100;
+/// Nanoseconds after a driver was last busy for which turns stay [`BUSY`].
+const ACTIVE: u64 = 100_000_000;
+
+/// Queues a call with so many keys and arguments, which the function writes.
+pub(super) type Put<'a> =
+    &'a mut dyn FnMut(usize, usize, &dyn Fn(&mut Writer<'_>)) -> Result<(), Full>;
+
+/// The clients that ask for the limits, as of a turn's beginning.
+pub(super) struct Election {
+    /// Whether this client asks for some.
+    pub(super) leads: bool,
+    /// Whether another client asks for a limit for which this one did.
+    pub(super) has_lost: bool,
+}
 
 impl<N: Deref<Target = Node>> Limits<N> {
-    pub(super) fn new() -> Option<Limits<N>> {
+    /// `apart`: each call has one limit only, and may be on a connection of its own.
+    pub(super) fn new(apart: bool) -> Option<Limits<N>> {
         Some(Limits {
             all: [const { None }; LIMITS_MOST],
             count: 0,
             first: 0,
             parts: Fifo::new(CALLS_MOST * LIMITS_MOST)?,
             calls: 0,
+            apart,
+            active_at: 0,
         })
     }
 
-    /// `false`: there are as many as there may be.
-    pub(super) fn add(&mut self, limit: Box<Limit<N>>) -> bool {
-        match self.all.get_mut(self.count) {
-            Some(place) => {
-                *place = Some(limit);
-                self.count += 1;
-                true
-            }
-            None => false,
+    /// Takes in the limit of `node`, with all memory that its questions need. Errors:
+    /// [`NodeError::NoMemory`]; [`NodeError::TooMany`] for the 129th, and for one that is there.
+    pub(super) fn enter(&mut self, node: N, me: &mut Member) -> Result<(), NodeError> {
+        if self.iter().any(|limit| limit.node.name() == node.name()) {
+            return Err(NodeError::TooMany);
         }
+        let mut limit = Limit::boxed(node, me.random())?;
+        limit.alone = self.apart;
+        *self.all.get_mut(self.count).ok_or(NodeError::TooMany)? = Some(limit);
+        self.count += 1;
+        Ok(())
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Limit<N>> + Clone {
@@ -67,6 +100,90 @@ impl<N: Deref<Target = Node>> Limits<N> {
         self.iter_mut().filter(|limit| limit.leads)
     }
 
+    /// Finds out for which nodes this client asks, and makes it ask for those that no client asks
+    /// for.
+    pub(super) fn elect(&mut self, me: &Member) -> Election {
+        let mut found = Election { leads: false, has_lost: false };
+        for limit in self.iter_mut() {
+            found.has_lost |= limit.begin(me.name);
+            found.leads |= limit.leads;
+        }
+        found
+    }
+
+    /// Reads the clocks.
+    pub(super) fn refresh(&mut self) {
+        self.iter_mut().for_each(|limit| limit.now = limit.node.now());
+    }
+
+    /// Reads the callers' messages.
+    pub(super) fn collect(&mut self) {
+        self.led().for_each(|limit| limit.driver.collect(&limit.node, limit.now));
+    }
+
+    /// The milliseconds until the next turn of a client that leads.
+    pub(super) fn pause(&mut self, now: u64) -> u32 {
+        if self.led().any(|limit| limit.driver.is_busy()) {
+            self.active_at = now;
+        }
+        let is_away = |limit: &mut Limit<N>| limit.driver.circuit() != Circuit::Closed;
+        match now.saturating_sub(self.active_at) < ACTIVE || self.led().any(is_away) {
+            true => BUSY,
+            false => IDLE,
+        }
+    }
+
+    /// Whether a question should be sent now.
+    pub(super) fn is_due(&mut self) -> bool {
+        self.led().any(|limit| limit.driver.is_due(limit.now))
+    }
+
+    /// Wakes the callers whose answers have come.
+    pub(super) fn wake(&mut self) {
+        self.iter_mut().for_each(|limit| limit.driver.wake(&limit.node));
+    }
+
+    /// Forgets the calls without a reply, and that the connection was there.
+    pub(super) fn dropped(&mut self) {
+        self.forget_calls();
+        self.led().for_each(|limit| limit.driver.dropped(&limit.node, limit.now));
+    }
+
+    /// Leaves the limits to another client. The circuits stay as they are: that client sets them.
+    pub(super) fn displaced(&mut self) {
+        self.forget_calls();
+        self.iter_mut().for_each(|limit| limit.driver.displaced(&limit.node, limit.now));
+    }
+
+    /// Gives a forked child a name of its own and empty drivers: the debts belong to its parent.
+    pub(super) fn after_fork(&mut self, me: &mut Member) {
+        self.forget_calls();
+        me.rename();
+        self.iter_mut().for_each(|limit| limit.after_fork(me.random()));
+    }
+
+    /// Lets other clients ask. Returns whether the store has confirmed all debts.
+    pub(super) fn resign(&mut self, me: &Member) -> bool {
+        let confirmed = self.has_confirmed_all();
+        self.iter_mut().for_each(|limit| limit.resign(me.name));
+        confirmed
+    }
+
+    /// Whether the store has confirmed all debts.
+    pub(super) fn has_confirmed_all(&self) -> bool {
+        self.iter().all(|limit| limit.driver.has_confirmed_all())
+    }
+
+    /// The circuit of all limits: open if any is, closed if all are.
+    pub(super) fn circuit(&self) -> Circuit {
+        Circuit::of_all(self.iter().map(|limit| limit.node.circuit(limit.node.now())))
+    }
+
+    /// The bytes of a call with the questions of all limits.
+    pub(super) fn bytes_most(&self) -> usize {
+        wire::bytes_most(self.count, KEYS_MOST)
+    }
+
     /// Forgets the calls without a reply.
     pub(super) fn forget_calls(&mut self) {
         self.parts.clear();
@@ -74,16 +191,14 @@ impl<N: Deref<Target = Node>> Limits<N> {
     }
 
     /// Whether another call may be sent before a reply comes.
-    pub(super) fn may_call(&self, session: &mut Session) -> bool {
-        self.calls < CALLS_MOST
-            && session.is_ready()
-            && session.room() >= wire::bytes_most(self.count, KEYS_MOST)
+    pub(super) fn may_call(&self) -> bool {
+        self.calls < if self.apart { 1 } else { CALLS_MOST }
     }
 
     /// Queues a call with the questions of all limits that have some. If there are more than
     /// [`KEYS_MOST`], each limit has a fair part, and the next call begins with the limits that had
     /// none. Returns whether there was a question; `None` if there was no room for it.
-    pub(super) fn call(&mut self, session: &mut Session, fresh: u64) -> Option<bool> {
+    pub(super) fn call(&mut self, fresh: u64, put: Put<'_>) -> Option<bool> {
         let before = self.parts.len();
         let first = self.share();
         for at in (first..self.count).chain(0..first) {
@@ -100,14 +215,16 @@ impl<N: Deref<Target = Node>> Limits<N> {
         if end == before {
             return Some(false);
         }
+        let apart = self.apart;
         let parts = (before..end).filter_map(|n| {
             let (number, count) = self.parts.get(n)?;
             let limit = self.all.get(number as usize)?.as_deref()?;
             let (node, driver, now) = (&*limit.node, &limit.driver, limit.now);
-            let first = !limit.has_asked;
+            let first = apart || !limit.has_asked;
             Some(Batch { node, driver, count: count as usize, now, first })
         });
-        wire::put(session, parts, fresh).ok()?;
+        let (keys, args) = wire::counts(parts.clone());
+        put(keys, args, &|writer| wire::write(writer, parts.clone(), fresh)).ok()?;
         for n in before..end {
             let (number, _) = self.parts.get(n)?;
             self.get_mut(number as usize)?.has_asked = true;
@@ -157,15 +274,16 @@ impl<N: Deref<Target = Node>> Limits<N> {
         first
     }
 
-    /// Gives each limit of the oldest call what the script returned for it.
-    pub(super) fn answered(&mut self, answer: &Answer<'_>) {
+    /// Gives each limit of the oldest call what the script returned for it: `item(n)` is item `n`
+    /// of the return value.
+    pub(super) fn answered<'a>(&mut self, item: &dyn Fn(usize) -> Option<&'a [u8]>) {
         self.calls = self.calls.saturating_sub(1);
         for n in 0.. {
             let Some((number, count, is_last)) = self.next_part() else { break };
-            let is_alone = n == 0 && is_last;
+            let stays_alone = self.apart || n != 0 || !is_last;
             if let Some(limit) = self.get_mut(number) {
-                limit.alone &= !is_alone;
-                limit.answered(answer, n, count);
+                limit.alone &= stays_alone;
+                limit.answered(item(n), count);
             }
             if is_last {
                 break;

@@ -5,7 +5,7 @@ use crate::lease::driver::Driver;
 use crate::lease::node::Node;
 use crate::lease::wire::{self, Refusal};
 use crate::lease::NodeError;
-use crate::redis::{Answer, Fault, Text};
+use crate::redis::{Fault, Text};
 use alloc::boxed::Box;
 use core::ops::Deref;
 use tollbar::internal::sync::{boxed, Ordering};
@@ -106,10 +106,11 @@ impl<N: Deref<Target = Node>> Limit<N> {
         }
     }
 
-    /// Item `n` of an answer is this limit's: passes its `count` grants to the driver.
-    pub(super) fn answered(&mut self, answer: &Answer<'_>, n: usize, count: usize) {
+    /// Passes the `count` grants of an answer's item about this limit to the driver. `None`: there
+    /// is no such item.
+    pub(super) fn answered(&mut self, item: Option<&[u8]>, count: usize) {
         let keys = if self.driver.is_probing() { 0 } else { count };
-        match wire::grants(answer, n, keys) {
+        match item.and_then(|item| wire::grants(item, keys)) {
             Some(Ok(mut grants)) => {
                 self.fault = None;
                 for _ in 0..count {

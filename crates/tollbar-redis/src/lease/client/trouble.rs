@@ -1,5 +1,6 @@
 //! What is wrong with the store, in words for the operator.
 
+use super::call::Limits;
 use super::limit::KEY_SHOWN;
 use super::Client;
 use crate::lease::node::Node;
@@ -8,7 +9,7 @@ use crate::redis::{Fault, LinkError, NameFault, Operation, Text};
 use core::ops::Deref;
 
 /// The most bytes of a text.
-const TROUBLE_MOST: usize = 400;
+pub(super) const TROUBLE_MOST: usize = 400;
 
 impl<N: Deref<Target = Node>> Client<N> {
     /// Why the store does not serve a limit, or what is wrong although it does; empty if nothing
@@ -20,18 +21,10 @@ impl<N: Deref<Target = Node>> Client<N> {
     /// ```
     pub fn trouble(&self) -> Text<TROUBLE_MOST> {
         let mut text = Text::new();
-        let faulty = self.limits.iter().find_map(|limit| Some((limit, limit.fault.as_ref()?)));
         if let Some(fault) = self.fault {
             let command = self.session.failed_command();
             append(&mut text, fault, command, &Text::new(), self.words.as_bytes());
-        } else if let Some((limit, refused)) = faulty {
-            self.append_name(&mut text, &limit.node);
-            let words = refused.words.as_bytes();
-            append(&mut text, refused.fault, "EVALSHA", &refused.key, words);
-        } else if let Some((node, notice)) = self.notice() {
-            self.append_name(&mut text, node);
-            text.append(notice);
-        } else if self.circuit() == Circuit::Open {
+        } else if !self.limits.append_trouble(&mut text) && self.circuit() == Circuit::Open {
             text.append(self.silence());
             if let Some(LinkError::Tls(why)) = self.broken {
                 text.append(": ");
@@ -39,14 +32,6 @@ impl<N: Deref<Target = Node>> Client<N> {
             }
         }
         text
-    }
-
-    fn append_name(&self, text: &mut Text<TROUBLE_MOST>, node: &Node) {
-        if self.limits.iter().nth(1).is_some() {
-            text.append("limit ");
-            text.add(node.name());
-            text.append(": ");
-        }
     }
 
     /// Why a store has no answer.
@@ -76,6 +61,35 @@ impl<N: Deref<Target = Node>> Client<N> {
             Some(LinkError::System(_, libc::ECONNREFUSED)) => "the server refuses connections",
             Some(LinkError::System(_, libc::ENOENT)) => "the server's socket does not exist",
             Some(_) => "the server cannot be reached",
+        }
+    }
+}
+
+impl<N: Deref<Target = Node>> Limits<N> {
+    /// Why the store refuses a limit's questions, or what is wrong although it does not. Returns
+    /// whether there is anything.
+    pub(super) fn append_trouble(&self, text: &mut Text<TROUBLE_MOST>) -> bool {
+        let faulty = self.iter().find_map(|limit| Some((limit, limit.fault.as_ref()?)));
+        if let Some((limit, refused)) = faulty {
+            self.append_name(text, &limit.node);
+            append(text, refused.fault, "EVALSHA", &refused.key, refused.words.as_bytes());
+        } else if let Some((node, notice)) = self.notice() {
+            self.append_name(text, node);
+            text.append(notice);
+        }
+        !text.is_empty()
+    }
+
+    /// [`Client::notice`].
+    pub(super) fn notice(&self) -> Option<(&N, &'static str)> {
+        self.iter().find_map(|limit| Some((&limit.node, limit.driver.notice(&limit.node)?)))
+    }
+
+    fn append_name(&self, text: &mut Text<TROUBLE_MOST>, node: &Node) {
+        if self.iter().nth(1).is_some() {
+            text.append("limit ");
+            text.add(node.name());
+            text.append(": ");
         }
     }
 }
