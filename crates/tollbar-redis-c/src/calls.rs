@@ -5,9 +5,9 @@ use core::ffi::{c_char, c_void};
 use core::mem::size_of;
 use tollbar_c::boundary::{self, *};
 use tollbar_c::status::*;
-use tollbar_redis::lease::{Call, Calls, Node, Turn, CALL_SCRIPT};
+use tollbar_redis::lease::{Call, Calls, Node, Turn, CALL_SCRIPT_C};
 
-/// tollbar_lease_calls_turn: the calls say at once what the store does not know yet.
+/// tollbar_lease_calls_turn: the calls tell the store at once what it does not know yet.
 pub const TOLLBAR_LEASE_CLOSING: u32 = 1;
 
 /// The calls of a program's Redis client for up to 128 nodes, each of another limit. One thread at a
@@ -99,12 +99,12 @@ pub unsafe extern "C" fn tollbar_lease_calls_add(
 /// The script of all calls, in Lua. It returns an array of one string.
 #[no_mangle]
 pub extern "C" fn tollbar_lease_calls_script() -> *const c_char {
-    static SCRIPT: [u8; CALL_SCRIPT.len() + 1] = ended(CALL_SCRIPT.as_bytes());
-    SCRIPT.as_ptr().cast()
+    CALL_SCRIPT_C.as_ptr()
 }
 
 /// Writes the call to make now to `*call`, or for how long to wait. `flags` is 0 or
-/// TOLLBAR_LEASE_CLOSING. The program makes the call at once, by EVALSHA and, if the store does not
+/// TOLLBAR_LEASE_CLOSING; with the flag, no call and a wait of 0 say that the store knows all
+/// admissions. The program makes the call at once, by EVALSHA and, if the store does not
 /// know the script, by EVAL. It must not repeat a call that may have reached the store. A call of
 /// which the program has said nothing by the next turn counts as lost.
 ///
@@ -258,15 +258,4 @@ pub unsafe extern "C" fn tollbar_lease_calls_close(calls: *mut tollbar_lease_cal
             Err(TOLLBAR_E_UNREPORTED)
         }
     })
-}
-
-/// A text with the zero at its end.
-const fn ended<const N: usize>(text: &[u8]) -> [u8; N] {
-    let mut to = [0; N];
-    let mut n = 0;
-    while n < text.len() {
-        to[n] = text[n];
-        n += 1;
-    }
-    to
 }

@@ -42,9 +42,13 @@ static int redis_exec(PyObject *module) {
 
     state->lease = add_type(module, &redis_lease_spec);
     PyTypeObject *client = add_type(module, &redis_client_spec);
-    int missing = state->lease == NULL || client == NULL;
+    PyTypeObject *calls = add_type(module, &redis_calls_spec);
+    int missing = state->lease == NULL || client == NULL || calls == NULL;
     Py_XDECREF((PyObject *)client);
-    return missing ? -1 : 0;
+    Py_XDECREF((PyObject *)calls);
+    if (missing)
+        return -1;
+    return PyModule_AddStringConstant(module, "SCRIPT", tollbar_lease_calls_script());
 }
 
 static int redis_traverse(PyObject *module, visitproc visit, void *arg) {

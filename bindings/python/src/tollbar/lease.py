@@ -18,6 +18,8 @@ from .policy import Policy, _text
 if TYPE_CHECKING:
     from ssl import SSLContext
 
+    from ._calls import Caller, RedisClient
+
 FALLBACKS = {"share": 0, "deny": 1, "allow": 2}
 LOSSES = {"full": 0, "refill": 1}
 CIRCUITS = ("unknown", "closed", "open")
@@ -26,6 +28,8 @@ _MOST_MS = 2**32 - 1
 # Event loops round a sleep up to a millisecond.
 _FIRST_PAUSE = 50e-6
 _PAUSE = 1e-3
+# For how many seconds a fork or a close waits for a call of the program's client.
+_CALL = 1.0
 
 
 class LeaseStats(NamedTuple):
@@ -48,29 +52,25 @@ class _Driver:
     """A client of the store, and the thread that drives it. It does not know its lease, which can
     so be forgotten."""
 
-    def __init__(
-        self,
-        lease: _redis.Lease,
-        url: str,
-        starter: Callable[[str], object] | None,
-        listener: Callable[[int], object] | None,
-        threaded: bool,
-    ) -> None:
-        self.client = _redis.Client(lease, url, listener, starter)
-        self.threaded = threaded
+    def __init__(self, client: _redis.Client | Caller, threaded: bool) -> None:
+        self.client, self.threaded = client, threaded
         self.thread: threading.Thread | None = None
 
     def start(self) -> None:
+        # A thread that is still there is in a call of the program's client.
+        if self.thread is not None and not (isinstance(self.client, _redis.Client) or self.client.resume()):
+            self.thread = None
         if self.threaded and self.thread is None:
             self.thread = threading.Thread(target=self.client.run, name="tollbar", daemon=True)
             self.thread.start()
 
     def rest(self) -> None:
-        """Ends the thread, in some 10 ms."""
+        """Ends the thread, in some 10 ms. A thread that is in a call of the program's client may stay."""
         if self.thread is not None and self.thread is not threading.current_thread():
             self.client.stop()
-            self.thread.join()
-            self.thread = None
+            self.thread.join(None if isinstance(self.client, _redis.Client) else _CALL)
+            if not self.thread.is_alive():
+                self.thread = None
 
 
 # The drivers that a fork or the end of the process must stop.
@@ -90,6 +90,11 @@ class Lease(_redis.Lease):
     connections, by default ssl.create_default_context(): it verifies the server's certificate and
     its name.
 
+    In place of `url`, `client` is a client of redis-py or valkey-py, which then makes the calls for
+    the store: Redis(...), RedisCluster(...), Sentinel(...).master_for(...), and those of asyncio with
+    a task for `run`. Give it a socket_timeout of about a second, and few retries: while it waits, this
+    machine follows its fallback.
+
     `fallback` says what happens while the store does not answer: "share" (each machine admits its
     share of the rate), "deny" or "allow". `overdraft` is the permits of a key that this machine may
     admit before the store has charged them, at most 127; with 0 only the store's permits count.
@@ -100,14 +105,13 @@ class Lease(_redis.Lease):
     process ends, with `flush` as its deadline.
     """
 
-    __slots__ = ("__weakref__", "_driver", "_flush", "_listener", "_policy", "_starter", "_url")
+    __slots__ = ("__weakref__", "_connect", "_driver", "_flush", "_policy")
 
+    # Makes a client.
+    _connect: Callable[[Lease], _redis.Client | Caller]
     _driver: _Driver
     _flush: int
-    _listener: Callable[[int], object] | None
     _policy: str
-    _starter: Callable[[str], object] | None
-    _url: str
 
     def __new__(
         cls,
@@ -115,8 +119,9 @@ class Lease(_redis.Lease):
         *,
         name: str,
         nodes: int,
-        url: str,
+        url: str | None = None,
         tls: SSLContext | None = None,
+        client: RedisClient | None = None,
         capacity: int = 4096,
         life: _time.Time = 0,
         overdraft: int | None = None,
@@ -142,10 +147,10 @@ class Lease(_redis.Lease):
             not exact,
             bool(choice("on_loss", on_loss, LOSSES)),
         )
-        self._policy, self._url, self._flush = text, url, flush_ms
-        self._listener = None if on_change is None else lambda circuit: on_change(CIRCUITS[circuit])
-        self._starter = _starter(url, tls)
-        self._driver = _Driver(self, url, self._starter, self._listener, start)
+        self._policy, self._flush = text, flush_ms
+        listener = None if on_change is None else lambda circuit: on_change(CIRCUITS[circuit])
+        self._connect, threaded = _connector(url, tls, client, listener)
+        self._driver = _Driver(self._connect(self), start and threaded)
         _open.add(self)
         self._driver.start()
         return self
@@ -204,10 +209,20 @@ class Lease(_redis.Lease):
         circuit, *counts = self._stats()
         return LeaseStats(CIRCUITS[circuit], *counts)
 
+    async def run(self) -> None:
+        """Makes the calls of a `client` of asyncio, in its event loop, until the task is cancelled or
+        the lease is closed. A cancelled task first tells the store what it does not know, for `flush`
+        at most."""
+        caller = self._driver.client
+        if isinstance(caller, _redis.Client) or not caller.is_async:
+            raise RuntimeError("run makes the calls of an asyncio client; this lease has a thread, or tick")
+        await caller.run_async(self._flush)
+
     def tick(self) -> float:
-        """Does the client's pending work without waiting. Returns the seconds until the next call;
-        call sooner if fileno() is ready. Only with start=False."""
-        return self._driver.client.tick() / 1000
+        """Does the client's pending work without waiting, except for a `client` of the program's.
+        Returns the seconds until the next call; call sooner if fileno() is ready. Only with
+        start=False."""
+        return (self._driver.client.tick() or 0) / 1000
 
     def fileno(self) -> int:
         """The descriptor to watch until the next tick; -1 if there is none."""
@@ -264,18 +279,35 @@ class Lease(_redis.Lease):
     def _begin_again(self) -> None:
         """Called in a forked child, which has none of its parent's clients."""
         old = self._driver
-        self._driver = _Driver(self, self._url, self._starter, self._listener, old.threaded)
+        self._driver = _Driver(self._connect(self), old.threaded)
         old.client.close(0)
         self._driver.start()
 
 
-def _starter(url: str, tls: SSLContext | None) -> Callable[[str], object] | None:
-    if tls is None and not url.startswith(("rediss:", "valkeys:")):
-        return None
-    # Imported here, because ssl takes longer to import than the whole package.
-    from ._tls import starter
+def _connector(
+    url: str | None,
+    tls: SSLContext | None,
+    client: RedisClient | None,
+    listener: Callable[[int], object] | None,
+) -> tuple[Callable[[Lease], _redis.Client | Caller], bool]:
+    """What makes a lease's client, and whether a thread can drive it."""
+    if client is not None:
+        if url is not None or tls is not None:
+            raise TypeError("a lease has a client, or a url and tls")
+        from ._calls import Caller, is_async
 
-    return starter(url, tls)
+        caller = client
+        return lambda lease: Caller(lease, caller, listener), not is_async(caller)
+    if url is None:
+        raise TypeError("a lease needs a url or a client")
+    starter = None
+    if tls is not None or url.startswith(("rediss:", "valkeys:")):
+        # Imported here, because ssl takes longer to import than the whole package.
+        from ._tls import starter as begin
+
+        starter = begin(url, tls)
+    address = url
+    return lambda lease: _redis.Client(lease, address, listener, starter), True
 
 
 def _milliseconds(value: _time.Time, what: str) -> int:

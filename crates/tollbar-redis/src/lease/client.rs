@@ -9,7 +9,7 @@ use super::NodeError;
 use crate::redis::{Fault, Link, LinkError, Session, Text, Transport, Url, Wants};
 use alloc::boxed::Box;
 use call::{Limits, BYTES_MOST, FOLLOWER, LIMITS_MOST};
-pub use calls::{Call, Calls, Turn, CALL_SCRIPT};
+pub use calls::{Call, Calls, Turn, CALL_SCRIPT, CALL_SCRIPT_C};
 use core::ops::Deref;
 use limit::Limit;
 use member::Member;

@@ -56,7 +56,7 @@ mod wire;
 pub mod word;
 
 #[cfg(not(loom))]
-pub use client::{Call, Calls, Client, Turn, CALL_SCRIPT};
+pub use client::{Call, Calls, Client, Turn, CALL_SCRIPT, CALL_SCRIPT_C};
 #[cfg(not(loom))]
 pub use driver::{Driver, Question};
 #[cfg(not(loom))]

@@ -9,11 +9,22 @@ use crate::lease::stats::Circuit;
 use crate::lease::NodeError;
 use crate::redis::resp::{decode, Items, Reply, Writer};
 use crate::redis::{Buffer, Fault, Text};
+use core::ffi::CStr;
 use core::ops::Deref;
 use tollbar::clock::{Clock, Monotonic};
 
 /// The script of all calls, in Lua. It returns an array of one string.
-pub const CALL_SCRIPT: &str = include_str!("../lease.lua");
+pub const CALL_SCRIPT: &str = match CALL_SCRIPT_C.to_str() {
+    Ok(script) => script,
+    Err(_) => "",
+};
+
+/// [`CALL_SCRIPT`] for C.
+pub const CALL_SCRIPT_C: &CStr =
+    match CStr::from_bytes_with_nul(concat!(include_str!("../lease.lua"), "\0").as_bytes()) {
+        Ok(script) => script,
+        Err(_) => c"",
+    };
 
 /// A [`Client`](super::Client) without a connection: it says which call of [`CALL_SCRIPT`] to make,
 /// and the program makes the call with the Redis client that it has. So a limit works wherever that
@@ -47,7 +58,8 @@ pub struct Calls<N> {
 pub enum Turn<'a> {
     /// To make this call.
     Call(Call<'a>),
-    /// To wait for so many milliseconds, or until [`Calls::wait`] returns.
+    /// To wait for so many milliseconds, or until [`Calls::wait`] returns. 0 after [`Calls::hurry`]:
+    /// the store knows everything.
     Pause(u32),
 }
 
@@ -110,10 +122,13 @@ impl<N: Deref<Target = Node>> Calls<N> {
         if found.has_lost {
             self.limits.displaced();
         }
+        self.limits.collect();
+        if self.is_closing && self.has_confirmed_all() {
+            return Turn::Pause(0);
+        }
         if !found.leads {
             return Turn::Pause(FOLLOWER);
         }
-        self.limits.collect();
         let pause = self.limits.pause(Monotonic.now());
         if self.make().is_none() {
             self.keys = 0;
@@ -195,13 +210,12 @@ impl<N: Deref<Target = Node>> Calls<N> {
         sleep_until_rung(led.map(|limit| (limit.node.header(), limit.bell)), nanos);
     }
 
-    /// With `hurry`, the next calls say at once what the store does not know yet.
+    /// Makes the next calls say at once what the store does not know yet, if `hurry`.
     pub fn hurry(&mut self, hurry: bool) {
         self.is_closing = hurry;
     }
 
-    /// Whether the store has confirmed all debts.
-    pub fn has_confirmed_all(&self) -> bool {
+    fn has_confirmed_all(&self) -> bool {
         self.limits.has_confirmed_all()
     }
 
