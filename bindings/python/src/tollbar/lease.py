@@ -58,7 +58,7 @@ class _Driver:
 
     def start(self) -> None:
         # A thread that is still there is in a call of the program's client.
-        if self.thread is not None and not (isinstance(self.client, _redis.Client) or self.client.resume()):
+        if not isinstance(self.client, _redis.Client) and not self.client.resume():
             self.thread = None
         if self.threaded and self.thread is None:
             self.thread = threading.Thread(target=self.client.run, name="tollbar", daemon=True)
