@@ -474,7 +474,7 @@ int32_t tollbar_lease_client_close(tollbar_lease_client *client, uint32_t timeou
  * in one slot of a cluster.
  */
 
-/* tollbar_lease_calls_turn: the calls say at once what the store does not know yet. */
+/* tollbar_lease_calls_turn: the calls tell the store at once what it does not know yet. */
 #define TOLLBAR_LEASE_CLOSING 1u
 
 /* The calls of a program's Redis client for up to 128 nodes, each of another limit. One thread at a
@@ -517,7 +517,8 @@ int32_t tollbar_lease_calls_add(tollbar_lease_calls *calls, const tollbar_lease 
 const char *tollbar_lease_calls_script(void);
 
 /* Writes the call to make now to `*call`, or for how long to wait. `flags` is 0 or
- * TOLLBAR_LEASE_CLOSING. The program makes the call at once, by EVALSHA and, if the store does not
+ * TOLLBAR_LEASE_CLOSING; with the flag, no call and a wait of 0 say that the store knows all
+ * admissions. The program makes the call at once, by EVALSHA and, if the store does not
  * know the script, by EVAL. It must not repeat a call that may have reached the store. A call of
  * which the program has said nothing by the next turn counts as lost. */
 int32_t tollbar_lease_calls_turn(tollbar_lease_calls *calls,

@@ -11,7 +11,8 @@
  * Everything here is inline over tollbar_redis.h, which is the manual. Its calls are libtollbar-redis's, and a program links both
  * libraries (`pkg-config --libs tollbar-redis`, tollbar::redis in CMake). The conventions are tollbar.hpp's.
  *
- *     tollbar/lease.hpp     lease, lease_client
+ *     tollbar/lease.hpp       lease, lease_client
+ *     tollbar/lease_calls.hpp lease_calls (the program's own Redis client asks)
  */
 
 #ifndef TOLLBAR_REDIS_HPP
@@ -19,5 +20,6 @@
 
 #include "tollbar.hpp"
 #include "tollbar/lease.hpp"
+#include "tollbar/lease_calls.hpp"
 
 #endif // TOLLBAR_REDIS_HPP

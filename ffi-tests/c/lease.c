@@ -96,6 +96,31 @@ void connect_to_store(tollbar_lease_client *client) {
     turn_for(client, 1200 * MS);
 }
 
+int carry(tollbar_lease_calls *calls, uint32_t flags) {
+    static char reply[1 << 16];
+    const void *strings[256];
+    size_t lengths[256], i;
+    tollbar_lease_call call = TOLLBAR_LEASE_CALL_INIT;
+    long length;
+    if (tollbar_lease_calls_turn(calls, flags, &call) != 0 || call.count > sizeof lengths / sizeof *lengths)
+        abort();
+    if (call.count == 0) {
+        if (call.wait_ms == 0)
+            return 1;
+        if (tollbar_lease_calls_wait(calls, call.wait_ms) != 0)
+            abort();
+        return 0;
+    }
+    for (i = 0; i < call.count; i++) {
+        strings[i] = call.parts[i].bytes;
+        lengths[i] = call.parts[i].length;
+    }
+    length = redis_eval(&redis, tollbar_lease_calls_script(), strings, lengths, call.count, call.keys, reply, sizeof reply);
+    assert_true(length >= 0);
+    assert_int_equal(tollbar_lease_calls_answered(calls, reply, (size_t)length), 0);
+    return 0;
+}
+
 int64_t charged(const char *key) {
     char command[64];
     snprintf(command, sizeof command, "GET tollbar:{limit}:k:%s", key);

@@ -25,6 +25,9 @@ tollbar_lease *lease_by(maker *make, const char *text, uint32_t nodes);
 tollbar_lease_client *client_of(const tollbar_lease *lease);
 void end(tollbar_lease *lease, tollbar_lease_client *client, uint32_t timeout, int32_t code);
 
+/* Makes the call that is due; 1 if the store knows everything. */
+int carry(tollbar_lease_calls *calls, uint32_t flags);
+
 tollbar_lease_stats told_by(const tollbar_lease *lease);
 
 /* One permit of a key: 1 or 0. */

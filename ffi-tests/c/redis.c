@@ -166,6 +166,51 @@ int64_t redis_number(const struct redis *redis, const char *command) {
     return (int64_t)strtoll(reply[0] == ':' ? reply + 1 : reply, NULL, 10);
 }
 
+long redis_eval(const struct redis *redis, const char *script, const void *const *strings, const size_t *lengths, size_t count,
+                size_t keys, char *reply, size_t room) {
+    size_t i, had = 0;
+    const int fd = dial(redis);
+    FILE *to = fd < 0 ? NULL : fdopen(dup(fd), "w");
+    char head[16];
+    if (to == NULL)
+        die("no connection");
+    snprintf(head, sizeof head, "%lu", (unsigned long)keys);
+    fprintf(to, "*%lu\r\n$4\r\nEVAL\r\n$%lu\r\n%s\r\n$%lu\r\n%s\r\n", (unsigned long)(count + 3),
+            (unsigned long)strlen(script), script, (unsigned long)strlen(head), head);
+    for (i = 0; i < count; i++) {
+        fprintf(to, "$%lu\r\n", (unsigned long)lengths[i]);
+        fwrite(strings[i], 1, lengths[i], to);
+        fputs("\r\n", to);
+    }
+    if (fclose(to) != 0)
+        die("no call");
+    for (;;) {
+        const ssize_t n = read(fd, reply + had, room - 1 - had);
+        char *line;
+        if (n <= 0)
+            die("no reply to a call");
+        had += (size_t)n;
+        reply[had] = '\0';
+        line = strstr(reply, "\r\n");
+        if (line != NULL && reply[0] == '-') {
+            const size_t length = (size_t)(line - reply) - 1;
+            memmove(reply, reply + 1, length);
+            close(fd);
+            return -1 - (long)length;
+        }
+        /* "*1", a line with the string's length, and the string. */
+        if (line != NULL && line[2] == '$' && strstr(line + 2, "\r\n") != NULL) {
+            const size_t length = strtoul(line + 3, NULL, 10);
+            const char *const text = strstr(line + 2, "\r\n") + 2;
+            if (had < (size_t)(text - reply) + length + 2)
+                continue;
+            memmove(reply, text, length);
+            close(fd);
+            return (long)length;
+        }
+    }
+}
+
 int redis_clients(const struct redis *redis) {
     const char *at = redis_ask(redis, "CLIENT LIST TYPE normal");
     int clients = 0;

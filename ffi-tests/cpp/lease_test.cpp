@@ -388,6 +388,50 @@ TEST(a_store_that_comes_back_empty) {
     }
 }
 
+TEST(the_programs_own_client_asks) {
+    server store;
+    const lease logins("logins", "1000/day burst 400", 1);
+    tollbar::lease_calls calls(logins);
+    CHECK(calls && calls.try_add(logins).error() == errc::client_leases);
+    std::vector<char> reply(1 << 16);
+    const auto carry = [&](bool closing) {
+        const tollbar::lease_call call = calls.turn(closing);
+        std::vector<const void *> strings;
+        std::vector<std::size_t> lengths;
+        for (std::size_t n = 0; n < call.size(); n++) {
+            strings.push_back(call[n].data());
+            lengths.push_back(call[n].size());
+        }
+        if (!call) {
+            calls.wait(call.wait());
+            return call.wait() != 0ms;
+        }
+        const long length = redis_eval(&store, calls.script().data(), strings.data(), lengths.data(), call.size(), call.keys(),
+                                       reply.data(), reply.size());
+        CHECK(length >= 0);
+        calls.answered({reply.data(), static_cast<std::size_t>(length)});
+        return true;
+    };
+    CHECK(within(30s, [&] { return carry(false) && logins.stats().circuit == circuit::closed; }));
+    int admitted = 0;
+    for (int asked = 0; asked < 450; asked++) {
+        lease_request request(logins.now() + 10s);
+        std::optional<tollbar::decision> answer;
+        CHECK(within(30s, [&] { return (answer = logins.poll("ann", request)) || !carry(false); }));
+        admitted += answer && answer->allowed() ? 1 : 0;
+    }
+    CHECK(admitted >= 300 && admitted <= 400 && calls.last_error().empty());
+    CHECK(within(30s, [&] { return !carry(true); }));
+    CHECK(calls.try_close());
+    calls = tollbar::lease_calls(logins);
+    CHECK(within(30s, [&] { return bool(calls.turn()); }));
+    calls.lost("cable");
+    CHECK(calls.last_error() == "the program's Redis client failed: cable");
+    CHECK(within(30s, [&] { return bool(calls.turn()); }));
+    calls.refused("OOM no room");
+    CHECK(calls.last_error() == "the server is out of memory (EVALSHA): OOM no room");
+}
+
 TEST(the_stores_words) {
     server store;
     const lease logins("logins", "60/min burst 600", 2);

@@ -253,3 +253,94 @@ CASE(tollbar_lease_client_close) {
     tollbar_lease_close(lease);
     redis_end(&server);
 }
+
+static tollbar_lease_calls *calls_of(const tollbar_lease *lease) {
+    tollbar_lease_calls *calls = NULL;
+    (void)tollbar_lease_calls_new(lease, &calls);
+    return calls;
+}
+
+CASE(tollbar_lease_calls_new) {
+    tollbar_lease *lease = lease_of(w);
+    tollbar_lease_calls *calls = NULL;
+    if (lease == NULL)
+        return;
+    RUN(tollbar_lease_calls_new(lease, &calls));
+    (void)tollbar_lease_calls_close(calls);
+    tollbar_lease_close(lease);
+}
+CASE(tollbar_lease_calls_add) {
+    tollbar_lease_options options = TOLLBAR_LEASE_OPTIONS_INIT(2);
+    tollbar_lease *lease = lease_of(w), *other = NULL;
+    tollbar_lease_calls *calls = NULL;
+    if (lease == NULL)
+        return;
+    (void)tollbar_lease_new("other", 5, &w->spec, &options, &other);
+    calls = calls_of(lease);
+    RUN(tollbar_lease_calls_add(calls, other));
+    (void)tollbar_lease_calls_close(calls);
+    tollbar_lease_close(lease);
+    tollbar_lease_close(other);
+}
+CASE(tollbar_lease_calls_script) {
+    (void)w;
+    RUN((tollbar_lease_calls_script(), 0));
+}
+
+/* The cases of a call: questions, by a real server's answers, and what may come in their place. */
+#define CALLS(name, call_it)                                                                                                                   \
+    CASE(name) {                                                                                                                               \
+        static char reply[1 << 16];                                                                                                            \
+        tollbar_lease *lease = w->is_first ? lease_of(w) : NULL;                                                                               \
+        tollbar_lease_calls *calls;                                                                                                            \
+        int n;                                                                                                                                 \
+        if (lease == NULL)                                                                                                                     \
+            return;                                                                                                                            \
+        redis_start(&server);                                                                                                                  \
+        calls = calls_of(lease);                                                                                                               \
+        for (n = 0; n < 50; n++) {                                                                                                             \
+            tollbar_lease_call call = TOLLBAR_LEASE_CALL_INIT;                                                                                 \
+            const uint64_t key = (uint64_t)n % 7;                                                                                              \
+            long length;                                                                                                                       \
+            (void)tollbar_lease_check(lease, &key, sizeof key, 1, NULL);                                                                       \
+            if (tollbar_lease_calls_turn(calls, 0, &call) != 0 || call.count == 0) {                                                           \
+                (void)poll(NULL, 0, 1);                                                                                                        \
+                continue;                                                                                                                      \
+            }                                                                                                                                  \
+            length = eval(&call, reply, sizeof reply);                                                                                         \
+            (void)length;                                                                                                                      \
+            call_it;                                                                                                                           \
+            if (length > 0)                                                                                                                    \
+                (void)tollbar_lease_calls_answered(calls, reply, (size_t)length);                                                              \
+        }                                                                                                                                      \
+        (void)tollbar_lease_calls_close(calls);                                                                                                \
+        tollbar_lease_close(lease);                                                                                                            \
+        redis_end(&server);                                                                                                                    \
+    }
+
+static long eval(const tollbar_lease_call *call, char *reply, size_t room) {
+    const void *strings[256];
+    size_t lengths[256], n;
+    for (n = 0; n < call->count && n < COUNT(strings); n++) {
+        strings[n] = call->parts[n].bytes;
+        lengths[n] = call->parts[n].length;
+    }
+    return redis_eval(&server, tollbar_lease_calls_script(), strings, lengths, call->count, call->keys, reply, room);
+}
+
+CALLS(tollbar_lease_calls_answered, RUN(tollbar_lease_calls_answered(calls, reply, (size_t)length)))
+CALLS(tollbar_lease_calls_refused, RUN(tollbar_lease_calls_refused(calls, "OOM no room", 11)))
+CALLS(tollbar_lease_calls_lost, RUN(tollbar_lease_calls_lost(calls, "no answer", 9)))
+CALLS(tollbar_lease_calls_error, RUN((tollbar_lease_calls_error(calls), 0)))
+CALLS(tollbar_lease_calls_turn, RUN(tollbar_lease_calls_turn(calls, 0, &call)))
+CALLS(tollbar_lease_calls_wait, RUN(tollbar_lease_calls_wait(calls, 1)))
+
+CASE(tollbar_lease_calls_close) {
+    tollbar_lease *lease = w->is_first ? lease_of(w) : NULL;
+    tollbar_lease_calls *calls;
+    if (lease == NULL)
+        return;
+    calls = calls_of(lease);
+    RUN(tollbar_lease_calls_close(calls));
+    tollbar_lease_close(lease);
+}
