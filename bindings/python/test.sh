@@ -11,7 +11,7 @@ pip="$venv/bin/python -m pip --quiet --disable-pip-version-check"
 
 # One call for all takes a quarter of the time of one for each, which then says which package is
 # missing.
-wanted="pytest>=7 numpy mypy pyright starlette flask fastapi uvicorn gunicorn limits==5.8.0 Flask-Limiter==4.1.1 slowapi==0.1.10 aiolimiter httpx django
+wanted="pytest>=7 numpy mypy pyright starlette flask fastapi uvicorn gunicorn limits==5.8.0 Flask-Limiter==4.1.1 slowapi==0.1.10 aiolimiter httpx redis valkey django
     djangorestframework channels celery requests types-requests aiohttp>=3.12 trio freezegun time-machine"
 # shellcheck disable=SC2086
 $pip install $wanted || for package in $wanted; do

@@ -55,7 +55,8 @@ const TOLLBAR_C: &[&[&str]] = &[
         "counts",
     ],
 ];
-const TOLLBAR_REDIS_C: &[&[&str]] = &[&["version", "lease", "tls"], &["waiting", "client"]];
+const TOLLBAR_REDIS_C: &[&[&str]] =
+    &[&["version", "lease", "tls"], &["waiting", "client", "calls"]];
 
 /// The places at which a module uses a later one, or one that is not in the list.
 fn against(modules: &[&[&str]], of: &str, uses: &[(PathBuf, String)]) -> Vec<String> {

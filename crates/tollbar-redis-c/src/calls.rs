@@ -10,8 +10,8 @@ use tollbar_redis::lease::{Call, Calls, Node, Turn, CALL_SCRIPT_C};
 /// tollbar_lease_calls_turn: the calls tell the store at once what it does not know yet.
 pub const TOLLBAR_LEASE_CLOSING: u32 = 1;
 
-/// The calls of a program's Redis client for up to 128 nodes, each of another limit. One thread at a
-/// time may use it. While a call takes longer than 250 ms, the nodes follow their fallback.
+/// The calls of a program's Redis client for up to 128 nodes, each of another limit. One thread at
+/// a time may use it. While a call takes longer than 250 ms, the nodes follow their fallback.
 pub struct tollbar_lease_calls {
     calls: Calls<&'static Node>,
     parts: [tollbar_lease_part; PARTS_MOST],

@@ -155,7 +155,7 @@ fn each_call_has_the_keys_of_one_limit() {
 }
 
 #[test]
-fn a_stores_error_is_told_in_its_words() {
+fn a_stores_error_is_in_its_words() {
     let server = Server::start();
     let node = node("full", "100/s burst 50");
     let mut calls = Calls::new().expect("calls");
@@ -176,9 +176,9 @@ fn a_stores_error_is_told_in_its_words() {
     assert_eq!(calls.trouble().as_str(), "");
 }
 
-/// What the node has admitted without a lease is told before the end.
+/// What the node has admitted without a lease is said before the end.
 #[test]
-fn the_last_calls_tell_what_the_store_does_not_know() {
+fn the_last_calls_say_what_the_store_does_not_know() {
     let server = Server::start();
     let node = node("end", "100/day burst 50");
     let mut calls = Calls::new().expect("calls");

@@ -60,3 +60,14 @@ pub(super) fn sleep_until_rung<'a>(
     }
     bells.for_each(|(header, _)| header.client_sleeps.store(0, Ordering::SeqCst));
 }
+
+/// Sleeps for so many nanoseconds, or until a signal comes.
+pub(super) fn sleep(nanos: u64) {
+    let time = libc::timespec {
+        tv_sec: (nanos / 1_000_000_000) as libc::time_t,
+        tv_nsec: (nanos % 1_000_000_000) as libc::c_long,
+    };
+    // SAFETY: `time` is readable for the call, and a null second argument is allowed: the remaining
+    // time is not wanted.
+    unsafe { libc::nanosleep(&time, core::ptr::null_mut()) };
+}

@@ -1,7 +1,7 @@
 //! The client: limits with a [`Driver`](super::driver::Driver) each, a [`Session`] and a
 //! non-blocking socket.
 
-use super::bell::sleep_until_rung;
+use super::bell::{sleep, sleep_until_rung};
 use super::node::Node;
 use super::stats::Circuit;
 use super::wire::{LEASE, SCRIPTS};
@@ -9,7 +9,6 @@ use super::NodeError;
 use crate::redis::{Fault, Link, LinkError, Session, Text, Transport, Url, Wants};
 use alloc::boxed::Box;
 use call::{Limits, BYTES_MOST, FOLLOWER, LIMITS_MOST};
-pub use calls::{Call, Calls, Turn, CALL_SCRIPT, CALL_SCRIPT_C};
 use core::ops::Deref;
 use limit::Limit;
 use member::Member;
@@ -367,16 +366,6 @@ fn session(url: &Url) -> Option<Box<Session>> {
     boxed(Session::new(url, SCRIPTS, BUFFER, BUFFER).ok()?)
 }
 
-pub(super) fn sleep(nanos: u64) {
-    let time = libc::timespec {
-        tv_sec: (nanos / 1_000_000_000) as libc::time_t,
-        tv_nsec: (nanos % 1_000_000_000) as libc::c_long,
-    };
-    // SAFETY: `time` is readable for the call, and a null second argument is allowed: the remaining
-    // time is not wanted.
-    unsafe { libc::nanosleep(&time, core::ptr::null_mut()) };
-}
-
 impl<N: Deref<Target = Node>> core::fmt::Debug for Client<N> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Client")
@@ -387,8 +376,9 @@ impl<N: Deref<Target = Node>> core::fmt::Debug for Client<N> {
 }
 
 mod call;
-mod calls;
+pub mod calls;
 mod limit;
 mod member;
 mod owner;
+mod refusal;
 mod trouble;

@@ -56,7 +56,9 @@ mod wire;
 pub mod word;
 
 #[cfg(not(loom))]
-pub use client::{Call, Calls, Client, Turn, CALL_SCRIPT, CALL_SCRIPT_C};
+pub use client::calls::{Call, Calls, Turn};
+#[cfg(not(loom))]
+pub use client::Client;
 #[cfg(not(loom))]
 pub use driver::{Driver, Question};
 #[cfg(not(loom))]
@@ -68,6 +70,8 @@ pub use set::{set, SetError};
 #[cfg(not(loom))]
 pub use stats::{Circuit, Stats};
 pub use terms::{Fallback, OnLoss, Options, Terms, TermsError};
+#[cfg(not(loom))]
+pub use wire::{CALL_SCRIPT, CALL_SCRIPT_C};
 
 /// What crates/tollbar-redis/model uses beyond the public interface, so that it explores the
 /// shipped arithmetic. It promises nothing to others: any version may change it.

@@ -1,6 +1,6 @@
 //! Changes a limit while machines use it.
 
-use super::client::sleep;
+use super::bell::sleep;
 use super::layout::is_name;
 use super::terms::{Options, Terms, TermsError};
 use super::wire::{ask_record, Recorded, TermsText, SCRIPTS};

@@ -2,7 +2,6 @@
 
 use super::ask::{Ask, Requester};
 use super::bucket::Grant;
-use super::client::CALL_SCRIPT;
 use super::driver::{Driver, Question};
 use super::node::Node;
 use super::ring::KEY_MOST;
@@ -10,7 +9,21 @@ use super::terms::{fitting, Terms, PERMITS_MOST};
 use crate::redis::resp::Writer;
 use crate::redis::{Arg, Fault, Script};
 use crate::store::{Connection, StoreError};
+use core::ffi::CStr;
 use tollbar::internal::sync::Ordering;
+
+/// The script of all calls, in Lua. It returns an array of one string.
+pub const CALL_SCRIPT: &str = match CALL_SCRIPT_C.to_str() {
+    Ok(script) => script,
+    Err(_) => "",
+};
+
+/// [`CALL_SCRIPT`] for C.
+pub const CALL_SCRIPT_C: &CStr =
+    match CStr::from_bytes_with_nul(concat!(include_str!("lease.lua"), "\0").as_bytes()) {
+        Ok(script) => script,
+        Err(_) => c"",
+    };
 
 /// The scripts that a client loads into the store.
 pub(super) const SCRIPTS: &[Script] = &[Script { name: "lease", source: CALL_SCRIPT }];

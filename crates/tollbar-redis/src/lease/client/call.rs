@@ -23,7 +23,7 @@ pub(super) struct Limits<N> {
     /// Calls without a reply.
     calls: usize,
     /// Whether each call has one limit, and counts as the first on its connection.
-    apart: bool,
+    is_split: bool,
     /// When a driver was last busy.
     active_at: u64,
 }
@@ -61,15 +61,15 @@ pub(super) struct Election {
 }
 
 impl<N: Deref<Target = Node>> Limits<N> {
-    /// `apart`: each call has one limit only, and may be on a connection of its own.
-    pub(super) fn new(apart: bool) -> Option<Limits<N>> {
+    /// `is_split`: each call has one limit only, and may be on a connection of its own.
+    pub(super) fn new(is_split: bool) -> Option<Limits<N>> {
         Some(Limits {
             all: [const { None }; LIMITS_MOST],
             count: 0,
             first: 0,
             parts: Fifo::new(CALLS_MOST * LIMITS_MOST)?,
             calls: 0,
-            apart,
+            is_split,
             active_at: 0,
         })
     }
@@ -81,7 +81,7 @@ impl<N: Deref<Target = Node>> Limits<N> {
             return Err(NodeError::TooMany);
         }
         let mut limit = Limit::boxed(node, me.random())?;
-        limit.alone = self.apart;
+        limit.alone = self.is_split;
         *self.all.get_mut(self.count).ok_or(NodeError::TooMany)? = Some(limit);
         self.count += 1;
         Ok(())
@@ -179,6 +179,11 @@ impl<N: Deref<Target = Node>> Limits<N> {
         Circuit::of_all(self.iter().map(|limit| limit.node.circuit(limit.node.now())))
     }
 
+    /// [`Client::notice`](super::Client::notice).
+    pub(super) fn notice(&self) -> Option<(&N, &'static str)> {
+        self.iter().find_map(|limit| Some((&limit.node, limit.driver.notice(&limit.node)?)))
+    }
+
     /// The bytes of a call with the questions of all limits.
     pub(super) fn bytes_most(&self) -> usize {
         wire::bytes_most(self.count, KEYS_MOST)
@@ -192,7 +197,7 @@ impl<N: Deref<Target = Node>> Limits<N> {
 
     /// Whether another call may be sent before a reply comes.
     pub(super) fn may_call(&self) -> bool {
-        self.calls < if self.apart { 1 } else { CALLS_MOST }
+        self.calls < if self.is_split { 1 } else { CALLS_MOST }
     }
 
     /// Queues a call with the questions of all limits that have some. If there are more than
@@ -215,12 +220,12 @@ impl<N: Deref<Target = Node>> Limits<N> {
         if end == before {
             return Some(false);
         }
-        let apart = self.apart;
+        let is_split = self.is_split;
         let parts = (before..end).filter_map(|n| {
             let (number, count) = self.parts.get(n)?;
             let limit = self.all.get(number as usize)?.as_deref()?;
             let (node, driver, now) = (&*limit.node, &limit.driver, limit.now);
-            let first = apart || !limit.has_asked;
+            let first = is_split || !limit.has_asked;
             Some(Batch { node, driver, count: count as usize, now, first })
         });
         let (keys, args) = wire::counts(parts.clone());
@@ -280,7 +285,7 @@ impl<N: Deref<Target = Node>> Limits<N> {
         self.calls = self.calls.saturating_sub(1);
         for n in 0.. {
             let Some((number, count, is_last)) = self.next_part() else { break };
-            let stays_alone = self.apart || n != 0 || !is_last;
+            let stays_alone = self.is_split || n != 0 || !is_last;
             if let Some(limit) = self.get_mut(number) {
                 limit.alone &= stays_alone;
                 limit.answered(item(n), count);

@@ -2,33 +2,20 @@
 
 use super::call::{Limits, Put, BYTES_MOST, FOLLOWER};
 use super::member::Member;
-use super::sleep;
-use crate::lease::bell::sleep_until_rung;
+use super::refusal::{append_trouble, TROUBLE_MOST};
+use crate::lease::bell::{sleep, sleep_until_rung};
 use crate::lease::node::Node;
 use crate::lease::stats::Circuit;
 use crate::lease::NodeError;
 use crate::redis::resp::{decode, Items, Reply, Writer};
 use crate::redis::{Buffer, Fault, Text};
-use core::ffi::CStr;
 use core::ops::Deref;
 use tollbar::clock::{Clock, Monotonic};
 
-/// The script of all calls, in Lua. It returns an array of one string.
-pub const CALL_SCRIPT: &str = match CALL_SCRIPT_C.to_str() {
-    Ok(script) => script,
-    Err(_) => "",
-};
-
-/// [`CALL_SCRIPT`] for C.
-pub const CALL_SCRIPT_C: &CStr =
-    match CStr::from_bytes_with_nul(concat!(include_str!("../lease.lua"), "\0").as_bytes()) {
-        Ok(script) => script,
-        Err(_) => c"",
-    };
-
-/// A [`Client`](super::Client) without a connection: it says which call of [`CALL_SCRIPT`] to make,
-/// and the program makes the call with the Redis client that it has. So a limit works wherever that
-/// client does: behind TLS, with Sentinel, in a cluster, with tokens that end.
+/// A [`Client`](super::Client) without a connection: it says which call of
+/// [`CALL_SCRIPT`](crate::lease::CALL_SCRIPT) to make, and the program makes the call with the Redis
+/// client that it has. So a limit works wherever that client does: behind TLS, with Sentinel, in a
+/// cluster, with tokens that end.
 ///
 /// ```text
 /// turn ─▶ a call ─▶ the program's client ─▶ answered | refused | lost ─▶ turn …
@@ -58,12 +45,12 @@ pub struct Calls<N> {
 pub enum Turn<'a> {
     /// To make this call.
     Call(Call<'a>),
-    /// To wait for so many milliseconds, or until [`Calls::wait`] returns. 0 after [`Calls::hurry`]:
-    /// the store knows everything.
+    /// To wait for so many milliseconds, or until [`Calls::wait`] returns. 0 after
+    /// [`Calls::hurry`]: the store knows everything.
     Pause(u32),
 }
 
-/// A call of [`CALL_SCRIPT`].
+/// A call of [`CALL_SCRIPT`](crate::lease::CALL_SCRIPT).
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'a> {
     keys: usize,
@@ -235,12 +222,12 @@ impl<N: Deref<Target = Node>> Calls<N> {
     }
 
     /// [`Client::trouble`](super::Client::trouble).
-    pub fn trouble(&self) -> Text<{ super::trouble::TROUBLE_MOST }> {
+    pub fn trouble(&self) -> Text<TROUBLE_MOST> {
         let mut text = Text::new();
         if let Some(why) = self.lost {
             text.append("the program's Redis client failed: ");
             text.add(why.as_bytes());
-        } else if !self.limits.append_trouble(&mut text) && self.circuit() == Circuit::Open {
+        } else if !append_trouble(&self.limits, &mut text) && self.circuit() == Circuit::Open {
             text.append("the store does not answer in time");
         }
         text

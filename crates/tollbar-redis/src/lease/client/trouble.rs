@@ -1,15 +1,11 @@
 //! What is wrong with the store, in words for the operator.
 
-use super::call::Limits;
-use super::limit::KEY_SHOWN;
+use super::refusal::{append, append_trouble, TROUBLE_MOST};
 use super::Client;
 use crate::lease::node::Node;
 use crate::lease::stats::Circuit;
-use crate::redis::{Fault, LinkError, NameFault, Operation, Text};
+use crate::redis::{LinkError, NameFault, Operation, Text};
 use core::ops::Deref;
-
-/// The most bytes of a text.
-pub(super) const TROUBLE_MOST: usize = 400;
 
 impl<N: Deref<Target = Node>> Client<N> {
     /// Why the store does not serve a limit, or what is wrong although it does; empty if nothing
@@ -24,7 +20,7 @@ impl<N: Deref<Target = Node>> Client<N> {
         if let Some(fault) = self.fault {
             let command = self.session.failed_command();
             append(&mut text, fault, command, &Text::new(), self.words.as_bytes());
-        } else if !self.limits.append_trouble(&mut text) && self.circuit() == Circuit::Open {
+        } else if !append_trouble(&self.limits, &mut text) && self.circuit() == Circuit::Open {
             text.append(self.silence());
             if let Some(LinkError::Tls(why)) = self.broken {
                 text.append(": ");
@@ -63,73 +59,4 @@ impl<N: Deref<Target = Node>> Client<N> {
             Some(_) => "the server cannot be reached",
         }
     }
-}
-
-impl<N: Deref<Target = Node>> Limits<N> {
-    /// Why the store refuses a limit's questions, or what is wrong although it does not. Returns
-    /// whether there is anything.
-    pub(super) fn append_trouble(&self, text: &mut Text<TROUBLE_MOST>) -> bool {
-        let faulty = self.iter().find_map(|limit| Some((limit, limit.fault.as_ref()?)));
-        if let Some((limit, refused)) = faulty {
-            self.append_name(text, &limit.node);
-            append(text, refused.fault, "EVALSHA", &refused.key, refused.words.as_bytes());
-        } else if let Some((node, notice)) = self.notice() {
-            self.append_name(text, node);
-            text.append(notice);
-        }
-        !text.is_empty()
-    }
-
-    /// [`Client::notice`].
-    pub(super) fn notice(&self) -> Option<(&N, &'static str)> {
-        self.iter().find_map(|limit| Some((&limit.node, limit.driver.notice(&limit.node)?)))
-    }
-
-    fn append_name(&self, text: &mut Text<TROUBLE_MOST>, node: &Node) {
-        if self.iter().nth(1).is_some() {
-            text.append("limit ");
-            text.add(node.name());
-            text.append(": ");
-        }
-    }
-}
-
-fn append(
-    text: &mut Text<TROUBLE_MOST>,
-    fault: Fault,
-    command: &str,
-    key: &Text<KEY_SHOWN>,
-    words: &[u8],
-) {
-    text.append(fault.words(words));
-    if !command.is_empty() {
-        text.append(" (");
-        text.append(command);
-        append_key(text, key);
-        text.append(")");
-    }
-    if !words.is_empty() {
-        text.append(": ");
-        text.add(words);
-    }
-}
-
-/// The key about which the question was, with `\xNN` for bytes that are not printable ASCII.
-fn append_key(text: &mut Text<TROUBLE_MOST>, key: &Text<KEY_SHOWN>) {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    if key.is_empty() {
-        return;
-    }
-    text.append(", key \"");
-    for &byte in key.as_bytes() {
-        if matches!(byte, b' '..=b'~') {
-            let _ = text.push(byte);
-        } else {
-            text.append("\\x");
-            for nibble in [byte >> 4, byte & 15] {
-                let _ = text.push(DIGITS.get(usize::from(nibble)).copied().unwrap_or(b'?'));
-            }
-        }
-    }
-    text.append("\"");
 }
