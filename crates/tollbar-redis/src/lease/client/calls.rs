@@ -12,10 +12,10 @@ use crate::redis::{Buffer, Fault, Text};
 use core::ops::Deref;
 use tollbar::clock::{Clock, Monotonic};
 
-/// A [`Client`](super::Client) without a connection: it says which call of
-/// [`CALL_SCRIPT`](crate::lease::CALL_SCRIPT) to make, and the program makes the call with the Redis
-/// client that it has. So a limit works wherever that client does: behind TLS, with Sentinel, in a
-/// cluster, with tokens that end.
+/// A [`Client`](super::Client) without a connection: it says which call of a script
+/// ([`CALL_SCRIPT`](crate::lease::CALL_SCRIPT)) to make, and the program makes the call with the
+/// Redis client that it has. So a limit works wherever that client does: behind TLS, with Sentinel,
+/// in a cluster, with tokens that end.
 ///
 /// ```text
 /// turn ─▶ a call ─▶ the program's client ─▶ answered | refused | lost ─▶ turn …
