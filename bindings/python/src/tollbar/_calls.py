@@ -183,9 +183,9 @@ class Caller:
             if self._listener is not None:
                 try:
                     self._listener(circuit)
-                except Exception:
+                except Exception as error:
                     # The calls go on.
-                    sys.excepthook(*sys.exc_info())
+                    sys.excepthook(type(error), error, error.__traceback__)
 
 
 def _names(error: Exception) -> list[str]:
