@@ -81,7 +81,8 @@ struct lease_options {
 /// The counts of this machine's leases. tollbar_lease_stats explains each number.
 struct lease_stats {
     tollbar::circuit circuit;
-    std::uint64_t granted, asked, overdrawn, fallback_permits, uncounted, denied, queue_full, opened, owed, full;
+    std::uint64_t granted, asked, overdrawn, fallback_permits, uncounted, denied, queue_full, opened, owed, full,
+        denied_pending, denied_by_store, denied_by_fallback;
 };
 
 /// A request that waits for the store (lease::poll). It is plain data: to give up, drop it.
@@ -221,7 +222,7 @@ public:
         const std::int32_t code = tollbar_lease_get_stats(get(), &raw);
         return detail::done(code, lease_stats{static_cast<circuit>(raw.circuit), raw.granted, raw.asked, raw.overdrawn,
                                               raw.fallback_permits, raw.uncounted, raw.denied, raw.queue_full, raw.opened, raw.owed,
-                                              raw.full});
+                                              raw.full, raw.denied_pending, raw.denied_by_store, raw.denied_by_fallback});
     }
 
     /// Takes the handle of a C call into ownership.

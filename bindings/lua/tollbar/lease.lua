@@ -116,7 +116,7 @@ end
 
 local new_stats = core.struct("tollbar_lease_stats")
 local COUNTS = { "granted", "asked", "overdrawn", "fallback_permits", "uncounted", "denied", "queue_full", "opened",
-    "owed", "full" }
+    "owed", "full", "denied_pending", "denied_by_store", "denied_by_fallback" }
 
 --- Returns the counts of this machine's leases, under the names of tollbar_lease_stats. `circuit`
 --- is "closed" if the store answers, "open" if it does not, and "unknown" if no client has reached

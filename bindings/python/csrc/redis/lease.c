@@ -191,12 +191,14 @@ static PyObject *lease_stats(PyObject *self, PyObject *unused) {
     int32_t code = tollbar_lease_get_stats(lease, &stats);
     if (code != 0)
         return core->raise(of(self)->state, code, NULL);
-    return Py_BuildValue("IKKKKKKKKKK", stats.circuit, (unsigned long long)stats.granted,
-        (unsigned long long)stats.asked,
-                         (unsigned long long)stats.overdrawn, (unsigned long long)stats.fallback_permits,
+    return Py_BuildValue("IKKKKKKKKKKKKK", stats.circuit, (unsigned long long)stats.granted,
+                         (unsigned long long)stats.asked, (unsigned long long)stats.overdrawn,
+                         (unsigned long long)stats.fallback_permits,
                          (unsigned long long)stats.uncounted, (unsigned long long)stats.denied,
                          (unsigned long long)stats.queue_full, (unsigned long long)stats.opened,
-                         (unsigned long long)stats.owed, (unsigned long long)stats.full);
+                         (unsigned long long)stats.owed, (unsigned long long)stats.full,
+                         (unsigned long long)stats.denied_pending, (unsigned long long)stats.denied_by_store,
+                         (unsigned long long)stats.denied_by_fallback);
 }
 
 static PyObject *lease_release(PyObject *self, PyObject *unused) {

@@ -46,6 +46,9 @@ class LeaseStats(NamedTuple):
     opened: int
     owed: int
     full: int
+    denied_pending: int
+    denied_by_store: int
+    denied_by_fallback: int
 
 
 class _Driver:
