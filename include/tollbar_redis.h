@@ -478,7 +478,8 @@ int32_t tollbar_lease_client_close(tollbar_lease_client *client, uint32_t timeou
 #define TOLLBAR_LEASE_CLOSING 1u
 
 /* The calls of a program's Redis client for up to 128 nodes, each of another limit. One thread at
- * a time may use it. While a call takes longer than 250 ms, the nodes follow their fallback. */
+ * a time may use it. A node whose call takes longer than half a lease's life, or 250 ms, follows
+ * its fallback meanwhile. */
 typedef struct tollbar_lease_calls tollbar_lease_calls;
 
 /* A key or an argument of a call. It may have any bytes. */

@@ -2,9 +2,11 @@
 cluster, behind TLS."""
 
 import asyncio
+import gc
 import os
 import socket
 import subprocess
+import sys
 import threading
 import time
 
@@ -12,6 +14,7 @@ import pytest
 import redis
 import redis.asyncio
 import valkey
+from edges import Late, again_if_late
 from redis.backoff import NoBackoff
 from redis.credentials import CredentialProvider
 from redis.retry import Retry
@@ -104,6 +107,9 @@ def test_two_machines_are_one_limit(server):
 def test_what_is_no_client():
     with pytest.raises(TypeError, match="redis-py or valkey-py, not str"):
         lease("redis://127.0.0.1", "wrong")
+    for wrong in redis.Redis, redis.Redis().pipeline():
+        with pytest.raises(TypeError, match="redis-py or valkey-py, not "):
+            lease(wrong, "wrong")
     with pytest.raises(TypeError, match="a client, or a url"):
         lease(redis.Redis(), "wrong", url="redis://127.0.0.1")
     with pytest.raises(TypeError, match="needs a url or a client"):
@@ -130,6 +136,101 @@ def test_without_a_thread(server):
             asyncio.run(limit.run())
         assert limit.close(1)
     assert server.client.exists("tollbar:{ticks}:k:ann") == 1
+
+
+class Wrapped:
+    """A client whose calls do something else first."""
+
+    def __init__(self, server, before):
+        self.client, self.before = redis.Redis(port=server.port), before
+
+    def execute_command(self, *args, **options):
+        self.before()
+        return self.client.execute_command(*args, **options)
+
+
+@again_if_late(5)
+def test_a_slow_client_starves_nobody(server):
+    client = Wrapped(server, lambda: time.sleep(0.06))
+    with lease(client, "slow", policy="100/s burst 50") as limit:
+        closed(limit)
+        passed = 0
+        for _ in range(60):
+            time.sleep(0.03)
+            passed += limit.wait("ann", 3).allowed
+        if passed < 58:
+            raise Late
+    client.client.close()
+
+
+def test_two_do_not_make_the_calls_of_one_lease(server):
+    here, go_on = threading.Event(), threading.Event()
+    client = Wrapped(server, lambda: (here.set(), go_on.wait(30)))
+    with lease(client, "twice", start=False) as limit:
+        thread = threading.Thread(target=lambda: until(lambda: limit.tick() is not None and limit.circuit == "closed"))
+        thread.start()
+        here.wait(30)
+        with pytest.raises(RuntimeError, match="already"):
+            limit.tick()
+        go_on.set()
+        thread.join()
+    client.client.close()
+
+    async def twice():
+        client = redis.asyncio.Redis(port=server.port)
+        with lease(client, "tasks") as limit:
+            tasks = [asyncio.create_task(limit.run()) for _ in range(2)]
+            done, rest = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            assert len(done) == 1 and isinstance(done.pop().exception(), RuntimeError)
+            while limit.circuit != "closed":
+                await asyncio.sleep(0.001)
+            rest.pop().cancel()
+        await client.aclose()
+
+    asyncio.run(twice())
+
+
+def test_nothing_ends_the_thread(server, monkeypatch):
+    failures, fails = [], [SystemExit(1), KeyboardInterrupt(), OSError("\udcff")]
+    monkeypatch.setattr(sys, "excepthook", lambda kind, error, trace: failures.append(kind))
+
+    def fail():
+        if fails:
+            raise fails.pop(0)
+
+    def listen(circuit):
+        if circuit == "closed":
+            sys.exit(1)
+
+    client = Wrapped(server, fail)
+    with lease(client, "fails", on_change=listen) as limit:
+        closed(limit)
+        assert LEAST <= spent(limit) <= MOST
+    assert failures == [SystemExit, KeyboardInterrupt, SystemExit]
+    client.client.close()
+
+
+def test_its_own_thread_may_collect_it(server):
+    class Circle:
+        pass
+
+    with redis.Redis(port=server.port) as client:
+        threads = threading.active_count()
+        circle, is_made = Circle(), threading.Event()
+        # In the thread, while the lease is garbage.
+        collecting = Wrapped(server, lambda: is_made.is_set() and gc.collect())
+        circle.me, circle.lease = circle, lease(collecting, "circle")
+        closed(circle.lease)
+        circle.lease.allow("ann")
+        gc.disable()
+        try:
+            del circle
+            is_made.set()
+            until(lambda: threading.active_count() == threads)
+        finally:
+            gc.enable()
+        assert client.exists("tollbar:{circle}:k:ann") == 1
+    collecting.client.close()
 
 
 def test_changes_are_told(server):
@@ -192,7 +293,7 @@ def test_a_silent_store_keeps_nobody(tmp_path):
             os._exit(0)
         os.waitpid(child, 0)
         threads = threading.active_count()
-        assert not limit.wait("ann", 0.2).allowed
+        assert not limit.wait("ann", 0.2).allowed and "in a call for" in limit.error
         limit.close()
         assert time.monotonic() - since < 15
     finally:

@@ -11,7 +11,8 @@ use tollbar_redis::lease::{Call, Calls, Node, Turn, CALL_SCRIPT_C};
 pub const TOLLBAR_LEASE_CLOSING: u32 = 1;
 
 /// The calls of a program's Redis client for up to 128 nodes, each of another limit. One thread at
-/// a time may use it. While a call takes longer than 250 ms, the nodes follow their fallback.
+/// a time may use it. A node whose call takes longer than half a lease's life, or 250 ms, follows
+/// its fallback meanwhile.
 pub struct tollbar_lease_calls {
     calls: Calls<&'static Node>,
     parts: [tollbar_lease_part; PARTS_MOST],

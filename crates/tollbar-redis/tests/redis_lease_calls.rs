@@ -133,6 +133,41 @@ fn a_lost_reply_admits_nothing_twice() {
     assert!(made > 6 && (5..=51).contains(&admitted), "{admitted} with {made} calls");
 }
 
+/// While a call takes longer than the patience, the machine admits its share. A user of a third of the
+/// rate passes. A machine that is busy with other things is slower yet, so one attempt of five has to
+/// do.
+#[test]
+fn a_slow_call_starves_nobody() {
+    let server = Server::start();
+    let attempt = |number: u32| {
+        let node = node(&format!("slow{number}"), "100/s burst 50");
+        let mut calls = Calls::new().expect("calls");
+        calls.add(&node).expect("a limit");
+        let ends = AtomicBool::new(false);
+        let passed = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !ends.load(Ordering::Acquire) {
+                    turn(&mut calls, |command| {
+                        std::thread::sleep(Duration::from_millis(60));
+                        server.try_bytes(command)
+                    });
+                }
+            });
+            until("the store", || node.circuit(node.now()) == Circuit::Closed);
+            let ask = |_: &i32| {
+                std::thread::sleep(Duration::from_millis(30));
+                node.wait(b"ann", 1, SOON).is_allowed()
+            };
+            let passed = (0..60).filter(ask).count();
+            ends.store(true, Ordering::Release);
+            passed
+        });
+        println!("{passed} of 60 passed");
+        passed >= 58
+    };
+    assert!((0..5).any(attempt));
+}
+
 #[test]
 fn each_call_has_the_keys_of_one_limit() {
     let server = Server::start();

@@ -16,6 +16,8 @@ from . import _redis
 # The longest sleep of a thread that a stop must end, in milliseconds.
 _SLICE = 10
 _SHA = hashlib.sha1(_redis.SCRIPT.encode(), usedforsecurity=False).hexdigest()
+# The most bytes of a text that the library keeps, less some between its beginning and its end.
+_MOST = 138
 # The codes of errors that such a client leaves out of their texts.
 _CODES = {
     "ReadOnlyError": "READONLY ",
@@ -45,24 +47,36 @@ class Caller:
         self.is_async = is_async(client)
         self._said = "nobody makes the calls of the asyncio client: a task of run() does" if self.is_async else ""
         self._lock = threading.Lock()
-        self._stops = self._runs = self._is_closed = False
+        self._stops = self._runs = self._is_closed = self._listens = False
+        # When the call that has no reply yet was made.
+        self._since: float | None = None
+        # What a thread that ends tells the store for, in milliseconds, if nobody closes the lease.
+        self._flush: int | None = None
 
     def run(self) -> None:
         """Makes calls until stop."""
-        while True:
-            with self._lock:
-                if self._stops:
-                    self._runs = False
-                    return
-                self._runs = True
+        while self._goes_on():
             try:
                 wait = self.tick()
                 if wait:
                     self._calls.wait(min(wait, _SLICE))
-            except ValueError:
-                # The lease was closed while its store was silent.
+            except BaseException as error:
+                # The lease may have been closed while its store was silent. Otherwise the thread
+                # stays, and the next turn counts the call as lost.
                 if not self._is_closed:
-                    raise
+                    sys.excepthook(type(error), error, error.__traceback__)
+        if self._flush is not None:
+            self.close(self._flush)
+
+    def _goes_on(self) -> bool:
+        with self._lock:
+            self._runs = not self._stops
+            return self._runs
+
+    def leave(self, milliseconds: int) -> None:
+        """Lets run, in whose thread this is called, end and close."""
+        self._flush = milliseconds
+        self.stop()
 
     def stop(self) -> None:
         self._stops = True
@@ -107,9 +121,13 @@ class Caller:
         return -1, 0
 
     def error(self) -> str:
-        return self._said
+        since = self._since
+        waited = 0.0 if since is None else time.monotonic() - since
+        return self._said if waited < 1 else f"the program's Redis client has been in a call for {waited:.0f} s"
 
     def close(self, milliseconds: int) -> bool:
+        if self._listens:
+            raise RuntimeError("a lease cannot be closed by its on_change")
         end = time.monotonic() + milliseconds / 1000
         # A thread that is still in a call has the client.
         is_mine = not self._runs and not self.is_async
@@ -126,9 +144,14 @@ class Caller:
         # Imported here, because asyncio takes longer to import than the whole package.
         import asyncio
 
+        task = asyncio.current_task()
         try:
             while not self._is_closed:
-                await asyncio.sleep((await self.tick_async() or 0) / 1000)
+                wait = await self.tick_async()
+                # A call may have swallowed it.
+                if task is not None and task.cancelling():
+                    raise asyncio.CancelledError
+                await asyncio.sleep((wait or 0) / 1000)
         except ValueError:
             if not self._is_closed:
                 raise
@@ -149,6 +172,15 @@ class Caller:
 
     def _turn(self, closing: bool) -> Generator[tuple[Any, ...], Any, int | None]:
         """Yields the commands to send, and takes their replies. Returns what tick does."""
+        if self._since is not None or self._listens:
+            raise RuntimeError("somebody makes this lease's calls already")
+        self._since = time.monotonic()
+        try:
+            return (yield from self._one_turn(closing))
+        finally:
+            self._since = None
+
+    def _one_turn(self, closing: bool) -> Generator[tuple[Any, ...], Any, int | None]:
         found = self._calls.turn(closing)
         if isinstance(found, int):
             self._report()
@@ -169,7 +201,10 @@ class Caller:
 
     def _failed(self, error: Exception) -> None:
         code = next((_CODES[name] for name in _names(error) if name in _CODES), "")
-        text = (code + (str(error) or type(error).__name__)).encode()
+        text = (code + (str(error) or type(error).__name__)).encode(errors="replace")
+        if len(text) > _MOST:
+            # The cause is at the end.
+            text = text[: _MOST // 2] + b" ... " + text[-(_MOST // 2) :]
         if _is_a(error, "ResponseError"):
             self._calls.refused(text)
         else:
@@ -181,11 +216,14 @@ class Caller:
             self._circuit = circuit
             self._said = self._calls.error()
             if self._listener is not None:
+                self._listens = True
                 try:
                     self._listener(circuit)
-                except Exception as error:
+                except BaseException as error:
                     # The calls go on.
                     sys.excepthook(type(error), error, error.__traceback__)
+                finally:
+                    self._listens = False
 
 
 def _names(error: Exception) -> list[str]:
@@ -198,6 +236,8 @@ def _is_a(error: Exception, name: str) -> bool:
 
 def is_async(client: RedisClient) -> bool:
     """Whether it is a client of an event loop."""
-    if not callable(getattr(client, "execute_command", None)):
-        raise TypeError(f"client must be a client of redis-py or valkey-py, not {type(client).__name__}")
+    kind = client if isinstance(client, type) else type(client)
+    # A pipeline collects commands, and answers none.
+    if kind is client or hasattr(client, "command_stack") or not callable(getattr(client, "execute_command", None)):
+        raise TypeError(f"client must be a client of redis-py or valkey-py, not {kind.__name__}")
     return inspect.iscoroutinefunction(client.execute_command)

@@ -67,11 +67,18 @@ class _Driver:
             self.thread = threading.Thread(target=self.client.run, name="tollbar", daemon=True)
             self.thread.start()
 
-    def rest(self) -> None:
-        """Ends the thread, in some 10 ms. A thread that is in a call of the program's client may stay."""
+    def stop(self) -> None:
+        """Lets the thread end."""
         if self.thread is not None and self.thread is not threading.current_thread():
             self.client.stop()
-            self.thread.join(None if isinstance(self.client, _redis.Client) else _CALL)
+
+    def rest(self, end: float | None = None) -> None:
+        """Ends the thread, in some 10 ms. A thread that is in a call of the program's client may stay at
+        `end`, a second from now."""
+        self.stop()
+        if self.thread is not None and self.thread is not threading.current_thread():
+            left = (time.monotonic() + _CALL if end is None else end) - time.monotonic()
+            self.thread.join(None if isinstance(self.client, _redis.Client) else max(left, 0))
             if not self.thread.is_alive():
                 self.thread = None
 
@@ -271,7 +278,14 @@ class Lease(_redis.Lease):
 
     def __del__(self) -> None:
         # A lease that could not be made has nothing to close.
-        if hasattr(self, "_driver"):
+        if not hasattr(self, "_driver") or self.closed:
+            return
+        driver = self._driver
+        if driver.thread is threading.current_thread() and not isinstance(driver.client, _redis.Client):
+            # The garbage collector runs in any thread that runs Python, so in this lease's own.
+            driver.client.leave(self._flush)
+            self._release()
+        else:
             self.close()
 
     def __repr__(self) -> str:
@@ -320,8 +334,11 @@ def _milliseconds(value: _time.Time, what: str) -> int:
 def _rest() -> None:
     # Stops all threads before a fork, because a thread does not exist in the child, and its work
     # would stay half done there.
-    for lease in list(_open):
-        lease._driver.rest()
+    drivers, end = [lease._driver for lease in _open], time.monotonic() + _CALL
+    for driver in drivers:
+        driver.stop()
+    for driver in drivers:
+        driver.rest(end)
 
 
 def _go_on() -> None:
@@ -335,6 +352,7 @@ def _begin_again() -> None:
 
 
 def _end() -> None:
+    _rest()
     for lease in list(_open):
         lease.close()
 

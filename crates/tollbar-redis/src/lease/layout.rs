@@ -11,7 +11,7 @@ use tollbar::internal::sync::{AtomicU32, AtomicU64, Ordering};
 
 /// The first eight bytes of every node, and the version of the layout.
 const MAGIC: u64 = u64::from_ne_bytes(*b"tollnode");
-const VERSION: u64 = 7;
+const VERSION: u64 = 8;
 /// Kinds of counts, and shards of them.
 const COUNTS: usize = 12;
 const SHARDS: usize = 16;
@@ -30,6 +30,8 @@ pub(super) struct Header {
     pub(super) circuit: AtomicU64,
     /// When the client that asks the store last took its turn.
     pub(super) beat: AtomicU64,
+    /// Since when the client waits for the store and takes no turns; 0: it takes turns.
+    pub(super) waits_since: AtomicU64,
     /// The client that asks the store; 0: none.
     pub(super) owner: AtomicU64,
     /// The terms in force, as the store last said.
@@ -177,6 +179,15 @@ impl Fixed {
 }
 
 impl Header {
+    /// For how long the client has waited for the store, in nanoseconds.
+    pub(super) fn waited(&self, now: u64) -> u64 {
+        // Relaxed, as all accesses of this word: it publishes no other.
+        match self.waits_since.load(Ordering::Relaxed) {
+            0 => 0,
+            since => now.saturating_sub(since),
+        }
+    }
+
     /// Writes the header of a new node.
     pub(super) fn begin(&mut self, fixed: &Fixed) {
         self.fixed = *fixed;

@@ -147,7 +147,7 @@ impl Node {
     }
 
     /// Whether the store answers, as of `now`. The circuit also counts as open if the client has
-    /// taken no turn for 250 ms.
+    /// taken no turn for 250 ms, or has waited for an answer for longer than the patience.
     pub fn circuit(&self, now: u64) -> Circuit {
         let header = self.header();
         // Relaxed: the two words need not be a pair. A caller that reads an old word decides as it
@@ -155,6 +155,7 @@ impl Node {
         match header.circuit.load(Ordering::Relaxed) {
             // abs_diff: a beat in the future is damage, and counts as no beat.
             1 if now.abs_diff(header.beat.load(Ordering::Relaxed)) > SILENCE => Circuit::Open,
+            1 if header.waited(now) > self.patience() => Circuit::Open,
             1 => Circuit::Closed,
             2 => Circuit::Open,
             _ => Circuit::Unknown,

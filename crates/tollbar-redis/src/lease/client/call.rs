@@ -111,9 +111,17 @@ impl<N: Deref<Target = Node>> Limits<N> {
         found
     }
 
-    /// Reads the clocks.
+    /// Reads the clocks, after a call that has ended.
     pub(super) fn refresh(&mut self) {
         self.iter_mut().for_each(|limit| limit.now = limit.node.now());
+        self.led().for_each(|limit| limit.waits(false));
+    }
+
+    /// Publishes that the client waits for the call's reply.
+    pub(super) fn wait(&mut self) {
+        if let Some((number, _)) = self.parts.get(0) {
+            self.get_mut(number as usize).into_iter().for_each(|limit| limit.waits(true));
+        }
     }
 
     /// Reads the callers' messages.

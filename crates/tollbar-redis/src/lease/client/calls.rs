@@ -24,8 +24,8 @@ use tollbar::clock::{Clock, Monotonic};
 ///
 /// Each call is about one limit, so all its keys are in one slot of a cluster. One call is made at
 /// a time. The program makes it at once, because the store's time counts from [`Calls::turn`]. A
-/// call that fails is not repeated: the program says so by [`Calls::lost`]. While a call takes
-/// longer than 250 ms, the nodes follow their fallback.
+/// call that fails is not repeated: the program says so by [`Calls::lost`]. A node whose call takes
+/// longer than its [patience](crate::lease::Terms::patience) follows its fallback meanwhile.
 ///
 /// Each process of a machine may have a `Calls` for the same node, or a client; one of them asks at
 /// a time. One thread at a time may use it.
@@ -121,6 +121,9 @@ impl<N: Deref<Target = Node>> Calls<N> {
             self.keys = 0;
         }
         self.limits.wake();
+        if self.keys != 0 {
+            self.limits.wait();
+        }
         match decode(self.call.used()) {
             Ok(Some((Reply::Array(parts), _))) if self.keys != 0 => {
                 Turn::Call(Call { keys: self.keys, parts })

@@ -138,6 +138,12 @@ impl<N: Deref<Target = Node>> Limit<N> {
         self.fault = Some(Refused { fault, key, words });
     }
 
+    /// Publishes whether the client waits for an answer about this limit and takes no turns.
+    pub(super) fn waits(&self, waits: bool) {
+        let since = if waits { self.now.max(1) } else { 0 };
+        self.node.header().waits_since.store(since, Ordering::Relaxed);
+    }
+
     fn leads_as(&self, me: u64) -> bool {
         let (header, now) = (self.node.header(), self.now);
         // Acquire, and Release in the exchange below: the next owner sees the ring's tail that the
@@ -155,6 +161,7 @@ impl<N: Deref<Target = Node>> Limit<N> {
             return false;
         }
         header.beat.store(now, Ordering::Relaxed);
+        self.waits(false);
         true
     }
 }

@@ -62,7 +62,9 @@ impl Node {
             if let Some(decision) = self.poll_wait(&mut wait, key, now) {
                 return decision;
             }
-            bell::sleep_until_answered(self.header(), answers, end.saturating_sub(now));
+            // The circuit may open without an answer.
+            let nanos = end.saturating_sub(now).min(self.patience());
+            bell::sleep_until_answered(self.header(), answers, nanos);
         }
     }
 
