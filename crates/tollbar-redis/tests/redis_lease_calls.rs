@@ -133,9 +133,9 @@ fn a_lost_reply_admits_nothing_twice() {
     assert!(made > 6 && (5..=51).contains(&admitted), "{admitted} with {made} calls");
 }
 
-/// While a call takes longer than the patience, the machine admits its share. A user of a third of the
-/// rate passes. A machine that is busy with other things is slower yet, so one attempt of five has to
-/// do.
+/// While a call takes longer than the patience, the machine admits its share. A user of a third of
+/// the rate passes. A machine that is busy with other things is slower yet, so one attempt of five
+/// has to do.
 #[test]
 fn a_slow_call_starves_nobody() {
     let server = Server::start();
