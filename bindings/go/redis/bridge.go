@@ -6,6 +6,7 @@ package redis
 // holds the lease's guard, or is the goroutine that drives its client.
 
 import (
+	"fmt"
 	"math"
 	"time"
 	"unsafe"
@@ -47,7 +48,19 @@ type tollbar_lease_stats struct {
 	denied_pending, denied_by_store, denied_by_fallback uint64
 }
 
+type tollbar_lease_part struct {
+	bytes  *byte
+	length uintptr
+}
+
+type tollbar_lease_call struct {
+	struct_size, wait_ms uint32
+	parts                *tollbar_lease_part
+	count, keys          uintptr
+}
+
 const (
+	tollbar_lease_closing       = 1
 	tollbar_lease_inexact       = 1
 	tollbar_lease_has_overdraft = 2
 	tollbar_lease_refill        = 4
@@ -78,14 +91,17 @@ func duration(ns uint64) time.Duration {
 	return time.Duration(ns)
 }
 
-// openLease makes a lease and its client.
-func openLease(name, policy string, options *LeaseOptions) (lease, client uintptr, of tollbar.Policy, err error) {
+// openLease makes a lease, and its client or the calls of the program's own.
+func openLease(name, policy string, options *LeaseOptions) (lease, asks uintptr, of tollbar.Policy, err error) {
 	of, err = tollbar.ParsePolicy(policy)
 	if err != nil {
 		return 0, 0, of, err
 	}
 	if err := libraryError(); err != nil {
 		return 0, 0, of, err
+	}
+	if options.Eval != nil && options.URL != "" {
+		return 0, 0, of, fmt.Errorf("tollbar: a lease has a URL or Eval, not both")
 	}
 	spec := tollbar_policy_spec{struct_size: uint32(unsafe.Sizeof(tollbar_policy_spec{}))}
 	if code := cSpec(policy, &spec); code != 0 {
@@ -109,9 +125,16 @@ func openLease(name, policy string, options *LeaseOptions) (lease, client uintpt
 	if options.Refill {
 		o.flags |= tollbar_lease_refill
 	}
-	var made, asks uintptr
+	var made uintptr
 	if code := cLeaseNew(name, &spec, &o, &made); code != 0 {
 		return 0, 0, of, &tollbar.LeaseError{Name: name, Code: tollbar.Code(code)}
+	}
+	if options.Eval != nil {
+		if code := cCallsNew(made, &asks); code != 0 {
+			cLeaseFree(made)
+			return 0, 0, of, &tollbar.LeaseError{Name: name, Code: tollbar.Code(code)}
+		}
+		return made, asks, of, nil
 	}
 	var column uintptr
 	if code := cClientNew(made, options.URL, &column, &asks); code != 0 {
@@ -183,3 +206,31 @@ func stopClient(client uintptr) { cClientStop(client) }
 func closeClient(client uintptr, patience uint32) tollbar.Code {
 	return tollbar.Code(cClientClose(client, patience))
 }
+
+// callsTurn returns the call to make now, or after how many milliseconds to ask again. The strings are
+// copies.
+func callsTurn(calls uintptr, flags uint32) (keys []string, args []any, wait uint32) {
+	call := tollbar_lease_call{struct_size: uint32(unsafe.Sizeof(tollbar_lease_call{}))}
+	if cCallsTurn(calls, flags, &call) != 0 {
+		return nil, nil, 1
+	}
+	for i, part := range unsafe.Slice(call.parts, call.count) {
+		text := string(unsafe.Slice(part.bytes, part.length))
+		if uintptr(i) < call.keys {
+			keys = append(keys, text)
+		} else {
+			args = append(args, text)
+		}
+	}
+	return keys, args, call.wait_ms
+}
+
+func callsAnswered(calls uintptr, reply string) { cCallsAnswered(calls, reply) }
+
+func callsRefused(calls uintptr, why string) { cCallsRefused(calls, why) }
+
+func callsLost(calls uintptr, why string) { cCallsLost(calls, why) }
+
+func callsWait(calls uintptr, milliseconds uint32) { cCallsWait(calls, milliseconds) }
+
+func closeCalls(calls uintptr) tollbar.Code { return tollbar.Code(cCallsClose(calls)) }

@@ -85,4 +85,28 @@ static inline int go_client_run(uintptr_t client, uint32_t *circuit) {
     return (int)change.changed;
 }
 
+static inline int32_t go_calls_new(uintptr_t lease, uintptr_t *out) {
+    tollbar_lease_calls *calls = NULL;
+    int32_t code = tollbar_lease_calls_new(GO_LEASE(lease), &calls);
+    *out = (uintptr_t)calls;
+    return code;
+}
+#define GO_CALLS(handle) ((tollbar_lease_calls *)(handle))
+static inline int32_t go_calls_turn(uintptr_t calls, uint32_t flags, tollbar_lease_call *out) {
+    return tollbar_lease_calls_turn(GO_CALLS(calls), flags, out);
+}
+static inline int32_t go_calls_answered(uintptr_t calls, const uint8_t *reply, size_t length) {
+    return tollbar_lease_calls_answered(GO_CALLS(calls), reply, length);
+}
+static inline int32_t go_calls_refused(uintptr_t calls, const uint8_t *error, size_t length) {
+    return tollbar_lease_calls_refused(GO_CALLS(calls), (const char *)error, length);
+}
+static inline int32_t go_calls_lost(uintptr_t calls, const uint8_t *why, size_t length) {
+    return tollbar_lease_calls_lost(GO_CALLS(calls), (const char *)why, length);
+}
+static inline int32_t go_calls_wait(uintptr_t calls, uint32_t wait_ms) {
+    return tollbar_lease_calls_wait(GO_CALLS(calls), wait_ms);
+}
+static inline int32_t go_calls_close(uintptr_t calls) { return tollbar_lease_calls_close(GO_CALLS(calls)); }
+
 #endif

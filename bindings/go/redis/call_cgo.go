@@ -21,6 +21,11 @@ package redis
 #cgo noescape go_client_run
 #cgo nocallback go_client_run
 #cgo nocallback go_client_close
+#cgo noescape go_calls_turn
+#cgo nocallback go_calls_turn
+#cgo noescape go_calls_answered
+#cgo nocallback go_calls_answered
+#cgo nocallback go_calls_wait
 */
 import "C"
 
@@ -33,6 +38,9 @@ var (
 	_ = [1]struct{}{}[unsafe.Sizeof(tollbar_lease_options{})-unsafe.Sizeof(C.tollbar_lease_options{})]
 	_ = [1]struct{}{}[unsafe.Sizeof(tollbar_lease_request{})-unsafe.Sizeof(C.tollbar_lease_request{})]
 	_ = [1]struct{}{}[unsafe.Sizeof(tollbar_lease_stats{})-unsafe.Sizeof(C.tollbar_lease_stats{})]
+	_ = [1]struct{}{}[unsafe.Sizeof(tollbar_lease_call{})-unsafe.Sizeof(C.tollbar_lease_call{})]
+	_ = [1]struct{}{}[unsafe.Sizeof(tollbar_lease_part{})-unsafe.Sizeof(C.tollbar_lease_part{})]
+	_ = [1]struct{}{}[tollbar_lease_closing-C.TOLLBAR_LEASE_CLOSING]
 	_ = [1]struct{}{}[tollbar_lease_inexact-C.TOLLBAR_LEASE_INEXACT|
 		tollbar_lease_has_overdraft-C.TOLLBAR_LEASE_HAS_OVERDRAFT|
 		tollbar_lease_refill-C.TOLLBAR_LEASE_REFILL|tollbar_lease_waits-C.TOLLBAR_LEASE_WAITS]
@@ -115,3 +123,34 @@ func cClientStop(client uintptr) { C.go_client_stop(C.uintptr_t(client)) }
 func cClientClose(client uintptr, patience uint32) int32 {
 	return int32(C.go_client_close(C.uintptr_t(client), C.uint32_t(patience)))
 }
+
+func cCallsScript() string { return C.GoString(C.tollbar_lease_calls_script()) }
+
+func cCallsNew(lease uintptr, out *uintptr) int32 {
+	var calls C.uintptr_t
+	code := C.go_calls_new(C.uintptr_t(lease), &calls)
+	*out = uintptr(calls)
+	return int32(code)
+}
+
+func cCallsTurn(calls uintptr, flags uint32, out *tollbar_lease_call) int32 {
+	return int32(C.go_calls_turn(C.uintptr_t(calls), C.uint32_t(flags), (*C.tollbar_lease_call)(unsafe.Pointer(out))))
+}
+
+func cCallsAnswered(calls uintptr, reply string) int32 {
+	return int32(C.go_calls_answered(C.uintptr_t(calls), text(reply), C.size_t(len(reply))))
+}
+
+func cCallsRefused(calls uintptr, why string) int32 {
+	return int32(C.go_calls_refused(C.uintptr_t(calls), text(why), C.size_t(len(why))))
+}
+
+func cCallsLost(calls uintptr, why string) int32 {
+	return int32(C.go_calls_lost(C.uintptr_t(calls), text(why), C.size_t(len(why))))
+}
+
+func cCallsWait(calls uintptr, milliseconds uint32) {
+	C.go_calls_wait(C.uintptr_t(calls), C.uint32_t(milliseconds))
+}
+
+func cCallsClose(calls uintptr) int32 { return int32(C.go_calls_close(C.uintptr_t(calls))) }

@@ -34,6 +34,14 @@ var (
 	tollbar_lease_client_stop      = libtollbarRedis.Need("tollbar_lease_client_stop")
 	tollbar_lease_client_circuit   = libtollbarRedis.Need("tollbar_lease_client_circuit")
 	tollbar_lease_client_close     = libtollbarRedis.Need("tollbar_lease_client_close")
+	tollbar_lease_calls_new        = libtollbarRedis.Need("tollbar_lease_calls_new")
+	tollbar_lease_calls_script     = libtollbarRedis.Need("tollbar_lease_calls_script")
+	tollbar_lease_calls_turn       = libtollbarRedis.Need("tollbar_lease_calls_turn")
+	tollbar_lease_calls_answered   = libtollbarRedis.Need("tollbar_lease_calls_answered")
+	tollbar_lease_calls_refused    = libtollbarRedis.Need("tollbar_lease_calls_refused")
+	tollbar_lease_calls_lost       = libtollbarRedis.Need("tollbar_lease_calls_lost")
+	tollbar_lease_calls_wait       = libtollbarRedis.Need("tollbar_lease_calls_wait")
+	tollbar_lease_calls_close      = libtollbarRedis.Need("tollbar_lease_calls_close")
 )
 
 // libraryError is the reason for which the library cannot be called, or nil.
@@ -104,3 +112,38 @@ func cClientStop(client uintptr) { library.Call1(tollbar_lease_client_stop, clie
 func cClientClose(client uintptr, patience uint32) int32 {
 	return library.Call2(tollbar_lease_client_close, client, uintptr(patience))
 }
+
+func cCallsScript() string {
+	at := (*byte)(library.Static(tollbar_lease_calls_script.Word(0, 0, 0, 0, 0, 0, 0, 0)))
+	length := 0
+	for *(*byte)(unsafe.Add(unsafe.Pointer(at), length)) != 0 {
+		length++
+	}
+	return unsafe.String(at, length)
+}
+
+func cCallsNew(lease uintptr, out *uintptr) int32 {
+	return library.Call2(tollbar_lease_calls_new, lease, uintptr(unsafe.Pointer(out)))
+}
+
+func cCallsTurn(calls uintptr, flags uint32, out *tollbar_lease_call) int32 {
+	return library.Call3(tollbar_lease_calls_turn, calls, uintptr(flags), uintptr(unsafe.Pointer(out)))
+}
+
+func cCallsAnswered(calls uintptr, reply string) int32 {
+	return library.Call3(tollbar_lease_calls_answered, calls, uintptr(library.Text(reply)), uintptr(len(reply)))
+}
+
+func cCallsRefused(calls uintptr, why string) int32 {
+	return library.Call3(tollbar_lease_calls_refused, calls, uintptr(library.Text(why)), uintptr(len(why)))
+}
+
+func cCallsLost(calls uintptr, why string) int32 {
+	return library.Call3(tollbar_lease_calls_lost, calls, uintptr(library.Text(why)), uintptr(len(why)))
+}
+
+func cCallsWait(calls uintptr, milliseconds uint32) {
+	library.Call2(tollbar_lease_calls_wait, calls, uintptr(milliseconds))
+}
+
+func cCallsClose(calls uintptr) int32 { return library.Call1(tollbar_lease_calls_close, calls) }

@@ -51,15 +51,18 @@ func (c Circuit) String() string {
 	return "unknown"
 }
 
-// LeaseOptions say how machines share a limit. Nodes and URL are required. The first machine of a
+// LeaseOptions say how machines share a limit. Nodes, and URL or Eval, are required. The first machine of a
 // limit puts its policy and options into the store's record, and all machines follow the record.
-// URL, Capacity, Fallback and OnChange are each machine's own.
+// URL, Eval, Capacity, Fallback and OnChange are each machine's own.
 type LeaseOptions struct {
 	// Nodes is the maximum number of machines that share the limit, 1 to 65,535.
 	Nodes uint32
 	// URL of the store: redis://[user[:password]@]host[:port][/db] or
 	// unix:/path[?db=N&user=...&password=...].
 	URL string
+	// Eval, in place of URL, asks the store by the program's own Redis client, which may know
+	// Sentinel, clusters, TLS or tokens.
+	Eval Eval
 	// Capacity is the number of keys that this machine tracks at one time; 0 means 4096.
 	Capacity uint64
 	// Life is the time for which a machine may spend a lease, 1 ms to 10 min. 0 means a sixteenth
@@ -118,7 +121,7 @@ type Lease struct {
 	handle  uintptr
 	policy  tollbar.Policy
 	guard   *guard.Guard
-	driver  *driver
+	driver  asker
 	cleanup runtime.Cleanup
 }
 
@@ -127,17 +130,26 @@ type Lease struct {
 // token bucket without borrow and init. The error is a [*tollbar.PolicyError] or a
 // [*tollbar.LeaseError].
 func NewLease(name, policy string, options LeaseOptions) (*Lease, error) {
-	handle, client, of, err := openLease(name, policy, &options)
+	handle, asks, of, err := openLease(name, policy, &options)
 	if err != nil {
 		return nil, err
 	}
-	d := &driver{lease: handle, client: client, done: make(chan struct{})}
+	var d asker = &driver{lease: handle, client: asks, done: make(chan struct{})}
+	if options.Eval != nil {
+		d = newCaller(handle, asks, options.Eval)
+	}
 	l := &Lease{handle: handle, policy: of, guard: new(guard.Guard), driver: d}
 	// The goroutine refers to the driver only, so the garbage collector can end a lease that the
 	// program has dropped.
-	l.cleanup = runtime.AddCleanup(l, func(d *driver) { go d.end(0) }, d)
+	l.cleanup = runtime.AddCleanup(l, func(d asker) { go d.end(0) }, d)
 	go d.run(options.OnChange)
 	return l, nil
+}
+
+// asker asks the store for a lease, from a goroutine of its own (run), until end.
+type asker interface {
+	run(onChange func(Circuit))
+	end(patience time.Duration) tollbar.Code
 }
 
 // driver is the client of a lease, with the goroutine that drives it.
