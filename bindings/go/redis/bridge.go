@@ -201,6 +201,9 @@ func runClient(client uintptr) (circuit Circuit, changed bool) {
 	return Circuit(to), changed
 }
 
+// clientError returns what is wrong with the store. No thread runs the client.
+func clientError(client uintptr) string { return cClientError(client) }
+
 func stopClient(client uintptr) { cClientStop(client) }
 
 func closeClient(client uintptr, patience uint32) tollbar.Code {
@@ -232,5 +235,7 @@ func callsRefused(calls uintptr, why string) { cCallsRefused(calls, why) }
 func callsLost(calls uintptr, why string) { cCallsLost(calls, why) }
 
 func callsWait(calls uintptr, milliseconds uint32) { cCallsWait(calls, milliseconds) }
+
+func callsError(calls uintptr) string { return cCallsError(calls) }
 
 func closeCalls(calls uintptr) tollbar.Code { return tollbar.Code(cCallsClose(calls)) }

@@ -59,6 +59,9 @@ static inline int32_t go_client_new(uintptr_t lease, const uint8_t *url, size_t 
     return code;
 }
 static inline void go_client_stop(uintptr_t client) { tollbar_lease_client_stop((tollbar_lease_client *)client); }
+static inline const char *go_client_error(uintptr_t client) {
+    return tollbar_lease_client_error((tollbar_lease_client *)client);
+}
 static inline int32_t go_client_close(uintptr_t client, uint32_t patience) {
     return tollbar_lease_client_close((tollbar_lease_client *)client, patience);
 }
@@ -107,6 +110,7 @@ static inline int32_t go_calls_lost(uintptr_t calls, const uint8_t *why, size_t 
 static inline int32_t go_calls_wait(uintptr_t calls, uint32_t wait_ms) {
     return tollbar_lease_calls_wait(GO_CALLS(calls), wait_ms);
 }
+static inline const char *go_calls_error(uintptr_t calls) { return tollbar_lease_calls_error(GO_CALLS(calls)); }
 static inline int32_t go_calls_close(uintptr_t calls) { return tollbar_lease_calls_close(GO_CALLS(calls)); }
 
 #endif

@@ -118,6 +118,8 @@ func cClientRun(client uintptr, circuit *uint32) bool {
 	return C.go_client_run(C.uintptr_t(client), (*C.uint32_t)(circuit)) == 1
 }
 
+func cClientError(client uintptr) string { return C.GoString(C.go_client_error(C.uintptr_t(client))) }
+
 func cClientStop(client uintptr) { C.go_client_stop(C.uintptr_t(client)) }
 
 func cClientClose(client uintptr, patience uint32) int32 {
@@ -152,5 +154,7 @@ func cCallsLost(calls uintptr, why string) int32 {
 func cCallsWait(calls uintptr, milliseconds uint32) {
 	C.go_calls_wait(C.uintptr_t(calls), C.uint32_t(milliseconds))
 }
+
+func cCallsError(calls uintptr) string { return C.GoString(C.go_calls_error(C.uintptr_t(calls))) }
 
 func cCallsClose(calls uintptr) int32 { return int32(C.go_calls_close(C.uintptr_t(calls))) }

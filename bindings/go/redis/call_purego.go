@@ -6,6 +6,7 @@ package redis
 // first lease; call_cgo.go has the other way.
 
 import (
+	"strings"
 	"unsafe"
 
 	"github.com/tollbar/tollbar/bindings/go/internal/library"
@@ -33,6 +34,7 @@ var (
 	tollbar_lease_client_run       = libtollbarRedis.Need("tollbar_lease_client_run")
 	tollbar_lease_client_stop      = libtollbarRedis.Need("tollbar_lease_client_stop")
 	tollbar_lease_client_circuit   = libtollbarRedis.Need("tollbar_lease_client_circuit")
+	tollbar_lease_client_error     = libtollbarRedis.Need("tollbar_lease_client_error")
 	tollbar_lease_client_close     = libtollbarRedis.Need("tollbar_lease_client_close")
 	tollbar_lease_calls_new        = libtollbarRedis.Need("tollbar_lease_calls_new")
 	tollbar_lease_calls_script     = libtollbarRedis.Need("tollbar_lease_calls_script")
@@ -41,6 +43,7 @@ var (
 	tollbar_lease_calls_refused    = libtollbarRedis.Need("tollbar_lease_calls_refused")
 	tollbar_lease_calls_lost       = libtollbarRedis.Need("tollbar_lease_calls_lost")
 	tollbar_lease_calls_wait       = libtollbarRedis.Need("tollbar_lease_calls_wait")
+	tollbar_lease_calls_error      = libtollbarRedis.Need("tollbar_lease_calls_error")
 	tollbar_lease_calls_close      = libtollbarRedis.Need("tollbar_lease_calls_close")
 )
 
@@ -107,19 +110,24 @@ func cClientRun(client uintptr, circuit *uint32) bool {
 	return now != before
 }
 
+func cClientError(client uintptr) string { return terminated(tollbar_lease_client_error, client) }
+
 func cClientStop(client uintptr) { library.Call1(tollbar_lease_client_stop, client) }
 
 func cClientClose(client uintptr, patience uint32) int32 {
 	return library.Call2(tollbar_lease_client_close, client, uintptr(patience))
 }
 
-func cCallsScript() string {
-	at := (*byte)(library.Static(tollbar_lease_calls_script.Word(0, 0, 0, 0, 0, 0, 0, 0)))
+func cCallsScript() string { return terminated(tollbar_lease_calls_script, 0) }
+
+// terminated is a copy of the text that a function of C returns.
+func terminated(of *library.Function, handle uintptr) string {
+	at := (*byte)(library.Static(of.Word(handle, 0, 0, 0, 0, 0, 0, 0)))
 	length := 0
 	for *(*byte)(unsafe.Add(unsafe.Pointer(at), length)) != 0 {
 		length++
 	}
-	return unsafe.String(at, length)
+	return strings.Clone(unsafe.String(at, length))
 }
 
 func cCallsNew(lease uintptr, out *uintptr) int32 {
@@ -145,5 +153,7 @@ func cCallsLost(calls uintptr, why string) int32 {
 func cCallsWait(calls uintptr, milliseconds uint32) {
 	library.Call2(tollbar_lease_calls_wait, calls, uintptr(milliseconds))
 }
+
+func cCallsError(calls uintptr) string { return terminated(tollbar_lease_calls_error, calls) }
 
 func cCallsClose(calls uintptr) int32 { return library.Call1(tollbar_lease_calls_close, calls) }

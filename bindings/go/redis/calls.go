@@ -38,6 +38,7 @@ const callPatience = time.Second
 
 // caller asks the store by the program's own client.
 type caller struct {
+	fault
 	lease, calls uintptr
 	eval         Eval
 	ctx          context.Context
@@ -60,10 +61,14 @@ func (c *caller) run(onChange func(Circuit)) {
 			callsWait(c.calls, min(wait, 10))
 		}
 		stats, _ := leaseStats(c.lease)
-		if stats.Circuit != circuit && onChange != nil {
-			onChange(stats.Circuit)
+		if stats.Circuit == circuit {
+			continue
 		}
 		circuit = stats.Circuit
+		c.set(callsError(c.calls))
+		if onChange != nil {
+			onChange(circuit)
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ package redis
 
 import (
 	"context"
+	"errors"
 	"math"
 	"runtime"
 	"sync/atomic"
@@ -149,7 +150,20 @@ func NewLease(name, policy string, options LeaseOptions) (*Lease, error) {
 // asker asks the store for a lease, from a goroutine of its own (run), until end.
 type asker interface {
 	run(onChange func(Circuit))
+	err() error
 	end(patience time.Duration) tollbar.Code
+}
+
+// fault is what was wrong with the store when the circuit last changed.
+type fault struct{ text atomic.Pointer[string] }
+
+func (f *fault) set(text string) { f.text.Store(&text) }
+
+func (f *fault) err() error {
+	if text := f.text.Load(); text != nil && *text != "" {
+		return errors.New("tollbar: " + *text)
+	}
+	return nil
 }
 
 // driver is the client of a lease, with the goroutine that drives it.
@@ -158,6 +172,7 @@ type asker interface {
 // thread and reads each answer at once. A goroutine that ticks by a timer would read an answer up
 // to a millisecond late, and call C a thousand times a second.
 type driver struct {
+	fault
 	lease, client uintptr
 	closing       atomic.Bool
 	done          chan struct{}
@@ -167,7 +182,11 @@ func (d *driver) run(onChange func(Circuit)) {
 	defer close(d.done)
 	for !d.closing.Load() {
 		circuit, changed := runClient(d.client)
-		if changed && onChange != nil {
+		if !changed {
+			continue
+		}
+		d.set(clientError(d.client))
+		if onChange != nil {
 			onChange(circuit)
 		}
 	}
@@ -337,6 +356,10 @@ func (l *Lease) Circuit() Circuit {
 	stats, _ := l.Stats()
 	return stats.Circuit
 }
+
+// Err returns why the store does not answer or refuses, as of the last change of the circuit; nil if it
+// does neither.
+func (l *Lease) Err() error { return l.driver.err() }
 
 // Policy returns the limit's policy.
 func (l *Lease) Policy() tollbar.Policy { return l.policy }

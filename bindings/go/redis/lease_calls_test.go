@@ -136,8 +136,10 @@ func TestItsErrorsOpenTheCircuit(t *testing.T) {
 	for _, err := range []error{io.ErrUnexpectedEOF, storeError("OOM no room"), context.Canceled} {
 		fault.Store(&err)
 		become(redis.CircuitOpen)
+		until(t, func() bool { return lease.Err() != nil && strings.HasSuffix(lease.Err().Error(), err.Error()) })
 		fault.Store(nil)
 		become(redis.CircuitClosed)
+		until(t, func() bool { return lease.Err() == nil })
 	}
 	if first := <-changes; first != redis.CircuitClosed || len(changes) < 6 {
 		t.Errorf("%v, and %d more", first, len(changes))
@@ -184,4 +186,14 @@ func TestAURLAndEvalAreTooMuch(t *testing.T) {
 	if _, err := redis.NewLease("both", "1/s", redis.LeaseOptions{Nodes: 1, URL: r.url(), Eval: r.eval}); err == nil {
 		t.Error("accepted")
 	}
+}
+
+func TestAnErrorHasTheStoresWords(t *testing.T) {
+	r := startRedis(t)
+	lease, err := redis.NewLease("words", "100/s burst 50", redis.LeaseOptions{Nodes: 1, URL: r.url() + "?user=nobody&password=wrong"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lease.Close(context.Background())
+	until(t, func() bool { return lease.Err() != nil && strings.Contains(lease.Err().Error(), "WRONGPASS") })
 }
