@@ -236,6 +236,8 @@ def test_its_own_thread_may_collect_it(server):
 def test_changes_are_told(server):
     told = []
     with redis.Redis(port=server.port) as client, lease(client, "told", on_change=told.append) as limit:
+        with pytest.raises(RuntimeError, match="has a thread"):
+            limit.tick()
         until(lambda: told == ["closed"])
         assert limit.circuit == "closed"
 

@@ -65,6 +65,7 @@ class Caller:
                 # stays, and the next turn counts the call as lost.
                 if not self._is_closed:
                     sys.excepthook(type(error), error, error.__traceback__)
+                    time.sleep(_SLICE / 1000)
         if self._flush is not None:
             self.close(self._flush)
 

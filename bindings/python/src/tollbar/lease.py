@@ -232,7 +232,10 @@ class Lease(_redis.Lease):
         """Does the client's pending work without waiting, except for a `client` of the program's.
         Returns the seconds until the next call; call sooner if fileno() is ready. Only with
         start=False."""
-        return (self._driver.client.tick() or 0) / 1000
+        driver = self._driver
+        if driver.thread is not None and not isinstance(driver.client, _redis.Client):
+            raise RuntimeError("the lease has a thread, which makes its calls")
+        return (driver.client.tick() or 0) / 1000
 
     def fileno(self) -> int:
         """The descriptor to watch until the next tick; -1 if there is none."""
