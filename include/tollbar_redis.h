@@ -517,7 +517,7 @@ int32_t tollbar_lease_calls_add(tollbar_lease_calls *calls, const tollbar_lease 
 /* The script of all calls, in Lua. It returns an array of one string. */
 const char *tollbar_lease_calls_script(void);
 
-/* Writes the call to make now to `*call`, or for how long to wait. `flags` is 0 or
+/* Writes the call to make now to `*call`, or the milliseconds to wait. `flags` is 0 or
  * TOLLBAR_LEASE_CLOSING; with the flag, no call and a wait of 0 say that the store knows all
  * admissions. The program makes the call at once, by EVALSHA and, if the store does not
  * know the script, by EVAL. It must not repeat a call that may have reached the store. A call of

@@ -36,7 +36,7 @@ const char *redis_ask(const struct redis *redis, const char *command);
 /* The same, as a number. */
 int64_t redis_number(const struct redis *redis, const char *command);
 
-/* Runs a script with so many strings, of which the first `keys` are keys. Writes the string in the
+/* Runs a script with `count` strings, of which the first `keys` are keys. Writes the string in the
  * array that it returns, or the error without its `-`, to `reply`. Returns its length, or -1 minus
  * the length of an error. */
 long redis_eval(const struct redis *redis, const char *script, const void *const *strings, const size_t *lengths, size_t count,

@@ -103,7 +103,7 @@ pub extern "C" fn tollbar_lease_calls_script() -> *const c_char {
     CALL_SCRIPT_C.as_ptr()
 }
 
-/// Writes the call to make now to `*call`, or for how long to wait. `flags` is 0 or
+/// Writes the call to make now to `*call`, or the milliseconds to wait. `flags` is 0 or
 /// TOLLBAR_LEASE_CLOSING; with the flag, no call and a wait of 0 say that the store knows all
 /// admissions. The program makes the call at once, by EVALSHA and, if the store does not
 /// know the script, by EVAL. It must not repeat a call that may have reached the store. A call of

@@ -209,8 +209,8 @@ impl<N: Deref<Target = Node>> Calls<N> {
         self.limits.has_confirmed_all()
     }
 
-    /// Lets other clients ask. Returns whether the store has confirmed all debts. What the nodes
-    /// have leased stays theirs until it ends.
+    /// Lets other clients ask. Returns whether the store has confirmed all debts. The nodes
+    /// may spend their leases until those end.
     pub fn close(&mut self) -> bool {
         if self.me.has_forked() {
             return false;
