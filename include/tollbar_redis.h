@@ -498,7 +498,7 @@ typedef struct tollbar_lease_call {
     uint32_t wait_ms;
     /* The keys and then the arguments. They are valid until the next tollbar_lease_calls_turn. */
     const tollbar_lease_part *parts;
-    /* How many parts there are. 0: there is no call to make now. */
+    /* The number of parts; 0 if there is no call to make now. */
     size_t count;
     /* How many of them are keys. */
     size_t keys;

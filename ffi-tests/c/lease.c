@@ -115,7 +115,8 @@ int carry(tollbar_lease_calls *calls, uint32_t flags) {
         strings[i] = call.parts[i].bytes;
         lengths[i] = call.parts[i].length;
     }
-    length = redis_eval(&redis, tollbar_lease_calls_script(), strings, lengths, call.count, call.keys, reply, sizeof reply);
+    length = redis_eval(&redis, tollbar_lease_calls_script(), strings, lengths, call.count, call.keys, reply,
+                        sizeof reply);
     assert_true(length >= 0);
     assert_int_equal(tollbar_lease_calls_answered(calls, reply, (size_t)length), 0);
     return 0;

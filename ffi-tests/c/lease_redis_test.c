@@ -251,8 +251,8 @@ static void the_programs_own_client_asks(void **state) {
         request.until_ns = 0;
     }
     print_message("%u of 400\n", (unsigned)admitted);
-    /* Exactness keeps back 8. What the store has served to a program that does not run for 250 ms is
-     * lost. */
+    /* The store keeps 8 permits for a machine that admits before it asks. If this program does not
+     * run for 250 ms, the permits that the store has given it end unused. */
     assert_in_range(admitted, 300, 400);
     assert_string_equal(tollbar_lease_calls_error(calls), "");
     while (!carry(calls, TOLLBAR_LEASE_CLOSING))

@@ -27,7 +27,7 @@ public:
     explicit operator bool() const noexcept { return raw_.count != 0; }
     std::size_t keys() const noexcept { return raw_.keys; }
     std::size_t size() const noexcept { return raw_.count; }
-    /// A key or an argument. It is valid until the next turn, and may have any bytes.
+    /// A key or an argument, which may have any bytes. The view is valid until the next turn.
     std::string_view operator[](std::size_t n) const noexcept {
         return {static_cast<const char *>(raw_.parts[n].bytes), raw_.parts[n].length};
     }
@@ -68,9 +68,10 @@ public:
     /// The script of all calls, in Lua. It returns an array of one string.
     static std::string_view script() noexcept { return tollbar_lease_calls_script(); }
 
-    /// The call to make now, by EVALSHA or EVAL. One that has no reply by the next turn counts as
-    /// lost. With `closing` the calls tell the store at once what it does not know yet; no call and a
-    /// wait of 0 say that it knows everything.
+    /// Returns the call that the program must make now, by EVALSHA or EVAL. If the program reports
+    /// nothing about a call before the next turn, the call counts as lost. With `closing` the calls
+    /// report at once what the store does not know yet. Once it knows everything, turn returns no
+    /// call and a wait of 0.
     lease_call turn(bool closing = false) { return try_turn(closing).value(); }
     result<lease_call> try_turn(bool closing = false) noexcept {
         lease_call made;

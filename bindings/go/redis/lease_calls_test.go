@@ -149,7 +149,8 @@ func TestItsErrorsOpenTheCircuit(t *testing.T) {
 // A call that answers something else is no answer.
 func TestRepliesOfAnotherKind(t *testing.T) {
 	for _, reply := range []any{nil, 1, "", "nonsense", []any{}, []any{"+", "+"}, []byte("+")} {
-		lease := leaseBy(t, "kinds", "100/s burst 50", func(context.Context, []string, ...any) (any, error) { return reply, nil })
+		eval := func(context.Context, []string, ...any) (any, error) { return reply, nil }
+		lease := leaseBy(t, "kinds", "100/s burst 50", eval)
 		until(t, func() bool { return lease.Circuit() == redis.CircuitOpen })
 		if err := lease.Close(context.Background()); err != nil {
 			t.Error(err)
@@ -190,7 +191,8 @@ func TestAURLAndEvalAreTooMuch(t *testing.T) {
 
 func TestAnErrorHasTheStoresWords(t *testing.T) {
 	r := startRedis(t)
-	lease, err := redis.NewLease("words", "100/s burst 50", redis.LeaseOptions{Nodes: 1, URL: r.url() + "?user=nobody&password=wrong"})
+	options := redis.LeaseOptions{Nodes: 1, URL: r.url() + "?user=nobody&password=wrong"}
+	lease, err := redis.NewLease("words", "100/s burst 50", options)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,7 +41,7 @@ pub struct tollbar_lease_call {
     pub wait_ms: u32,
     /// The keys and then the arguments. They are valid until the next tollbar_lease_calls_turn.
     pub parts: *const tollbar_lease_part,
-    /// How many parts there are. 0: there is no call to make now.
+    /// The number of parts; 0 if there is no call to make now.
     pub count: usize,
     /// How many of them are keys.
     pub keys: usize,

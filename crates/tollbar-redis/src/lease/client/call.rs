@@ -48,7 +48,7 @@ pub(super) const FOLLOWER: u32 = 100;
 /// Nanoseconds after a driver was last busy for which turns stay [`BUSY`].
 const ACTIVE: u64 = 100_000_000;
 
-/// Queues a call with so many keys and arguments, which the function writes.
+/// Queues a call. It is given the number of keys, the number of arguments, and what writes both.
 pub(super) type Put<'a> =
     &'a mut dyn FnMut(usize, usize, &dyn Fn(&mut Writer<'_>)) -> Result<(), Full>;
 
@@ -74,8 +74,8 @@ impl<N: Deref<Target = Node>> Limits<N> {
         })
     }
 
-    /// Takes in the limit of `node`, with all memory that its questions need. Errors:
-    /// [`NodeError::NoMemory`]; [`NodeError::TooMany`] for the 129th, and for one that is there.
+    /// Adds the limit of `node`, and allocates the memory that its questions need. Errors:
+    /// [`NodeError::NoMemory`]; [`NodeError::TooMany`] if there are 128 limits, or this one.
     pub(super) fn enter(&mut self, node: N, me: &mut Member) -> Result<(), NodeError> {
         if self.iter().any(|limit| limit.node.name() == node.name()) {
             return Err(NodeError::TooMany);

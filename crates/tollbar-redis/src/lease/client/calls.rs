@@ -22,10 +22,11 @@ use tollbar::clock::{Clock, Monotonic};
 ///      └▶ a pause ─▶ wait ─▶ turn …
 /// ```
 ///
-/// Each call is about one limit, so all its keys are in one slot of a cluster. One call is made at
-/// a time. The program makes it at once, because the store's time counts from [`Calls::turn`]. A
-/// call that fails is not repeated: the program says so by [`Calls::lost`]. A node whose call takes
-/// longer than its [patience](crate::lease::Terms::patience) follows its fallback meanwhile.
+/// Each call is about one limit, so all its keys are in one slot of a cluster. The program makes
+/// one call at a time. It makes a call at once, because the life of its leases begins at
+/// [`Calls::turn`]. It does not repeat a call that fails, and reports it by [`Calls::lost`]. A node
+/// whose call takes longer than its [patience](crate::lease::Terms::patience) follows its fallback
+/// meanwhile.
 ///
 /// Each process of a machine may have a `Calls` for the same node, or a client; one of them asks at
 /// a time. One thread at a time may use it.

@@ -6,7 +6,8 @@ use tollbar::internal::{generation, random_u64};
 
 /// The name of a client, and its random numbers.
 pub(super) struct Member {
-    /// This client's name as [`Header::owner`](crate::lease::layout::Header).
+    /// The name that this client writes into the header of a node for which it asks
+    /// ([`Header::owner`](crate::lease::layout::Header)).
     pub(super) name: u64,
     /// `generation` of the process that made `name`. A forked child has another one, also where it
     /// has its parent's process number in a PID namespace of its own.

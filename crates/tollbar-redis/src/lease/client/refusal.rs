@@ -38,7 +38,7 @@ fn append_name<N: Deref<Target = Node>>(
     }
 }
 
-/// Appends a refusal: what it means, the command and the key, and the store's words.
+/// Appends what a refusal means, then its command and key in brackets, then the store's own text.
 pub(super) fn append(
     text: &mut Text<TROUBLE_MOST>,
     fault: Fault,
