@@ -7,7 +7,7 @@ const whole = new Intl.NumberFormat("en");
 const number = (n) => (n === null ? "too many to count" : whole.format(n));
 const share = (part, all) => (all > 0 ? (100 * part) / all : 0);
 // The space does not break a line.
-const percent = (p) => `${Number.isInteger(p) ? p : p < 0.095 ? p.toFixed(p < 0.0095 ? 3 : 2) : p.toFixed(1)}\u00a0%`;
+const percent = (p) => `${Number.isInteger(p) ? p : p < 0.095 ? p.toFixed(p < 0.0095 ? 3 : 2) : p.toFixed(1).replace(".0", "")}\u00a0%`;
 const first = policies[0];
 
 function element(tag, attributes, ...children) {
@@ -125,11 +125,14 @@ function smallestBursts(of, most) {
   }).filter((limit) => limit !== null);
 }
 
-// The limit that admits the fewest requests in its worst minute; of equal ones the fastest. One that
-// needs long to give a burst again would stop people in ways that few logs show.
+// The limit that admits the fewest requests in its worst minute; of equal ones that which refuses
+// less, then the fastest. One that needs long to give a burst again would stop people in ways that
+// few logs show.
 const againMost = 300;
-function pick(all) {
-  return all.filter((limit) => again(limit) <= againMost).reduce((best, limit) => (best === null || limit.minute <= best.minute ? limit : best), null);
+function pick(all, of) {
+  const refused = ({r, b}) => limits[`denied_${of}`][r][b];
+  const isBetter = (one, best) => best === null || one.minute < best.minute || (one.minute === best.minute && refused(one) <= refused(best));
+  return all.filter((limit) => again(limit) <= againMost).reduce((best, limit) => (isBetter(limit, best) ? limit : best), null);
 }
 
 // After how many seconds a client that used its whole burst has it again.
@@ -155,14 +158,21 @@ function ofAll(part, all, what) {
 
 function robotsAmong(clients, robots) {
   if (clients === 0) return "";
-  if (clients === 1) return robots === 1 ? ", a robot," : ", no known robot,";
+  if (clients === 1 && robots === 1) return ", a robot,";
   if (robots === clients) return clients === 2 ? ", both robots," : ", all robots,";
-  return robots === 0 ? ", none of them a known robot," : `, ${number(robots)} of them ${robots === 1 ? "a robot" : "robots"},`;
+  if (robots === 0) return limits.robots === 0 ? "" : `, none of the log's ${number(limits.robots)} known robots,`;
+  return `, ${number(robots)} of them ${robots === 1 ? "a robot" : "robots"},`;
 }
 
 function refuses({r, b}) {
   const [people, robots] = [limits.denied_clients[r][b], limits.denied_robots[r][b]];
   return `${ofAll(people, limits.clients, "clients")}${robotsAmong(people, robots)} and ${ofAll(limits.denied_requests[r][b], limits.requests, "requests")}`;
+}
+
+// What a limit does to the robots of the log.
+function stopped({r, b}) {
+  if (limits.robots === 0) return "";
+  return ` A known robot is a client whose user agent says so: the limit refuses ${ofAll(limits.denied_robots[r][b], limits.robots, "known robots")}. One that requests slowly passes under every limit that spares people.`;
 }
 
 // A line to copy, with its button. The clipboard is missing where the browser does not trust a file; the text can be marked there.
@@ -179,8 +189,8 @@ function copied(what, text) {
 function lines(best) {
   const rate = best.text.replace(/\/(min)?/, (_, min) => (min ? "r/m" : "r/"));
   return [
-    copied("Either in tollbar's rules file, limits.toml", `version = 1\n[group.site]\nlimit = "${policyText(best)}"`),
-    copied("or in nginx.conf, with tollbar's module", `# in http (burst: ${best.burst - 1} after the first request)\ntollbar_zone $tollbar_client zone=site:10m rate=${rate} burst=${best.burst - 1};\n# in a location\ntollbar zone=site nodelay;`),
+    copied("In limits.toml, tollbar's rules", `version = 1\n[group.site]\nlimit = "${policyText(best)}"`),
+    copied("or in nginx.conf, tollbar's module", `# in http; nginx counts the burst after the first request\ntollbar_zone $tollbar_client zone=site:10m rate=${rate} burst=${best.burst - 1};\n# in a location\ntollbar zone=site nodelay;`),
   ];
 }
 
@@ -192,7 +202,7 @@ function wish() {
   $("most").value = String(n);
   const most = at[n];
   const found = smallestBursts(of, most);
-  const best = pick(found);
+  const best = pick(found, of);
   const count = allowed(of, most);
   // Without a limit to propose the slider would move nothing.
   $("wish").hidden = unsupported !== null;
@@ -202,7 +212,7 @@ function wish() {
     ? [element("strong", {}, policyText(best)), ` would have refused ${refuses(best)}.`]
     : [unsupported ?? `No limit of this page refuses so few of the ${of}.`]));
   $("means").textContent = best
-    ? `A client may make ${number(best.burst)} request${best.burst === 1 ? "" : "s"} at once, then ${spoken(best.text)}, at most ${number(best.minute)} in any minute, and ${best.burst === 1 ? "one" : `${number(best.burst)} at once`} again after ${span(1000 * Math.max(1, again(best)))}. A request beyond that is answered 429 Too Many Requests. The limits of this page that admit fewer in a minute refuse more of the ${of} than you allow, or take longer than ${span(1000 * againMost)} to give a burst again.`
+    ? `A client may make ${number(best.burst)} request${best.burst === 1 ? "" : "s"} at once, then ${spoken(best.text)}, at most ${number(best.minute)} in any minute, and ${best.burst === 1 ? "one" : `${number(best.burst)} at once`} again after ${span(1000 * Math.max(1, again(best)))}. A request beyond that is answered 429 Too Many Requests. The limits of this page that admit fewer in a minute refuse more of the ${of} than you allow, or a client waits longer than ${span(1000 * againMost)} until it has its burst again.${stopped(best)}`
     : "";
   $("lines").replaceChildren(...(best ? lines(best) : []));
   map(of, found, best);
@@ -240,7 +250,7 @@ function map(of, found, best) {
   const item = (...parts) => element("span", {class: "item"}, ...parts);
   const swatch = (p) => item(element("span", {class: "swatch", style: `background:${shade(p)}`}), ` ${percent(p)}`);
   $("legend").replaceChildren(`Share of the ${of} refused: `, ...[0, 0.1, 1, 10, 100].map(swatch),
-    ...(found.length > 0 ? [item("▢ the smallest burst that the slider allows"), item("● proposed above")] : []),
+    ...(found.length > 0 ? [item("▢ the smallest burst that refuses so few"), item("● proposed above")] : []),
     ...(mine ? [item(`✕ ${mine.isExact ? first.policy : `nearest to ${first.policy}`}`)] : []));
   table($("map-table"), ["burst", ...limits.rates.map((rate) => rate.text)],
     limits.bursts.map((burst, b) => [String(burst), ...limits.rates.map((_, r) => percent(refusedShare(of, r, b)))]));
@@ -248,7 +258,7 @@ function map(of, found, best) {
 
 // Low shares differ by colour, too: a limit that refuses 0.1 % is not one that refuses 1 %.
 function shade(refused) {
-  const strength = refused === 0 ? 0 : Math.round(14 + 86 * Math.min(1, Math.max(0, (Math.log10(refused) + 2) / 4)));
+  const strength = refused === 0 ? 0 : Math.round(22 + 78 * Math.min(1, Math.max(0, (Math.log10(refused) + 2) / 4)));
   return `color-mix(in oklab, var(--deny) ${strength}%, var(--low))`;
 }
 $("most").addEventListener("input", () => {
@@ -306,12 +316,13 @@ function overTime() {
   const [unit, name] = series.width_ms < 6e4 ? [1e3, "second"] : series.width_ms < 36e5 ? [6e4, "minute"] : [36e5, "hour"];
   const all = slices(series.denied[n]);
   const bins = all.flatMap(({from, to, requests, denied}) => {
-    const [x1, x2, per] = [new Date(from), new Date(to), unit / (to - from)];
+    // Of a log of some minutes of each hour nobody knows what the other minutes had.
+    const [x1, x2, per] = [new Date(from), new Date(to), isSampled ? 1 : unit / (to - from)];
     return [{x1, x2, y1: 0, y2: (requests - denied) * per, what: "admitted"}, {x1, x2, y1: (requests - denied) * per, y2: requests * per, what: "refused"}];
   }).filter((bin) => bin.y2 > bin.y1);
   const label = (date) => (clock(date) === "00:00" && date.getUTCSeconds() === 0 ? day.format(date) : clock(date) + (series.width_ms < 6e4 && date.getUTCSeconds() > 0 ? `:${two(date.getUTCSeconds())}` : ""));
   draw($("time"), `Requests over time, ${number(policies[n].allowed)} admitted and ${number(policies[n].denied)} refused by ${policies[n].policy}`, (width) => ({
-    height: 240, marginLeft: 48, marginBottom: 40, x: {type: "utc", label: "UTC", ticks: ticks(all[0]?.from ?? 0, all.at(-1)?.to ?? 0, width - 68, width >= 500 ? 100 : series.width_ms < 6e4 ? 60 : 50), tickFormat: label}, y: {label: `↑ requests a ${name}`, grid: true, ticks: 5},
+    height: 240, marginLeft: 48, marginBottom: 40, x: {type: "utc", label: "UTC", ticks: ticks(all[0]?.from ?? 0, all.at(-1)?.to ?? 0, width - 68, width >= 500 ? 100 : series.width_ms < 6e4 ? 60 : 50), tickFormat: label}, y: {label: isSampled ? "↑ requests" : `↑ requests a ${name}`, grid: true, ticks: 5},
     marks: [
       Plot.rectY(bins, {x1: "x1", x2: "x2", y1: "y1", y2: "y2", fill: (bin) => (bin.what === "refused" ? "var(--deny)" : "var(--pass)"), insetRight: 0.5, inset: 0}),
       Plot.ruleY([0], {stroke: "var(--line)"}),
@@ -319,7 +330,7 @@ function overTime() {
     color: {type: "identity"},
   }));
   $("time-help").replaceChildren(element("span", {style: "color:var(--pass)"}, "■ "), `${number(policies[n].allowed)} admitted, `,
-    element("span", {style: "color:var(--deny)"}, "■ "), `${number(policies[n].denied)} refused. A bar is ${span(series.width_ms)}${isSampled ? `, of which the log has ${sampled}` : ""}.`);
+    element("span", {style: "color:var(--deny)"}, "■ "), `${number(policies[n].denied)} refused. A bar is ${span(series.width_ms)}${isSampled ? `. The log has ${sampled}, so a bar counts the requests of ${log.minutes_of_hour === 1 ? "that minute" : "those minutes"}` : ""}.`);
 }
 $("policies").addEventListener("input", overTime);
 
@@ -371,8 +382,9 @@ function strip(client) {
   set(picture, {class: "strip", viewBox: `0 0 ${bins} 22`, preserveAspectRatio: "none", role: "img", "aria-label": `${number(client.requests)} requests in ${client.strip.length} of ${bins} stretches of time, ${number(client.denied)} refused`});
   for (const [bin, requests, denied] of client.strip) {
     const rect = document.createElementNS("http://www.w3.org/2000/svg", "rect");
-    const strength = Math.round(35 + 65 * Math.sqrt(requests / most));
-    const hot = Math.round((100 * denied) / requests);
+    const strength = Math.round(60 + 40 * Math.sqrt(requests / most));
+    // Where any request was refused, the stretch shows it.
+    const hot = denied === 0 ? 0 : Math.round(50 + (50 * denied) / requests);
     rect.setAttribute("style", `fill:color-mix(in srgb, color-mix(in srgb, var(--deny) ${hot}%, var(--pass)) ${strength}%, var(--low))`);
     set(rect, {x: bin, y: 0, width: Math.max(1, bins / 160), height: 22});
     picture.append(rect);
@@ -383,7 +395,7 @@ function strip(client) {
 // The clients, with what the proposed limit does to each.
 function clientTable(best) {
   $("clients-help").textContent = clients.length === 0 ? `${first.policy} would have refused no client.`
-    : `The ${clients.length} clients that ${first.policy} refuses most, of ${number(first.keys_denied)}. A robot is one that says so in its user agent. One that fetches a whole site may well be refused. An address that requests pages all day may be an office. The strip is the time from left to right: darker with more requests, red where they were refused.`;
+    : `The ${clients.length} clients that ${first.policy} refuses most, of ${number(first.keys_denied)}. A robot that fetches a whole site may well be refused. An address that requests pages all day may be an office. The strip is the time from left to right, from ${log.first} to ${log.last} UTC: stronger with more requests, red where ${first.policy} refused some.`;
   if (clients.length === 0) return;
   const head = ["client", "requests", `refused by ${first.policy}`, ...(best ? [`with ${policyText(best)}`] : []), `what ${first.policy} refused most`, "when"];
   const rows = clients.map((client) => {

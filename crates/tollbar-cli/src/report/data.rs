@@ -101,6 +101,8 @@ struct Grid {
     /// By rate and burst.
     denied_requests: Vec<Vec<u64>>,
     denied_clients: Vec<Vec<u64>>,
+    /// Those of the clients that are robots.
+    robots: u64,
     /// Those of the denied clients that are robots.
     denied_robots: Vec<Vec<u64>>,
 }
@@ -166,6 +168,7 @@ pub fn of(collector: &Collector, replay: &Replay) -> Data {
             clients: replay.keys.len() as u64,
             denied_requests: collector.limits.refused.iter().map(|row| row.to_vec()).collect(),
             denied_clients: collector.limits.clients_refused(|_| true),
+            robots: collector.robots.iter().filter(|&&robot| robot).count() as u64,
             denied_robots: collector.limits.clients_refused(|key| collector.robots[key]),
         },
         clients: clients(collector, replay),

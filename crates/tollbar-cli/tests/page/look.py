@@ -135,8 +135,9 @@ def smallest(data, of, most):
         if fit and fit[0] / rate["per_second"] <= 300:
             # The permits that come back before a minute is over.
             minute = fit[0] + max(0, math.ceil(60 * rate["per_second"] - 1e-9) - 1)
-            if best is None or minute <= best[0]:
-                best = (minute, f"{rate['text']} burst {fit[0]}")
+            refused = row[limits["bursts"].index(fit[0])]
+            if best is None or (minute, refused) <= best[0]:
+                best = ((minute, refused), f"{rate['text']} burst {fit[0]}")
     return best[1] if best else None
 
 
@@ -144,7 +145,9 @@ def sentence(data, policy):
     """What the page must say of a policy, from --json."""
     limits, (r, b) = data["limits"], parts(data, policy)
     clients, robots, requests = (limits[f"denied_{what}"][r][b] for what in ("clients", "robots", "requests"))
-    return [n for n in (clients, limits["clients"], None if robots in (0, clients) or clients < 2 else robots, requests, limits["requests"]) if n not in (None, 0)]
+    # All of the log's robots if none of them is refused; those that are if somebody else is, too.
+    among = limits["robots"] if clients and not robots else robots if robots < clients else None
+    return [n for n in (clients, limits["clients"], among, requests, limits["requests"]) if n not in (None, 0)]
 
 
 def slider(name, page, data):
@@ -286,8 +289,7 @@ def first_screen_and_time(view, name, page, data, width):
     if data["log"]["minutes_of_hour"] <= 5 and name in ("given", "hourly"):
         bars = page.evaluate(BARS)
         check(f"{view}: bars of one width, {bars}", max(bars) - min(bars) <= 1, True)
-    if width == 375:
-        check(f"{view}: paths that are cut", page.evaluate(CUT), [])
+    check(f"{view}: paths that are cut", page.evaluate(CUT), [])
     check(f"{view}: words without an explanation", page.evaluate(WORDS), [])
 
 
