@@ -207,7 +207,7 @@ extern "C" {
  *
  * Curves. A curve says how early in each slice of one period its permits come, and exactly `limit` come in a slice.
  * Slices are aligned to time 0. `ln` and `log2` follow ln(1 + (e - 1)t) and log2(1 + t). `front` gives half at the
- * beginning and the rest evenly. `step` gives a quarter at the beginning of each quarter. Up to 40 knots make another
+ * beginning and the rest evenly. `step` gives a quarter at the beginning of each quarter. Up to 64 knots make another
  * curve: TIME:SHARE in percents of the slice and of the limit, with at most two decimals. tollbar_policy_spec_curve
  * makes the knots of a function.
  *
@@ -257,7 +257,7 @@ extern "C" {
  */
 
 /* A buffer of this size takes any policy's text. */
-#define TOLLBAR_POLICY_TEXT_MAX 640
+#define TOLLBAR_POLICY_TEXT_MAX 1024
 
 /* The generic cell rate algorithm: a token bucket, and a leaky bucket as a meter. One word. */
 #define TOLLBAR_ALGORITHM_GCRA 0u
@@ -420,13 +420,13 @@ typedef struct tollbar_policy_spec {
     /* gcra without borrow, interval, fixed window, weighted window, quota: the classes of
      * requests, the used ones first. */
     tollbar_class classes[4];
-    /* In hundredths of a percent. curve: up to 40 knots of two numbers, {time in the period, share
+    /* In hundredths of a percent. curve: up to 64 knots of two numbers, {time in the period, share
      * of `limit`}, without {0, 0}, where each curve begins; none is a straight line. level-refill:
      * up to 4 bands of two numbers, {level as a share of `burst`, rate as a share of the
      * policy's}, whole percents; none is one rate at all levels. Unused numbers are 0.
      * tollbar_policy_spec_parse knows the curves' names, and tollbar_policy_spec_curve makes the
      * knots of a function. */
-    uint16_t knots[80];
+    uint16_t knots[128];
     /* calendar: the zone, all 0 for UTC. tollbar_policy_spec_parse writes the words of a name or a
      * rule. */
     uint64_t zone[5];
@@ -544,10 +544,10 @@ int32_t tollbar_policy_init_in(void *memory,
  * time in the slice from 0 to 1 and returns the share of `limit` that has come by then, from 0 to
  * 1. A slice is `period_ns` nanoseconds long and admits exactly `limit` permits.
  *
- * The call asks `share` at 40,001 times in rising order and sets up to 40 knots, so the policy's
+ * The call asks `share` at 40,001 times in rising order and sets up to 64 knots, so the policy's
  * text is that of any curve. Unless NULL, `fit` gets the largest difference between curve and
- * function: at most half a permille of the limit for a smooth function of one or two convex or
- * concave pieces (an S), and at most a permille for up to six. The difference is larger in two
+ * function: at most half a permille of the limit for a smooth function of up to twelve convex or
+ * concave pieces, and at most a permille for up to twenty. The difference is larger in two
  * places, because knots stand at hundredths of a percent of the slice. If the function jumps
  * between two of them, the curve jumps at the later one. And the curve cannot follow a function
  * that rises by a percent or more from one to the next, as the square root does at 0.
@@ -2585,7 +2585,7 @@ int32_t tollbar_queue_stop(const tollbar_queue *queue);
  * tollbar_schedule_print replaces the
  * name by its rule. */
 /* A buffer of this size takes any schedule's text. */
-#define TOLLBAR_SCHEDULE_TEXT_MAX 12384
+#define TOLLBAR_SCHEDULE_TEXT_MAX 19296
 
 /* Writes to `*policy` the policy that a schedule's text has in force at `unix_ns`, and to
  * `*until_ns`, unless NULL, the time at which the next one comes into force, or TOLLBAR_NO_TIME.

@@ -168,7 +168,7 @@ type Class struct {
 	Reserve uint64
 }
 
-// Knots are up to 40 pairs in hundredths of a percent. A pair of zeros ends a shorter list. For a
+// Knots are up to 64 pairs in hundredths of a percent. A pair of zeros ends a shorter list. For a
 // Curve each is a time in the slice and a share of Limit, without the first one of 0 and 0; no pair
 // is a straight line, and [CurvePolicy] makes the knots of a function. For a LevelRefill each of up
 // to 4 is a level as a share of Burst and a rate as a share of the policy's, in whole percents; no
@@ -224,10 +224,10 @@ func (e *CurveError) Unwrap() error { return e.Code }
 // from 0 to 1 and returns the share of limit that has come by then, from 0 to 1. It does not fall,
 // and ends at 1. A slice of the period admits exactly limit permits.
 //
-// The function is called 40,001 times and becomes a curve of up to 40 knots. The CurveFit says how
-// near the curve is: at most half a permille of the limit for a smooth function of one or two convex
-// or concave pieces, at most a permille for up to six, and more around a jump between two hundredths
-// of a percent of the slice.
+// The function is called 40,001 times and becomes a curve of up to 64 knots. The CurveFit says how
+// near the curve is: at most half a permille of the limit for a smooth function of up to twelve
+// convex or concave pieces, at most a permille for up to twenty, and more around a jump between two
+// hundredths of a percent of the slice.
 // The error of a function that breaks a rule is a [*CurveError]. Without the library the error is
 // [ErrNeedsLibrary].
 func CurvePolicy(limit uint64, period time.Duration, share func(time float64) float64) (Policy, CurveFit, error) {

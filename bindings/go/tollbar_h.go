@@ -20,8 +20,8 @@ const (
 	tollbar_denied             = 1
 	tollbar_never              = 2
 	tollbar_yes                = 1
-	tollbar_policy_text_max    = 640
-	tollbar_schedule_text_max  = 12384
+	tollbar_policy_text_max    = 1024
+	tollbar_schedule_text_max  = 19296
 	tollbar_policy_borrow      = 1
 	tollbar_policy_rejected    = 2
 	tollbar_policy_has_init    = 4
@@ -50,7 +50,7 @@ type tollbar_policy_spec struct {
 	ban_after, from                                  uint32
 	second_limit, second_period_ns, second_burst     uint64
 	classes                                          [4]tollbar_class
-	knots                                            [80]uint16
+	knots                                            [128]uint16
 	zone                                             [5]uint64
 }
 

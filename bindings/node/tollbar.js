@@ -5,7 +5,7 @@ const koffi = require('koffi');
 
 const library = koffi.load(process.env.TOLLBAR_LIBRARY || 'libtollbar.so.1');
 // Structs of include/tollbar.h are buffers here, which C fills in. Each begins with its size in bytes.
-const SPEC_BYTES = 416;
+const SPEC_BYTES = 512;
 const DECISION_BYTES = 40;
 const OPTIONS_BYTES = 56;
 const ERROR_BYTES = 24;

@@ -49,7 +49,7 @@ final class Table
             uint32_t ban_after, from;
             uint64_t second_limit, second_period_ns, second_burst;
             tollbar_class classes[4];
-            uint16_t knots[80];
+            uint16_t knots[128];
             uint64_t zone[5];
         } tollbar_policy_spec;
         typedef struct { uint32_t struct_size; int32_t code; uint64_t column; const char *expected; } tollbar_policy_error;

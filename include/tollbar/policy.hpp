@@ -227,7 +227,7 @@ public:
             raw.second_period_ns = detail::saturated(period);
         });
     }
-    /// The algorithm `curve` with up to 40 knots, {time in the slice, share of the limit} in
+    /// The algorithm `curve` with up to 64 knots, {time in the slice, share of the limit} in
     /// percents, without {0, 0}. An empty list is a straight line. The named curves come from a
     /// text. Further knots are ignored.
     [[nodiscard]] spec with_curve(std::initializer_list<knot> knots) const noexcept {

@@ -1,7 +1,7 @@
 //! Refill curves: within each slice of one period the permits come along a curve, and all of them
 //! have come at its end.
 //!
-//! The slices are aligned to time 0. The curve is a line through up to 40 knots ([`Knots`]), which
+//! The slices are aligned to time 0. The curve is a line through up to 64 knots ([`Knots`]), which
 //! are shares of the limit at shares of the slice. With the shares as exact fractions,
 //!
 //! ```text

@@ -140,8 +140,13 @@ impl<S: Shared, C: Clock> Limiter<S, C> {
 
     /// Sets the maximum of callers asleep at one time. 0: none may sleep.
     pub fn with_waiters(mut self, most: u32) -> Limiter<S, C> {
-        self.waiting.set_most(most);
+        self.set_waiters(most);
         self
+    }
+
+    /// [`Limiter::with_waiters`] of a limiter in its place.
+    pub fn set_waiters(&mut self, most: u32) {
+        self.waiting.set_most(most);
     }
 
     /// The clock.

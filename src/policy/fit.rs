@@ -72,8 +72,8 @@ impl Knots {
     ///
     /// The curve is the function itself if that is straight between at most [`Knots::MOST`] knots
     /// at hundredths of a percent. Otherwise it is within half a permille of the limit if so many
-    /// knots suffice, as for a smooth function of one or two convex or concave pieces (an S), and
-    /// as near as they allow if not: within a permille for up to six such pieces. More than a
+    /// knots suffice, as for a smooth function of up to twelve convex or concave pieces, and as
+    /// near as they allow if not: within a permille for up to twenty such pieces. More than a
     /// permille is left of functions with more pieces, and in two other cases.
     ///
     /// - The function jumps between two hundredths of a percent of the slice. The curve jumps at

@@ -4,7 +4,7 @@
 /// Hundredths of a percent in a percent.
 const PERCENT: u16 = Knots::WHOLE / 100;
 
-/// Up to 40 pairs of shares in hundredths of a percent, as 160 bytes. The pair `[0, 0]` ends a
+/// Up to 64 pairs of shares in hundredths of a percent, as 256 bytes. The pair `[0, 0]` ends a
 /// shorter list. An empty list is the algorithm's default.
 ///
 /// - `curve`: each pair is a knot, `[time in the slice, share of the limit]`. The curve begins at
@@ -20,7 +20,7 @@ pub struct Knots([[u16; 2]; Knots::MOST]);
 
 impl Knots {
     /// The most pairs.
-    pub const MOST: usize = 40;
+    pub const MOST: usize = 64;
     /// 100 %: the whole slice, limit, burst or rate.
     pub const WHOLE: u16 = 10_000;
     /// The most bands of a `level-refill`.

@@ -68,7 +68,7 @@ use names::{
 
 /// The longest text, in bytes, that [`print`] writes for a valid policy. [`parse`] reads longer
 /// ones.
-pub const TEXT_MOST: usize = 640;
+pub const TEXT_MOST: usize = 1024;
 
 /// Reads one policy. The whole text must be that policy.
 ///

@@ -101,6 +101,21 @@ fn s54_a_slice_admits_exactly_its_limit() {
     }
 }
 
+/// Arcs of t², one after the other, which need knots most.
+#[test]
+fn s54_arcs_are_within_half_a_permille_up_to_12_and_within_one_up_to_20() {
+    for (pieces, most) in [(2, 0.00051), (6, 0.00051), (12, 0.00051), (16, 0.0007), (20, 0.001)] {
+        let arcs = |t: f64| {
+            let piece = (t * f64::from(pieces)).floor().min(f64::from(pieces - 1));
+            let part = t * f64::from(pieces) - piece;
+            (piece + part * part) / f64::from(pieces)
+        };
+        let fit = fit(arcs);
+        let found = difference(fit.knots, &arcs);
+        assert!(fit.error <= most && found <= most + 2e-5, "{pieces}: {found}, {}", fit.error);
+    }
+}
+
 /// A random mixture of monotone functions: each is within the error that the fit says.
 #[test]
 fn s54_random_functions_are_followed_as_near_as_is_said() {

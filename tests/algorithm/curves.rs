@@ -92,21 +92,24 @@ fn the_named_curves_are_near_their_functions() {
     }
 }
 
-/// A curve of random knots.
+/// A curve of 1 to 64 random knots, in whole percents or in hundredths.
 fn random_curve(rng: &mut Rng) -> Knots {
-    let mut numbers = |most: u8| {
-        let mut all: Vec<u8> =
-            (0..rng.within(0, 15)).map(|_| rng.below(u64::from(most) + 1) as u8).collect();
+    let (step, count) = (rng.pick(&[1, 100]), rng.pick(&[0, 3, 15, 40, 63]));
+    let mut numbers = |count: u64| {
+        let number = |_| rng.below(10_000 / step + 1) * step;
+        let mut all: Vec<u64> = (0..count).map(number).collect();
         all.sort_unstable();
         all
     };
-    let (times, shares) = (numbers(100), numbers(100));
-    let mut pairs: Vec<[u8; 2]> =
+    let (times, shares) = (numbers(count), numbers(count));
+    let mut pairs: Vec<[u64; 2]> =
         times.into_iter().zip(shares).map(|(at, share)| [at, share]).collect();
-    pairs.push([if rng.one_in(3) { 100 } else { pairs.last().map_or(50, |[at, _]| *at) }, 100]);
+    let end = pairs.last().map_or(5_000, |[at, _]| *at);
+    pairs.push([if rng.one_in(3) { 10_000 } else { end }, 10_000]);
     pairs.retain(|pair| *pair != [0, 0]);
     pairs.dedup();
-    Knots::of(&pairs)
+    let pairs: Vec<[u16; 2]> = pairs.iter().map(|pair| pair.map(|n| n as u16)).collect();
+    Knots::of_hundredths(&pairs)
 }
 
 /// Bands of random levels and rates.
@@ -441,7 +444,7 @@ fn the_text_is_read_and_printed() {
 
 #[test]
 fn a_wrong_text_says_where_and_what() {
-    let forty = (1..=40).map(|n| format!("{n}%:{n}%")).collect::<Vec<_>>().join(" ");
+    let all = (1..=64).map(|n| format!("{n}%:{n}%")).collect::<Vec<_>>().join(" ");
     for (text, column, expected) in [
         ("100/min curve", 14, "`linear`, `ln`"),
         ("100/min curve square", 15, "`linear`, `ln`, `log2`, `front`, `step` or knots such as"),
@@ -457,7 +460,7 @@ fn a_wrong_text_says_where_and_what() {
         ("100/min curve 0:0 50.125%:80%", 19, "at most two decimals"),
         ("100/min curve 0:0 100.01%:100%", 19, "0% to 100%"),
         ("100/min curve 0:0 99999999999%:100%", 19, "0% to 100%"),
-        (&format!("100/min curve {forty} 100%:100%"), 317, "at most 40 knots"),
+        (&format!("100/min curve {all} 100%:100%"), 509, "at most 64 knots"),
         ("100/s refill 0:12.5%", 16, "a whole number of percents"),
         ("100/s refill", 13, "bands such as"),
         ("100/s refill 10%:50%", 14, "from level 0"),

@@ -141,7 +141,7 @@ public final class Table implements AutoCloseable {
         static native int tollbar_prefix_parse(byte[] text, long length, int ipv4Bits, int ipv6Bits, Pointer out);
     }
 
-    private static final int SPEC_BYTES = 416;
+    private static final int SPEC_BYTES = 512;
     private static final int DECISION_BYTES = 40;
     private static final int OPTIONS_BYTES = 56;
     private static final int ERROR_BYTES = 24;

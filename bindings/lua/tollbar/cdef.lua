@@ -5,7 +5,7 @@ enum {
     TOLLBAR_VERSION_MINOR = 1,
     TOLLBAR_VERSION_PATCH = 0,
     TOLLBAR_VERSION = ((TOLLBAR_VERSION_MAJOR << 16) | (TOLLBAR_VERSION_MINOR << 8) | TOLLBAR_VERSION_PATCH),
-    TOLLBAR_POLICY_TEXT_MAX = 640,
+    TOLLBAR_POLICY_TEXT_MAX = 1024,
     TOLLBAR_ALGORITHM_GCRA = 0,
     TOLLBAR_ALGORITHM_INTERVAL = 1,
     TOLLBAR_ALGORITHM_FIXED_WINDOW = 2,
@@ -72,7 +72,7 @@ enum {
     TOLLBAR_COLOR_GREEN = 0,
     TOLLBAR_COLOR_YELLOW = 1,
     TOLLBAR_COLOR_RED = 2,
-    TOLLBAR_SCHEDULE_TEXT_MAX = 12384,
+    TOLLBAR_SCHEDULE_TEXT_MAX = 19296,
     TOLLBAR_ADAPTIVE_GRADIENT2 = 0,
     TOLLBAR_ADAPTIVE_AIMD = 1,
     TOLLBAR_OUTCOME_ANSWERED = 0,
@@ -214,7 +214,7 @@ typedef struct tollbar_policy_spec {
     uint64_t second_period_ns;
     uint64_t second_burst;
     tollbar_class classes[4];
-    uint16_t knots[80];
+    uint16_t knots[128];
     uint64_t zone[5];
 } tollbar_policy_spec;
 typedef struct tollbar_policy_error {

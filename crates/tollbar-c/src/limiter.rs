@@ -197,16 +197,17 @@ unsafe fn make(
         _ => return Err(TOLLBAR_E_OUT_OF_RANGE),
     };
     let state = state.map_err(policy_code)?;
-    let waiters = if waiters == 0 { Limiter::<State, Utc>::WAITERS } else { waiters };
-    let clock = Utc::new(clock);
     let place = room()?;
-    // SAFETY: by the caller's promise. The value is made here, so that fewer copies of it lie on
-    // the stack.
-    unsafe {
-        place.write(tollbar_limiter {
-            limiter: Limiter::with(state, clock).with_waiters(waiters),
-            policy: *policy,
-        });
+    // SAFETY: by the caller's promise. Each part is written to its place, so that one copy of it at
+    // most lies on the stack.
+    let limiter = unsafe {
+        core::ptr::addr_of_mut!((*place).policy).write(*policy);
+        let limiter = core::ptr::addr_of_mut!((*place).limiter);
+        limiter.write(Limiter::with(state, Utc::new(clock)));
+        &mut *limiter
+    };
+    if waiters != 0 {
+        limiter.set_waiters(waiters);
     }
     Ok(place)
 }

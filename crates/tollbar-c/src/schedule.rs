@@ -8,7 +8,7 @@ use tollbar::limiter::State;
 use tollbar::policy::schedule::{Schedule, SCHEDULE_TEXT_MOST};
 
 /// A buffer of this size takes any schedule's text.
-pub const TOLLBAR_SCHEDULE_TEXT_MAX: usize = 12384;
+pub const TOLLBAR_SCHEDULE_TEXT_MAX: usize = 19296;
 
 const _: () = assert!(TOLLBAR_SCHEDULE_TEXT_MAX == SCHEDULE_TEXT_MOST);
 

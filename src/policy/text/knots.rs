@@ -22,7 +22,7 @@ pub(super) const CURVES: [(Name, Knots); 5] = [
 const SHAPE: &CStr =
     c"`linear`, `ln`, `log2`, `front`, `step` or knots such as `0:0 50%:80% 100%:100%`";
 const KNOT: &CStr = c"a knot such as `50%:80%`, later or higher than the knot before it, and neither earlier nor lower";
-const KNOTS_MOST: &CStr = c"at most 40 knots";
+const KNOTS_MOST: &CStr = c"at most 64 knots";
 const KNOTS_END: &CStr = c"another knot: a curve ends at 100% of the limit, as in `100%:100%`";
 const BAND: &CStr = c"a band such as `50%:100%`: a level above that of the band before it, and a rate of 1% to 100%";
 const BAND_FIRST: &CStr = c"bands such as `0:50% 50%:100%`, from level 0 on";

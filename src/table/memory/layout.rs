@@ -39,7 +39,7 @@ pub const POLICIES_MOST: usize = 128;
 /// The first eight bytes of every table of every version: "tollbar" and a line feed.
 pub(crate) const MAGIC: u64 = u64::from_ne_bytes(*b"tollbar\n");
 /// Every change of the layout, of the hash or of the meaning of a state word needs a higher number.
-pub(crate) const VERSION: u64 = 13;
+pub(crate) const VERSION: u64 = 14;
 
 pub(crate) const VERSIONS: usize = 256;
 pub(crate) const SHARDS: usize = 64;

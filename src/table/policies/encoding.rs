@@ -1,5 +1,6 @@
 //! The encoding of a policy and its [`Keep`] as the words of a version's record.
 
+use super::knots::{knots_of_words, words_of_knots, KNOT_WORDS};
 use super::terms::Terms;
 use super::Keep;
 use crate::policy::{
@@ -10,7 +11,7 @@ use crate::table::memory::layout::RECORD_WORDS;
 /// The value of the word of [`Policy::count_rejected`] that means a second rate. The second rate is
 /// in the words of `slack`, `warm_up` and `ban`.
 const SECOND: u64 = 2;
-/// The value of that word that means knots, two to a word. They are in the words of `slack`,
+/// The value of that word that means knots (`knots.rs`). They are in the words of `slack`,
 /// `warm_up`, `ban` and `ban_after`, and then in those of the classes.
 const KNOTS: u64 = 3;
 /// The value of that word that means a calendar. The zone is in the words of `borrow`, `slack`,
@@ -21,8 +22,6 @@ const CALENDAR: u64 = 4;
 const FIRST_WORDS: usize = 14;
 /// Words of a class: two of its name, and its reserve.
 const CLASS_WORDS: usize = 3;
-/// Words of knots: four numbers each.
-const KNOT_WORDS: usize = 2 * Knots::MOST / 4;
 const _: () =
     assert!(CLASS_NAME_MOST + 1 == 16 && FIRST_WORDS + CLASSES_MOST * CLASS_WORDS <= RECORD_WORDS);
 const _: () = assert!(4 + RECORD_WORDS - FIRST_WORDS == KNOT_WORDS);
@@ -61,7 +60,7 @@ pub(crate) fn encode(policy: &Policy, terms: Terms) -> [u64; RECORD_WORDS] {
         Some(rate) => ([borrow, rate.limit, rate.period, rate.burst, ban_after], SECOND),
         None if kind == Kind::Calendar => (zone.to_words(), CALENDAR),
         None if !knots.is_none() => {
-            let [a, b, c, d, ..] = words_of(&knots);
+            let [a, b, c, d, ..] = words_of_knots(kind, &knots);
             ([borrow, a, b, c, d], KNOTS)
         }
         None => ([borrow, slack, warm_up, ban, ban_after], u64::from(count_rejected)),
@@ -87,7 +86,9 @@ pub(crate) fn encode(policy: &Policy, terms: Terms) -> [u64; RECORD_WORDS] {
     let (head, tail) = words.split_at_mut(FIRST_WORDS);
     head.iter_mut().zip(first).for_each(|(to, word)| *to = word);
     if flags == KNOTS {
-        tail.iter_mut().zip(words_of(&knots).iter().skip(4)).for_each(|(to, word)| *to = *word);
+        tail.iter_mut()
+            .zip(words_of_knots(kind, &knots).iter().skip(4))
+            .for_each(|(to, word)| *to = *word);
     }
     if !classes.is_empty() {
         for (to, (name, reserve)) in tail.chunks_exact_mut(CLASS_WORDS).zip(classes.to_raw()) {
@@ -120,7 +121,10 @@ pub(crate) fn decode(words: &[u64; RECORD_WORDS]) -> Option<(Policy, Terms)> {
         (slack, warm_up, ban) = (0, 0, 0);
     }
     if flags == KNOTS {
-        knots = knots_of([slack, warm_up, ban, ban_after].iter().chain(&classes));
+        let mut all = [0; KNOT_WORDS];
+        let words = [slack, warm_up, ban, ban_after].into_iter().chain(classes);
+        all.iter_mut().zip(words).for_each(|(to, word)| *to = word);
+        knots = knots_of_words(kind, &all)?;
         (slack, warm_up, ban, ban_after) = (0, 0, 0, 0);
     }
     let flag = |word: u64| match word {
@@ -173,20 +177,4 @@ fn classes_of(words: &[u64; RECORD_WORDS - FIRST_WORDS]) -> Option<Classes> {
         (*name, *reserve) = ((u128::from(low) | u128::from(high) << 64).to_ne_bytes(), kept);
     }
     Classes::of_raw(&raw).ok()
-}
-
-/// Knots as words.
-fn words_of(knots: &Knots) -> [u64; KNOT_WORDS] {
-    let (mut words, numbers) = ([0; KNOT_WORDS], knots.to_array());
-    for (word, four) in words.iter_mut().zip(numbers.chunks_exact(4)) {
-        *word = four.iter().rev().fold(0, |word, number| word << 16 | u64::from(*number));
-    }
-    words
-}
-
-fn knots_of<'a>(words: impl Iterator<Item = &'a u64>) -> Knots {
-    let mut numbers = [0; 2 * Knots::MOST];
-    let all = words.flat_map(|word| [0, 16, 32, 48].map(|bits| (word >> bits) as u16));
-    numbers.iter_mut().zip(all).for_each(|(to, number)| *to = number);
-    Knots::from_array(&numbers)
 }

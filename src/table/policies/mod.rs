@@ -13,6 +13,8 @@ mod exempt;
 #[cfg(not(loom))]
 pub(crate) mod folded;
 mod kept;
+#[cfg(not(loom))]
+mod knots;
 pub(crate) mod local;
 #[cfg(all(test, loom))]
 mod models;

@@ -89,7 +89,7 @@ class Policy:
         to 1 and returns the share of `limit` that has come by then, from 0 to 1. It does not fall,
         and ends at 1. A slice of `per` seconds admits exactly `limit` permits.
 
-        The function is called 40,001 times and becomes a curve of up to 40 knots. The call raises
+        The function is called 40,001 times and becomes a curve of up to 64 knots. The call raises
         ValueError for a function that breaks a rule, with the time and the value, and for a curve
         that is not `within` that share of the limit: around a jump between two hundredths of a
         percent of the slice, for example."""

@@ -43,10 +43,10 @@ unsafe impl Growable for tollbar_curve_fit {
 /// time in the slice from 0 to 1 and returns the share of `limit` that has come by then, from 0 to
 /// 1. A slice is `period_ns` nanoseconds long and admits exactly `limit` permits.
 ///
-/// The call asks `share` at 40,001 times in rising order and sets up to 40 knots, so the policy's
+/// The call asks `share` at 40,001 times in rising order and sets up to 64 knots, so the policy's
 /// text is that of any curve. Unless NULL, `fit` gets the largest difference between curve and
-/// function: at most half a permille of the limit for a smooth function of one or two convex or
-/// concave pieces (an S), and at most a permille for up to six. The difference is larger in two
+/// function: at most half a permille of the limit for a smooth function of up to twelve convex or
+/// concave pieces, and at most a permille for up to twenty. The difference is larger in two
 /// places, because knots stand at hundredths of a percent of the slice. If the function jumps
 /// between two of them, the curve jumps at the later one. And the curve cannot follow a function
 /// that rises by a percent or more from one to the next, as the square root does at 0.

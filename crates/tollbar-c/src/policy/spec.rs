@@ -123,13 +123,13 @@ pub struct tollbar_policy_spec {
     /// gcra without borrow, interval, fixed window, weighted window, quota: the classes of
     /// requests, the used ones first.
     pub classes: [tollbar_class; 4],
-    /// In hundredths of a percent. curve: up to 40 knots of two numbers, {time in the period, share
+    /// In hundredths of a percent. curve: up to 64 knots of two numbers, {time in the period, share
     /// of `limit`}, without {0, 0}, where each curve begins; none is a straight line. level-refill:
     /// up to 4 bands of two numbers, {level as a share of `burst`, rate as a share of the
     /// policy's}, whole percents; none is one rate at all levels. Unused numbers are 0.
     /// tollbar_policy_spec_parse knows the curves' names, and tollbar_policy_spec_curve makes the
     /// knots of a function.
-    pub knots: [u16; 80],
+    pub knots: [u16; 128],
     /// calendar: the zone, all 0 for UTC. tollbar_policy_spec_parse writes the words of a name or a
     /// rule.
     pub zone: [u64; 5],
@@ -140,11 +140,11 @@ pub struct tollbar_policy_spec {
 unsafe impl Growable for tollbar_policy_spec {
     // A shorter struct would lose a ban, a second bucket, classes, knots or a zone when a policy is
     // written to it.
-    const FIRST_SIZE: usize = 416;
+    const FIRST_SIZE: usize = 512;
 }
 
 const _: () = assert!(
     TOLLBAR_CLASSES_MOST as usize == CLASSES_MOST
         && TOLLBAR_CLASS_NAME_SIZE as usize == CLASS_NAME_MOST + 1
 );
-const _: () = assert!(size_of::<tollbar_policy_spec>() == 416);
+const _: () = assert!(size_of::<tollbar_policy_spec>() == 512);

@@ -43,7 +43,7 @@
  *
  * Curves. A curve says how early in each slice of one period its permits come, and exactly `limit` come in a slice.
  * Slices are aligned to time 0. `ln` and `log2` follow ln(1 + (e - 1)t) and log2(1 + t). `front` gives half at the
- * beginning and the rest evenly. `step` gives a quarter at the beginning of each quarter. Up to 40 knots make another
+ * beginning and the rest evenly. `step` gives a quarter at the beginning of each quarter. Up to 64 knots make another
  * curve: TIME:SHARE in percents of the slice and of the limit, with at most two decimals. tollbar_policy_spec_curve
  * makes the knots of a function.
  *
@@ -78,7 +78,7 @@
  */
 
 /* A buffer of this size takes any policy's text. */
-#define TOLLBAR_POLICY_TEXT_MAX 640
+#define TOLLBAR_POLICY_TEXT_MAX 1024
 
 @ALGORITHM_NUMBERS@
 
