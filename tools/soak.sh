@@ -33,7 +33,7 @@ is_lane || tools/setup.sh soak || exit 1
 
 step_storm() { TOLLBAR_SOAK=1000 cargo test --release --package tollbar --test table_storm -- --nocapture; }
 step_flood() { TOLLBAR_LONG=1 cargo test --release --package tollbar --test table_flood -- --nocapture; }
-step_searches() { TOLLBAR_SEARCH=all cargo test --package tollbar --no-fail-fast --lib --tests; }
+step_searches() { TOLLBAR_SEARCH=all cargo test --release --package tollbar --no-fail-fast --lib --tests; }
 step_memory() { make --silent lib && TOLLBAR_SOAK=1 ffi-tests/c/run.sh build valgrind address; }
 step_nginx() { make --silent nginx rules build/tollbar && TOLLBAR_SOAK=1 nginx/tests/run.sh; }
 step_redis() { TOLLBAR_SOAK=1 cargo test --release --package tollbar-redis --test redis_lease -- --nocapture --test-threads 1; }

@@ -53,6 +53,48 @@ func TestHierarchyOfUsersOfATenant(t *testing.T) {
 	}
 }
 
+// Each class asks for so many requests a second in virtual time, for eight seconds; what passes in
+// the last one is fair within a hundredth of the whole rate.
+func TestHierarchySharesAreFair(t *testing.T) {
+	for _, c := range []struct{ asked, fair [3]uint64 }{
+		{[3]uint64{0, 2000, 0}, [3]uint64{0, 1000, 0}},
+		{[3]uint64{0, 0, 2000}, [3]uint64{0, 0, 300}},
+		{[3]uint64{0, 2000, 2000}, [3]uint64{0, 700, 300}},
+		{[3]uint64{2000, 2000, 2000}, [3]uint64{600, 200, 200}},
+		{[3]uint64{100, 2000, 2000}, [3]uint64{100, 600, 300}},
+	} {
+		nodes, tree := shop(t)
+		var leaves [3]uint32
+		for n, child := range []tollbar.Child{{Name: "ann", Guaranteed: "600/s"}, {Name: "bob"}, {Name: "eve", Ceiling: "300/s"}} {
+			number, err := tree.Add(tollbar.HierarchyRoot, child)
+			if err != nil {
+				t.Fatal(err)
+			}
+			leaves[n] = number
+		}
+		var passed [3]uint64
+		for ms := range uint64(8000) {
+			for leaf, rate := range c.asked {
+				for range (ms+1)*rate/1000 - ms*rate/1000 {
+					now := uint64(time.Hour) + ms*uint64(time.Millisecond)
+					share, err := tree.TakeAt(nodes, leaves[leaf], "", now, 1)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if share.Allowed && ms >= 7000 {
+						passed[leaf]++
+					}
+				}
+			}
+		}
+		for leaf, fair := range c.fair {
+			if passed[leaf]+10 < fair || passed[leaf] > fair+10 {
+				t.Errorf("%v asked for, %v passed, %v is fair", c.asked, passed, c.fair)
+			}
+		}
+	}
+}
+
 func TestHierarchyErrors(t *testing.T) {
 	nodes, tree := shop(t)
 	for _, wrong := range []struct {

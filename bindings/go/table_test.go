@@ -28,6 +28,45 @@ func mustTable(t testing.TB, options tollbar.TableOptions, policies ...string) *
 	return table
 }
 
+// A hundred times the capacity in new keys. A limited key is decided as by a limiter of its own while
+// the clock goes on, and while it stands still and new keys take places from each other.
+func TestAFloodTakesNoPlaceOfALimitedKey(t *testing.T) {
+	table := mustTable(t, tollbar.TableOptions{Capacity: 1000}, "20/h burst 50", "1/s burst 1")
+	alone, err := tollbar.NewLimiter("20/h burst 50")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer alone.Close()
+	before, err := table.Stats()
+	if err != nil {
+		t.Fatal(err)
+	}
+	limited, others := table.Under(0), table.Under(1)
+	now, taken := uint64(24*time.Hour), 0
+	for key := range 200_000 {
+		if d, err := others.CheckAt(strconv.Itoa(key), now, 1); err != nil || !d.Allowed() {
+			t.Fatal(key, d, err)
+		}
+		if key < 100_000 {
+			now += uint64(5 * time.Millisecond)
+		}
+		if key%100 == 0 {
+			got, err := limited.CheckAt("limited", now, 1)
+			want, err2 := alone.CheckAt(now, 1)
+			if err != nil || err2 != nil || got.Allowed() != want.Allowed() {
+				t.Fatal(key, got, want, err, err2)
+			}
+			if got.Allowed() {
+				taken++
+			}
+		}
+	}
+	after, err := table.Stats()
+	if err != nil || after.Bytes != before.Bytes || after.Evicted < 50_000 || taken != 50+500/180 {
+		t.Errorf("%+v, %d taken, %v", after, taken, err)
+	}
+}
+
 func TestTenRefusalsRaiseOneCountByTen(t *testing.T) {
 	table := mustTable(t, tollbar.TableOptions{Capacity: 100}, "3/day")
 	for range 13 {

@@ -59,6 +59,38 @@ static void a_leaf_has_its_ceiling(void **state) {
     close_shop(shop);
 }
 
+/* In virtual time three leaves ask for so many requests a second, for eight seconds. In the last one
+ * each passes the requests of `fair`, within a hundredth of the shop's 1000. */
+static void shares(const uint64_t asked[3], const uint64_t fair[3]) {
+    const struct shop shop = a_shop();
+    const uint32_t leaves[3] = {added(shop, 0, "ann", "600/s", "", 1), added(shop, 0, "bob", "", "", 1),
+                                added(shop, 0, "eve", "", "300/s", 1)};
+    uint64_t passed[3] = {0, 0, 0}, ms, n;
+    int leaf;
+    for (ms = 0; ms < 8000; ms++)
+        for (leaf = 0; leaf < 3; leaf++)
+            for (n = ms * asked[leaf] / 1000; n < (ms + 1) * asked[leaf] / 1000; n++)
+                if (tollbar_hierarchy_take_at(shop.tree, shop.table, leaves[leaf], NULL, 0, 1, HOUR + ms * MS, NULL) == TOLLBAR_ALLOWED)
+                    passed[leaf] += ms >= 7000;
+    for (leaf = 0; leaf < 3; leaf++)
+        assert_in_range(passed[leaf] + 10, fair[leaf], fair[leaf] + 20);
+    close_shop(shop);
+}
+
+static void m13_shares_are_fair(void **state) {
+    static const uint64_t cases[][2][3] = {
+        {{0, 2000, 0}, {0, 1000, 0}},          /* bob borrows all that is idle */
+        {{0, 0, 2000}, {0, 0, 300}},           /* eve has a ceiling */
+        {{0, 2000, 2000}, {0, 700, 300}},      /* both */
+        {{2000, 2000, 2000}, {600, 200, 200}}, /* ann has a guarantee */
+        {{100, 2000, 2000}, {100, 600, 300}},  /* and what she leaves is lent */
+    };
+    size_t n;
+    (void)state;
+    for (n = 0; n < COUNT(cases); n++)
+        shares(cases[n][0], cases[n][1]);
+}
+
 static void wrong_arguments(void **state) {
     const struct shop shop = a_shop();
     const uint32_t acme = added(shop, TOLLBAR_HIERARCHY_ROOT, "acme", "400/s", "", 1);
@@ -109,6 +141,7 @@ static void wrong_arguments(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_leaf_has_its_ceiling),
+        cmocka_unit_test(m13_shares_are_fair),
         cmocka_unit_test(wrong_arguments),
     };
     return cmocka_run_group_tests_name("hierarchies", tests, NULL, NULL);

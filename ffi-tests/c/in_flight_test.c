@@ -266,6 +266,46 @@ static void s05_a_window_of_four(void **state) {
     assert_int_equal(tollbar_send_window_read(&window, &seen), TOLLBAR_E_STRUCT_SIZE);
 }
 
+/* A million random calls, against numbers that are sent and acknowledged one by one. */
+static void s05_random_calls_equal_a_model(void **state) {
+    tollbar_send_window window = {0};
+    tollbar_send_window_state seen = TOLLBAR_SEND_WINDOW_STATE_INIT;
+    uint32_t limit = 4, sent = 0, acknowledged = 0, n, refused = 0, late = 0;
+    uint64_t random = 5;
+    (void)state;
+    assert_int_equal(tollbar_send_window_resize(&window, limit), 0);
+    for (n = 0; n < 1000000; n++) {
+        uint32_t choice, few, last = 0;
+        random = random * UINT64_C(6364136223846793005) + 1;
+        choice = (uint32_t)(random >> 40) % 10, few = (uint32_t)(random >> 50) % 4 + 1;
+        if (choice < 5) {
+            const int fits = sent - acknowledged + few <= limit;
+            assert_int_equal(tollbar_send_window_acquire(&window, few, &last), fits ? TOLLBAR_ALLOWED : TOLLBAR_DENIED);
+            sent += fits ? few : 0;
+            refused += !fits;
+            if (fits)
+                assert_int_equal(last, sent);
+        } else if (choice < 8) {
+            const uint32_t number = acknowledged + few - 1;
+            const int is_new = number > acknowledged && number <= sent;
+            if (number == 0)
+                continue;
+            assert_int_equal(tollbar_send_window_acknowledge(&window, number), is_new ? TOLLBAR_ALLOWED : TOLLBAR_E_TICKET);
+            acknowledged = is_new ? number : acknowledged;
+            late += !is_new;
+        } else {
+            limit = few * 2;
+            assert_int_equal(tollbar_send_window_resize(&window, limit), 0);
+        }
+        assert_int_equal(tollbar_send_window_read(&window, &seen), 0);
+        assert_int_equal(seen.sent, sent);
+        assert_int_equal(seen.acknowledged, acknowledged);
+        assert_int_equal(seen.in_flight, sent - acknowledged);
+        assert_int_equal(seen.usable, limit > sent - acknowledged ? limit - (sent - acknowledged) : 0);
+    }
+    assert_true(n == 1000000 && refused > 100000 && late > 10000);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_key_has_its_limit),
@@ -274,6 +314,7 @@ int main(void) {
         cmocka_unit_test(a_full_table_says_so),
         cmocka_unit_test(errors_change_nothing),
         cmocka_unit_test(threads_hand_a_permit_on),
+        cmocka_unit_test(s05_random_calls_equal_a_model),
         cmocka_unit_test(s05_a_window_of_four),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -172,6 +172,37 @@ static void full_tables(void **state) {
     }
 }
 
+/* A hundred times the capacity in new keys, with the default options. No key pays before it asks, and
+ * a limited key is decided as by a limiter of its own: while the clock goes on, and while it stands
+ * still and the new keys take places from each other. */
+static void s30_m3_a_flood_takes_no_place_of_a_limited_key(void **state) {
+    enum { KEYS = 100000 };
+    struct asked asked;
+    tollbar_table *table;
+    tollbar_limiter *alone = limiter_of("20/h burst 50");
+    uint64_t key, now = 24 * HOUR, bytes, after, taken = 0;
+    (void)state;
+    ask(&asked, KEYS / 100, "20/h burst 50", "1/s burst 1");
+    table = table_asked(&asked);
+    bytes = stats_of(table).bytes;
+    for (key = 0; key < 2 * KEYS; key++) {
+        assert_int_equal(tollbar_table_check_at(table, 1, &key, sizeof key, 1, now, NULL), TOLLBAR_ALLOWED);
+        now += key < KEYS ? 5 * MS : 0;
+        if (key % 100 == 0) {
+            const int32_t verdict = tollbar_table_check_at(table, 0, "limited", 7, 1, now, NULL);
+            assert_int_equal(verdict, tollbar_limiter_check_at(alone, 1, now, NULL));
+            taken += verdict == TOLLBAR_ALLOWED;
+        }
+    }
+    after = stats_of(table).bytes;
+    assert_int_equal(after, bytes);
+    /* 50 at once and one each 180 s, of 2,000 asked for. */
+    assert_int_equal(taken, 50 + KEYS * 5 / 1000 / 180);
+    assert_true(stats_of(table).evicted > KEYS / 2);
+    tollbar_table_close(table);
+    tollbar_limiter_free(alone);
+}
+
 /* Windows and logs have a table for themselves. */
 static void policies_of_other_lengths_are_refused(void **state) {
     struct asked asked;
@@ -237,6 +268,7 @@ int main(void) {
         cmocka_unit_test(any_algorithm_becomes_any_other),
         cmocka_unit_test(full_tables),
         cmocka_unit_test(policies_of_other_lengths_are_refused),
+        cmocka_unit_test(s30_m3_a_flood_takes_no_place_of_a_limited_key),
     };
     return cmocka_run_group_tests_name("policies of tables", tests, NULL, NULL);
 }

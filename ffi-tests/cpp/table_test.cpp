@@ -423,6 +423,26 @@ TEST(a_table_in_memory_of_the_callers) {
     std::free(memory);
 }
 
+// A hundred times the capacity in new keys. A limited key is decided as by a limiter of its own while
+// the clock goes on, and while it stands still and new keys take places from each other.
+TEST(s30_m3_a_flood_takes_no_place_of_a_limited_key) {
+    const table keys(1000, {"20/h burst 50", "1/s burst 1"});
+    const tollbar::limiter alone("20/h burst 50");
+    const auto bytes = keys.stats().bytes;
+    std::chrono::nanoseconds now = 24h;
+    int taken = 0;
+    for (std::uint64_t key = 0; key < 200'000; key++) {
+        CHECK(keys.check_at(now, tollbar::bytes_of(key, policy_id(1))).allowed());
+        now += key < 100'000 ? 5ms : 0ms;
+        if (key % 100 == 0) {
+            const bool passed = keys.check_at(now, "limited").allowed();
+            CHECK(passed == alone.check_at(now).allowed());
+            taken += passed;
+        }
+    }
+    CHECK(keys.stats().bytes == bytes && keys.stats().evicted > 50'000 && taken == 50 + 500 / 180);
+}
+
 TEST(options) {
     using tollbar::on_full;
     table_options full = seeded(1);

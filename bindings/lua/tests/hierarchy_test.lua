@@ -28,6 +28,39 @@ test("a leaf has its ceiling, and each user a node", function()
     equal((tree:take(nodes, users)), true)
 end)
 
+--- Each asks for so many requests a second in virtual time, for eight seconds; what passes in the last
+--- one is fair within a hundredth of the whole rate.
+test("shares are fair", function()
+    for _, case in ipairs {
+        { { 0, 2000, 0 }, { 0, 1000, 0 } },
+        { { 0, 0, 2000 }, { 0, 0, 300 } },
+        { { 0, 2000, 2000 }, { 0, 700, 300 } },
+        { { 2000, 2000, 2000 }, { 600, 200, 200 } },
+        { { 100, 2000, 2000 }, { 100, 600, 300 } },
+    } do
+        local asked, fair = case[1], case[2]
+        local nodes, tree = shop()
+        local leaves = {
+            assert(tree:add(nil, "ann", { guaranteed = "600/s" })), assert(tree:add(nil, "bob")),
+            assert(tree:add(nil, "eve", { ceiling = "300/s" })),
+        }
+        local passed = { 0, 0, 0 }
+        for ms = 0, 7999 do
+            for leaf = 1, 3 do
+                local rate = asked[leaf]
+                for _ = math.floor(ms * rate / 1000) + 1, math.floor((ms + 1) * rate / 1000) do
+                    if tree:take_at(HOUR + ms * MS, nodes, leaves[leaf]) and ms >= 7000 then
+                        passed[leaf] = passed[leaf] + 1
+                    end
+                end
+            end
+        end
+        for leaf = 1, 3 do
+            equal(math.abs(passed[leaf] - fair[leaf]) <= 10, true)
+        end
+    end
+end)
+
 test("a class that cannot be has an error", function()
     local nodes, tree = shop()
     fails("guaranteed", tollbar.C.TOLLBAR_E_GUARANTEE, tree:add(0, "a", { guaranteed = "1001/s" }))

@@ -125,6 +125,27 @@ test("each key by itself", function()
     equal(left, 3)
 end)
 
+--- A hundred times the capacity in new keys. A limited key is decided as by a limiter of its own while
+--- the clock goes on, and while it stands still and new keys take places from each other.
+test("a flood takes no place of a limited key", function()
+    local table = assert(tollbar.table({ "20/h burst 50", "1/s burst 1" }, { capacity = 1000 }))
+    local alone = assert(tollbar.limiter("20/h burst 50"))
+    local bytes, now, taken = table:stats().bytes, DAY, 0
+    for key = 0, 199999 do
+        equal((table:check_at(now, tostring(key), 1, 1)), true)
+        now = now + (key < 100000 and 5e6 or 0)
+        if key % 100 == 0 then
+            local passed = table:check_at(now, "limited", 1, 0)
+            equal(passed, (alone:check_at(now)))
+            taken = taken + (passed and 1 or 0)
+        end
+    end
+    local after = table:stats()
+    equal(after.bytes, bytes)
+    equal(after.evicted > 50000, true)
+    equal(taken, 50 + math.floor(500 / 180))
+end)
+
 test("policies by number, costs, the caller's time", function()
     local table = assert(tollbar.table({ "3/day", "5/day" }, { capacity = 1000, seed = 7 }))
     equal(table:take_up_to("a", 9), 3)

@@ -281,6 +281,22 @@ def test_a_full_table():
         assert sum(Table("1/h", capacity=1, **options).check_many(array.array("Q", range(3 * seen)))) == 3 * seen
 
 
+def test_s30_m3_a_flood_takes_no_place_of_a_limited_key():
+    # A hundred times the capacity in new keys: while the clock goes on, and while it stands still.
+    table = Table({"limited": "20/h burst 50", "new": "1/s burst 1"}, 1000)
+    alone = tollbar.Limiter("20/h burst 50")
+    size, now, taken = table.stats().bytes, 86_400 * 10**9, 0
+    for key in range(200_000):
+        assert table.allow(key, policy="new", at=now)
+        now += 5_000_000 if key < 100_000 else 0
+        if key % 100 == 0:
+            passed = table.allow("limited", policy="limited", at=now)
+            assert passed == alone.allow(at=now)
+            taken += passed
+    assert table.stats().bytes == size and table.stats().evicted > 50_000
+    assert taken == 50 + 500 // 180
+
+
 def test_wait():
     table = Table("4/s burst 1", capacity=10)
     started = time.monotonic()
