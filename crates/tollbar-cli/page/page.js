@@ -172,7 +172,9 @@ function refuses({r, b}) {
 // What a limit does to the robots of the log.
 function stopped({r, b}) {
   if (limits.robots === 0) return "";
-  return ` A known robot is a client whose user agent says so: the limit refuses ${ofAll(limits.denied_robots[r][b], limits.robots, "known robots")}. One that requests slowly passes under every limit that spares people.`;
+  const [all, robots] = [limits.denied_clients[r][b], limits.denied_robots[r][b]];
+  const others = all > robots ? `, and ${number(all - robots)} ${all - robots === 1 ? "client" : "clients"} that may be people` : "";
+  return ` A known robot says so in its user agent. The limit refuses ${ofAll(robots, limits.robots, "known robots")}${others}. A robot that requests slowly passes under every limit that spares people.`;
 }
 
 // A line to copy, with its button. The clipboard is missing where the browser does not trust a file; the text can be marked there.
@@ -212,7 +214,7 @@ function wish() {
     ? [element("strong", {}, policyText(best)), ` would have refused ${refuses(best)}.`]
     : [unsupported ?? `No limit of this page refuses so few of the ${of}.`]));
   $("means").textContent = best
-    ? `A client may make ${number(best.burst)} request${best.burst === 1 ? "" : "s"} at once, then ${spoken(best.text)}, at most ${number(best.minute)} in any minute, and ${best.burst === 1 ? "one" : `${number(best.burst)} at once`} again after ${span(1000 * Math.max(1, again(best)))}. A request beyond that is answered 429 Too Many Requests. The limits of this page that admit fewer in a minute refuse more of the ${of} than you allow, or a client waits longer than ${span(1000 * againMost)} until it has its burst again.${stopped(best)}`
+    ? `The tightest limit that refuses so few: a client may make ${number(best.burst)} request${best.burst === 1 ? "" : "s"} at once, then ${spoken(best.text)}, at most ${number(best.minute)} in any minute, and ${best.burst === 1 ? "one" : `${number(best.burst)} at once`} again after ${span(1000 * Math.max(1, again(best)))}. A request beyond that is answered 429 Too Many Requests. A tighter limit would refuse more of the ${of}, or keep a client longer than ${span(1000 * againMost)} without its burst.${stopped(best)}`
     : "";
   $("lines").replaceChildren(...(best ? lines(best) : []));
   map(of, found, best);
@@ -330,7 +332,7 @@ function overTime() {
     color: {type: "identity"},
   }));
   $("time-help").replaceChildren(element("span", {style: "color:var(--pass)"}, "■ "), `${number(policies[n].allowed)} admitted, `,
-    element("span", {style: "color:var(--deny)"}, "■ "), `${number(policies[n].denied)} refused. A bar is ${span(series.width_ms)}${isSampled ? `. The log has ${sampled}, so a bar counts the requests of ${log.minutes_of_hour === 1 ? "that minute" : "those minutes"}` : ""}.`);
+    element("span", {style: "color:var(--deny)"}, "■ "), `${number(policies[n].denied)} refused by ${policies[n].policy}. ${isSampled ? `The log has ${sampled}: a bar counts the requests of ${log.minutes_of_hour === 1 ? "that minute" : "those minutes"}` : `A bar is ${span(series.width_ms)}`}.`);
 }
 $("policies").addEventListener("input", overTime);
 
@@ -365,7 +367,7 @@ const period = unit ? `${unit === "hour" ? "an" : "a"} ${unit}` : "a period";
 const hasOnePeriod = policies.every((one) => units[/^\d+\/(\S+)/.exec(one.policy)?.[1]] === unit);
 outcomes($("tried"), policies, hasOnePeriod ? period : "its period", asked);
 $("bursts-help").append(` ${first.policy} has a burst of ${number(first.burst)}.`);
-if (isSampled) $("algorithms-help").append(` This log has ${sampled}, so it hardly shows a difference.`);
+if (isSampled) $("algorithms-help").append(` This log has ${sampled}, so ways that differ in what they do over several minutes look alike.`);
 outcomes($("bursts"), bursts, period, (one) => one.policy);
 outcomes($("algorithms"), algorithms, period, (one) => {
   const kind = algorithmOf(one);
