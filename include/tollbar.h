@@ -4243,6 +4243,20 @@ const char *tollbar_version_string(void);
 /* The client has 128 leases, or one of this limit. */
 #define TOLLBAR_E_CLIENT_LEASES (-91)
 
+/* The scripts of a store have gcra, interval, fixed-window, weighted-window and sliding-log, without
+ * `borrow`, `ban`, `reserve` and a second rate. */
+#define TOLLBAR_E_STORE_ALGORITHM (-92)
+
+/* The policy's numbers exceed 2^53, or its period is no whole number of microseconds: the store
+ * could not count exactly. */
+#define TOLLBAR_E_STORE_NUMBERS (-93)
+
+/* The key in the store has a value that tollbar's scripts did not write. */
+#define TOLLBAR_E_STORE_VALUE (-94)
+
+/* The reply of the store is not one of the script's. */
+#define TOLLBAR_E_STORE_REPLY (-95)
+
 /* Not a ticket that this view of the table can release. */
 #define TOLLBAR_E_TICKET (-100)
 

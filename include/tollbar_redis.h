@@ -554,6 +554,100 @@ int32_t tollbar_lease_calls_close(tollbar_lease_calls *calls);
 /* A call to be filled in. */
 #define TOLLBAR_LEASE_CALL_INIT                                                                      \
     { (uint32_t)sizeof(tollbar_lease_call), 0, NULL, 0, 0 }
+/* --------------------------------------------------------------------------------------------
+ * 6. Decisions that the store makes
+ * -------------------------------------------------------------------------------------------- */
+
+/* A limit that the store decides: each decision is one call of a script, which the program makes with
+ * the Redis client that it has. The store's clock and state are the only ones, so any number of
+ * machines admit exactly what one limiter would, at the price of a round trip for each decision.
+ *
+ *     tollbar_store_limit_new("logins", 6, &spec, &logins);
+ *
+ *     (any thread)
+ *     tollbar_store_question question = TOLLBAR_STORE_QUESTION_INIT;
+ *     tollbar_store_ask(logins, TOLLBAR_STORE_CHECK, address, length, 1, &question);
+ *     count = evalsha(redis, &question, numbers);
+ *     verdict = tollbar_store_answer(logins, &question, numbers, count, NULL, NULL);
+ *
+ * Here `evalsha` stands for the program's client. A request whose call fails has no decision: the
+ * program chooses whether it passes.
+ */
+/* tollbar_store_ask: takes `cost` permits, or none. */
+#define TOLLBAR_STORE_CHECK 0
+
+/* The decision of TOLLBAR_STORE_CHECK, which takes nothing. */
+#define TOLLBAR_STORE_PEEK 1
+
+/* Takes as many permits as are left, up to `cost`. */
+#define TOLLBAR_STORE_UP_TO 2
+
+/* Forgets the key. */
+#define TOLLBAR_STORE_RESET 3
+
+/* A limit that a store decides. Any number of threads may use it at once, in all calls but
+ * tollbar_store_limit_free. */
+typedef struct tollbar_store_limit tollbar_store_limit;
+
+/* A call of a script, about one key. It may be copied. Start from TOLLBAR_STORE_QUESTION_INIT. */
+typedef struct tollbar_store_question {
+    /* sizeof(tollbar_store_question), as the caller's compiler sees it. */
+    uint32_t struct_size;
+    /* A TOLLBAR_STORE_ number. */
+    uint32_t ask;
+    /* The permits that are asked for. */
+    uint64_t cost;
+    /* The script, in Lua. It returns an array of whole numbers. NULL: no call is needed, and the
+     * reply is empty. */
+    const char *script;
+    /* Its arguments, in decimal at most 2^53 each. */
+    uint64_t args[7];
+    /* The number of arguments. */
+    uint32_t arg_count;
+    /* The bytes of the key. */
+    uint32_t key_length;
+    /* The only key of the script. It is not NUL-terminated, and may have any bytes. */
+    uint8_t key[592];
+} tollbar_store_question;
+
+/* Compiles a policy for a store: gcra, interval, fixed-window, weighted-window or sliding-log,
+ * without `borrow`, `ban`, `reserve` and a second rate. `name` tells limits apart: 1 to 64 visible
+ * ASCII characters without braces. The caller frees `*out` with tollbar_store_limit_free. */
+int32_t tollbar_store_limit_new(const char *name,
+                                size_t length,
+                                const tollbar_policy_spec *spec,
+                                tollbar_store_limit **out);
+
+/* Frees a limit that no call is using. With NULL the call does nothing. */
+void tollbar_store_limit_free(tollbar_store_limit *limit);
+
+/* Writes what to ask the store about `cost` permits of a key to `*question`. `ask` is a
+ * TOLLBAR_STORE_ number, and the key has 1 to 512 bytes. The program makes the call by EVALSHA and,
+ * if the store does not know the script, by EVAL. A call that may have reached the store may have
+ * charged the key. */
+int32_t tollbar_store_ask(const tollbar_store_limit *limit,
+                          uint32_t ask,
+                          const void *key,
+                          size_t length,
+                          uint64_t cost,
+                          tollbar_store_question *question);
+
+/* Reads the `count` numbers that the script returned to `question`, which is of this limit. The
+ * result and `out`, which may be NULL, are those of tollbar_table_check; the times are whole
+ * microseconds, rounded up. Unless NULL, `*taken` gets the permits that the store has charged.
+ *
+ * TOLLBAR_E_STORE_VALUE: the key has a value that no script of these wrote, and nothing was charged.
+ * TOLLBAR_E_STORE_REPLY: the numbers are not a script's. */
+int32_t tollbar_store_answer(const tollbar_store_limit *limit,
+                             const tollbar_store_question *question,
+                             const int64_t *reply,
+                             size_t count,
+                             tollbar_decision *out,
+                             uint64_t *taken);
+
+/* A question to be filled in. */
+#define TOLLBAR_STORE_QUESTION_INIT                                                                  \
+    { (uint32_t)sizeof(tollbar_store_question), 0, 0, NULL, {0}, 0, 0, {0} }
 #ifdef __cplusplus
 } /* extern "C" */
 #endif

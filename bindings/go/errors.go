@@ -243,6 +243,16 @@ const (
 	ErrUnreported Code = -89
 	// ErrClientLeases: the client has 128 leases, or one of this limit.
 	ErrClientLeases Code = -91
+	// ErrStoreAlgorithm: the scripts of a store have gcra, interval, fixed-window, weighted-window
+	// and sliding-log, without `borrow`, `ban`, `reserve` and a second rate.
+	ErrStoreAlgorithm Code = -92
+	// ErrStoreNumbers: the policy's numbers exceed 2^53, or its period is no whole number of
+	// microseconds: the store could not count exactly.
+	ErrStoreNumbers Code = -93
+	// ErrStoreValue: the key in the store has a value that tollbar's scripts did not write.
+	ErrStoreValue Code = -94
+	// ErrStoreReply: the reply of the store is not one of the script's.
+	ErrStoreReply Code = -95
 )
 
 // Errors of permits in flight.

@@ -19,6 +19,8 @@ use crate::policy::{Kind, Policy, PolicyError, Words};
 /// tag would cost each decision an instruction.
 #[derive(Debug)]
 #[repr(u8)]
+// A box would cost each decision another cache line.
+#[allow(clippy::large_enum_variant)]
 pub enum State {
     /// A one-word algorithm, or a limit of 0.
     Cell(Cell<Rule>),

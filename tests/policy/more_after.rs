@@ -43,6 +43,7 @@ const TEXTS: [&str; 32] = [
 ];
 
 /// A limiter, a key of a table, or a key with an override.
+#[allow(clippy::large_enum_variant)]
 enum Place {
     Limiter(State),
     Key(Table),

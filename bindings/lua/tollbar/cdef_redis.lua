@@ -17,6 +17,10 @@ enum {
     TOLLBAR_EVENT_READ = 1,
     TOLLBAR_EVENT_WRITE = 2,
     TOLLBAR_LEASE_CLOSING = 1,
+    TOLLBAR_STORE_CHECK = 0,
+    TOLLBAR_STORE_PEEK = 1,
+    TOLLBAR_STORE_UP_TO = 2,
+    TOLLBAR_STORE_RESET = 3,
 };
 extern const uint32_t tollbar_redis_abi_1;
 uint32_t tollbar_redis_version(void);
@@ -168,6 +172,34 @@ int32_t tollbar_lease_calls_lost(tollbar_lease_calls *calls, const char *why, si
 int32_t tollbar_lease_calls_wait(tollbar_lease_calls *calls, uint32_t wait_ms);
 const char *tollbar_lease_calls_error(tollbar_lease_calls *calls);
 int32_t tollbar_lease_calls_close(tollbar_lease_calls *calls);
+typedef struct tollbar_store_limit tollbar_store_limit;
+typedef struct tollbar_store_question {
+    uint32_t struct_size;
+    uint32_t ask;
+    uint64_t cost;
+    const char *script;
+    uint64_t args[7];
+    uint32_t arg_count;
+    uint32_t key_length;
+    uint8_t key[592];
+} tollbar_store_question;
+int32_t tollbar_store_limit_new(const char *name,
+                                size_t length,
+                                const tollbar_policy_spec *spec,
+                                tollbar_store_limit **out);
+void tollbar_store_limit_free(tollbar_store_limit *limit);
+int32_t tollbar_store_ask(const tollbar_store_limit *limit,
+                          uint32_t ask,
+                          const void *key,
+                          size_t length,
+                          uint64_t cost,
+                          tollbar_store_question *question);
+int32_t tollbar_store_answer(const tollbar_store_limit *limit,
+                             const tollbar_store_question *question,
+                             const int64_t *reply,
+                             size_t count,
+                             tollbar_decision *out,
+                             uint64_t *taken);
 ]]
 
 return {

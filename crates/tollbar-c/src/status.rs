@@ -219,6 +219,16 @@ pub const TOLLBAR_E_RUNNING: i32 = -88;
 pub const TOLLBAR_E_UNREPORTED: i32 = -89;
 /// The client has 128 leases, or one of this limit.
 pub const TOLLBAR_E_CLIENT_LEASES: i32 = -91;
+/// The scripts of a store have gcra, interval, fixed-window, weighted-window and sliding-log, without
+/// `borrow`, `ban`, `reserve` and a second rate.
+pub const TOLLBAR_E_STORE_ALGORITHM: i32 = -92;
+/// The policy's numbers exceed 2^53, or its period is no whole number of microseconds: the store
+/// could not count exactly.
+pub const TOLLBAR_E_STORE_NUMBERS: i32 = -93;
+/// The key in the store has a value that tollbar's scripts did not write.
+pub const TOLLBAR_E_STORE_VALUE: i32 = -94;
+/// The reply of the store is not one of the script's.
+pub const TOLLBAR_E_STORE_REPLY: i32 = -95;
 
 // Errors of permits in flight.
 
@@ -401,6 +411,19 @@ fn lookup(code: i32) -> (&'static CStr, &'static CStr) {
         }
         TOLLBAR_E_CLIENT_LEASES => {
             (c"TOLLBAR_E_CLIENT_LEASES", c"the client has 128 leases, or one of this limit")
+        }
+        TOLLBAR_E_STORE_ALGORITHM => (
+            c"TOLLBAR_E_STORE_ALGORITHM",
+            c"a store decides gcra, interval, fixed-window, weighted-window and sliding-log, without borrow, ban, reserve and a second rate",
+        ),
+        TOLLBAR_E_STORE_NUMBERS => {
+            (c"TOLLBAR_E_STORE_NUMBERS", c"numbers above 2^53, or parts of a microsecond, which a store cannot count exactly")
+        }
+        TOLLBAR_E_STORE_VALUE => {
+            (c"TOLLBAR_E_STORE_VALUE", c"the key in the store has a value that tollbar did not write")
+        }
+        TOLLBAR_E_STORE_REPLY => {
+            (c"TOLLBAR_E_STORE_REPLY", c"the store's reply is not one of the script's")
         }
         TOLLBAR_E_TICKET => (c"TOLLBAR_E_TICKET", c"the ticket has been released, or is another owner's"),
         TOLLBAR_E_IN_FLIGHT_FULL => (c"TOLLBAR_E_IN_FLIGHT_FULL", c"the in-flight table has no slot for the key"),

@@ -12,6 +12,7 @@ extern crate alloc;
 pub mod calls;
 pub mod client;
 pub mod lease;
+pub mod store;
 pub mod tls;
 pub mod version;
 pub mod waiting;

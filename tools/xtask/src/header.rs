@@ -66,6 +66,7 @@ const HEADERS: [Header; 3] = [
             ("waiting", "Requests that wait for the store"),
             ("client", "Clients: they ask the store for leases"),
             ("calls", "Calls: the program's own Redis client asks the store"),
+            ("store", "Decisions that the store makes"),
         ],
     },
     Header {
@@ -258,6 +259,7 @@ fn extras(file: &str) -> String {
         "table" => include_str!("header/table.h").to_owned(),
         "lease" => include_str!("header/lease.h").to_owned(),
         "calls" => include_str!("header/calls.h").to_owned(),
+        "store" => include_str!("header/store.h").to_owned(),
         "take_many" => include_str!("header/take_many.h").to_owned(),
         "reserve" => include_str!("header/reserve.h").to_owned(),
         "charge" => include_str!("header/charge.h").to_owned(),
@@ -299,6 +301,7 @@ fn inits(file: &str) -> String {
         "waiting" => include_str!("header/waiting_init.h").to_owned(),
         "client" => include_str!("header/tls_init.h").to_owned(),
         "calls" => include_str!("header/calls_init.h").to_owned(),
+        "store" => include_str!("header/store_init.h").to_owned(),
         "rules" => include_str!("header/rules_init.h").to_owned(),
         "queue" => include_str!("header/queue_init.h").to_owned(),
         "hierarchy" => include_str!("header/hierarchy_init.h").to_owned(),

@@ -152,7 +152,7 @@ impl Layout {
 
 /// Whether a limit may have this name: 1 to 64 visible ASCII characters without braces. A cluster
 /// places a key by the part in braces, and the store's keys have the name in braces.
-pub(super) fn is_name(name: &str) -> bool {
+pub(crate) fn is_name(name: &str) -> bool {
     (1..=NAME_MOST).contains(&name.len())
         && name.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'{' | b'}'))
 }

@@ -13,8 +13,7 @@ pub type Message = Text<96>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LimitError {
-    /// The name is empty, longer than [`super::NAME_MOST`], or has bytes other than letters, digits
-    /// and `_ - . : /`.
+    /// The name is not 1 to [`super::NAME_MOST`] visible ASCII characters without braces.
     Name,
     /// The policy is invalid.
     Policy(PolicyError),
@@ -100,7 +99,7 @@ impl fmt::Display for LimitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             LimitError::Name => {
-                f.write_str("a limit's name is 1 to 64 letters, digits and _ - . : /")
+                f.write_str("a limit's name is 1 to 64 visible ASCII characters without braces")
             }
             LimitError::Policy(why) => f.write_str(why.message()),
             LimitError::Unsupported(kind) => {

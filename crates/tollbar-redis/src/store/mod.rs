@@ -16,18 +16,24 @@
 //! [`RedisStore`] asks the server for each decision. The server's clock and state are the only
 //! ones, so any number of machines share a limit exactly, at the price of a round trip for each
 //! decision. [`crate::lease`] decides without waiting for the network.
+//!
+//! [`StoreLimit`] has no connection: it writes the question, and reads the answer, of a call that the
+//! program makes by the Redis client that it has.
 
 mod connection;
 mod error;
 mod kinds;
 mod memory;
 mod plan;
+mod question;
 mod redis;
 
 pub(crate) use connection::Connection;
 pub use error::{LimitError, Message, StoreError};
 pub use memory::{MemoryLimit, MemoryStore};
-pub use redis::{RedisLimit, RedisStore};
+pub use plan::Ask;
+pub use question::{Question, StoreAnswer, StoreLimit};
+pub use redis::RedisStore;
 
 use tollbar::decision::Decision;
 use tollbar::policy::Policy;
@@ -45,8 +51,8 @@ pub trait Store {
     /// A policy as this store applies it, with the limit's name.
     type Limit;
 
-    /// Compiles `policy` for this store. `name` tells limits apart: 1 to [`NAME_MOST`] letters,
-    /// digits and `_ - . : /`.
+    /// Compiles `policy` for this store. `name` tells limits apart: 1 to [`NAME_MOST`] visible ASCII
+    /// characters without braces.
     fn limit(&self, name: &str, policy: &Policy) -> Result<Self::Limit, LimitError>;
 
     /// Takes `cost` permits of `key` now, or says when they could be taken. A cost of 0 charges
@@ -67,12 +73,7 @@ pub trait Store {
 
 /// Refuses a name that cannot be a limit's.
 fn check_name(name: &str) -> Result<(), LimitError> {
-    let good =
-        |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b':' | b'/');
-    if name.is_empty() || name.len() > NAME_MOST || !name.bytes().all(good) {
-        return Err(LimitError::Name);
-    }
-    Ok(())
+    crate::lease::is_name(name).then_some(()).ok_or(LimitError::Name)
 }
 
 /// Refuses an empty key, and one of more than [`KEY_MOST`] bytes.

@@ -10,30 +10,21 @@
 
 use super::error::LimitError;
 use super::kinds::{means, Means};
-use crate::redis::{Arg, Script};
 use core::num::NonZeroU64;
 use tollbar::decision::{Decision, Reason, Verdict};
 use tollbar::limiter::State;
 use tollbar::policy::{Anchor, Policy};
 use tollbar::units::{gcd, NEVER};
 
-/// The scripts, by the numbers of [`Plan::script`].
-pub(super) static SCRIPTS: [Script; 5] = [
-    Script { name: "bucket", source: include_str!("scripts/bucket.lua") },
-    Script { name: "window", source: include_str!("scripts/window.lua") },
-    Script { name: "weighted", source: include_str!("scripts/weighted.lua") },
-    Script { name: "log", source: include_str!("scripts/log.lua") },
-    Script { name: "reset", source: include_str!("scripts/reset.lua") },
-];
-/// The index in [`SCRIPTS`] of the script that forgets a key.
-pub(super) const RESET: usize = 4;
 /// Lua's numbers are doubles, which hold every whole number up to this one exactly.
 const EXACT: u64 = 1 << 53;
 /// The most microseconds that a script adds to the server's clock: 71 years. The sum stays below
 /// [`EXACT`].
 const AHEAD_MOST: u64 = 1 << 51;
-/// The most arguments of a script after the mode and the cost.
+/// The most arguments of a script after what it is asked, and the cost.
 const NUMBERS: usize = 5;
+/// The most arguments of a script.
+pub(super) const ARGS: usize = 2 + NUMBERS;
 
 /// A policy as the scripts take it. Times are microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,20 +62,23 @@ pub(super) enum Plan {
 pub(super) struct ScriptReply {
     /// 0 allowed, 1 denied, 2 never.
     pub(super) verdict: u64,
-    /// Permits taken.
-    pub(super) taken: u64,
     /// The server's time, in microseconds since 1970.
     pub(super) now: u64,
     /// The state after the decision, as each script's last line says.
     pub(super) state: [u64; 3],
 }
 
-/// The mode argument of a script.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Mode {
+/// What a store is asked: the first argument of a script.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ask {
+    /// [`Store::check`](super::Store::check).
     Check = 0,
+    /// [`Store::peek`](super::Store::peek).
     Peek = 1,
+    /// [`Store::take_up_to`](super::Store::take_up_to).
     UpTo = 2,
+    /// [`Store::reset`](super::Store::reset).
+    Reset = 3,
 }
 
 impl Plan {
@@ -117,7 +111,7 @@ impl Plan {
         Plan::periods(policy, means, period).ok_or(LimitError::TooLarge)
     }
 
-    /// The script's index in [`SCRIPTS`].
+    /// The script's number.
     pub(super) fn script(&self) -> usize {
         match self {
             Plan::Closed | Plan::Bucket { .. } => 0,
@@ -128,8 +122,7 @@ impl Plan {
     }
 
     /// The script's arguments.
-    pub(super) fn args(&self, mode: Mode, cost: u64) -> [Arg<'static>; 2 + NUMBERS] {
-        let int = |number: u64| Arg::Int(i64::try_from(number).unwrap_or(i64::MAX));
+    pub(super) fn args(&self, ask: Ask, cost: u64) -> [u64; ARGS] {
         let numbers = match *self {
             Plan::Closed => [0; NUMBERS],
             Plan::Bucket { step, rate, permit, tolerance, lacking } => {
@@ -146,7 +139,7 @@ impl Plan {
         };
         let [a, b, c, d, e] = numbers;
         // No burst or limit is above 2^53, so every higher cost gets the same answer.
-        [int(mode as u64), int(cost.min(EXACT)), int(a), int(b), int(c), int(d), int(e)]
+        [ask as u64, cost.min(EXACT), a, b, c, d, e]
     }
 
     /// The decision. `retry_after` and `reset_after` are whole microseconds, rounded up.

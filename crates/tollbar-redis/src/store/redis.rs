@@ -24,14 +24,33 @@
 //! | needs | Redis 6.2 or any Valkey; an ACL user needs `~tollbar:*`, EVALSHA, SCRIPT LOAD, TIME, and the commands that the scripts in `scripts/` call |
 
 use super::connection::Connection;
-use super::memory::closed;
-use super::plan::{Mode, Plan, ScriptReply, RESET, SCRIPTS};
-use super::{check_key, check_name, LimitError, Message, Store, StoreError, KEY_MOST, NAME_MOST};
-use crate::redis::{Answer, Arg, NoMemory, Transport, Url};
+use super::plan::Ask;
+use super::question::{Question, StoreAnswer, StoreLimit, SOURCES};
+use super::{LimitError, Store, StoreError};
+use crate::redis::{Answer, Arg, NoMemory, Script, Transport, Url};
 use alloc::boxed::Box;
+use core::ffi::CStr;
 use tollbar::clock::{Clock, Monotonic};
 use tollbar::decision::Decision;
 use tollbar::policy::Policy;
+
+/// The scripts, by their numbers.
+static SCRIPTS: [Script; 5] = [
+    Script { name: "bucket", source: source(SOURCES[0]) },
+    Script { name: "window", source: source(SOURCES[1]) },
+    Script { name: "weighted", source: source(SOURCES[2]) },
+    Script { name: "log", source: source(SOURCES[3]) },
+    Script { name: "reset", source: source(SOURCES[4]) },
+];
+/// The most numbers that a script returns.
+const NUMBERS: usize = 6;
+
+const fn source(text: &'static CStr) -> &'static str {
+    match text.to_str() {
+        Ok(source) => source,
+        Err(_) => "",
+    }
+}
 
 /// One connection to a server. A call connects if there is no connection, and waits for its answer,
 /// by default at most [`RedisStore::TIMEOUT`]. One thread at a time may use it, so make one for
@@ -44,15 +63,6 @@ pub struct RedisStore {
     /// Nanoseconds since 1970 at the last decision; 0: none yet.
     server_time: u64,
 }
-
-/// A policy as the scripts take it, and the prefix of its keys' names.
-#[derive(Clone, Copy, Debug)]
-pub struct RedisLimit {
-    plan: Plan,
-    prefix: Bytes<PREFIX_MOST>,
-}
-
-const PREFIX_MOST: usize = NAME_MOST + 16;
 
 impl RedisStore {
     /// The default of [`RedisStore::with_timeout`] and of the URL's `timeout`: a second, in
@@ -88,114 +98,58 @@ impl RedisStore {
         self.connection.close();
     }
 
-    fn decide(
+    /// Asks the server.
+    fn ask(
         &mut self,
-        limit: &RedisLimit,
+        limit: &StoreLimit,
+        ask: Ask,
         key: &[u8],
-        mode: Mode,
         cost: u64,
-    ) -> Result<ScriptReply, StoreError> {
-        let args = limit.plan.args(mode, cost);
-        self.call(limit.plan.script(), limit, key, &args)
-    }
-
-    /// Runs one script on one key.
-    fn call(
-        &mut self,
-        script: usize,
-        limit: &RedisLimit,
-        key: &[u8],
-        args: &[Arg<'_>],
-    ) -> Result<ScriptReply, StoreError> {
-        check_key(key)?;
-        let mut name = Bytes::<{ PREFIX_MOST + KEY_MOST }>::new();
-        name.push(limit.prefix.get());
-        name.push(key);
-        let (name, deadline) = (name.get(), Monotonic.now().saturating_add(self.timeout));
-        let reply =
-            self.connection.call(script, &[name], args, deadline, |answer| reply(answer, name))?;
-        self.server_time = reply.now.saturating_mul(1000);
+    ) -> Result<StoreAnswer, StoreError> {
+        let question = limit.question(ask, key, cost)?;
+        let Some(script) = question.number() else { return limit.answer(&question, &[]) };
+        let int = |number: u64| Arg::Int(i64::try_from(number).unwrap_or(i64::MAX));
+        let mut args = [Arg::Int(0); Question::ARGS_MOST];
+        args.iter_mut().zip(question.args()).for_each(|(to, number)| *to = int(*number));
+        let args = args.get(..question.args().len()).unwrap_or_default();
+        let deadline = Monotonic.now().saturating_add(self.timeout);
+        let reply = self.connection.call(script, &[question.key()], args, deadline, |answer| {
+            limit.answer(&question, numbers(answer).get(..count(answer)).unwrap_or_default())
+        })?;
+        self.server_time = reply.server_time;
         Ok(reply)
     }
 }
 
 impl Store for RedisStore {
-    type Limit = RedisLimit;
+    type Limit = StoreLimit;
 
-    fn limit(&self, name: &str, policy: &Policy) -> Result<RedisLimit, LimitError> {
-        check_name(name)?;
-        let plan = Plan::new(policy)?;
-        let mut prefix = Bytes::new();
-        for part in [b"tollbar:{".as_slice(), name.as_bytes(), b"}:"] {
-            prefix.push(part);
-        }
-        Ok(RedisLimit { plan, prefix })
+    fn limit(&self, name: &str, policy: &Policy) -> Result<StoreLimit, LimitError> {
+        StoreLimit::new(name, policy)
     }
 
-    fn check(&mut self, limit: &RedisLimit, key: &[u8], cost: u64) -> Result<Decision, StoreError> {
-        if limit.plan == Plan::Closed {
-            return check_key(key).map(|()| closed(cost));
-        }
-        let reply = self.decide(limit, key, Mode::Check, cost)?;
-        Ok(limit.plan.decision(&reply, cost))
+    fn check(&mut self, limit: &StoreLimit, key: &[u8], cost: u64) -> Result<Decision, StoreError> {
+        self.ask(limit, Ask::Check, key, cost).map(|answer| answer.decision)
     }
 
-    fn peek(&mut self, limit: &RedisLimit, key: &[u8], cost: u64) -> Result<Decision, StoreError> {
-        if limit.plan == Plan::Closed {
-            return check_key(key).map(|()| closed(cost));
-        }
-        let reply = self.decide(limit, key, Mode::Peek, cost)?;
-        Ok(limit.plan.decision(&reply, cost))
+    fn peek(&mut self, limit: &StoreLimit, key: &[u8], cost: u64) -> Result<Decision, StoreError> {
+        self.ask(limit, Ask::Peek, key, cost).map(|answer| answer.decision)
     }
 
-    fn take_up_to(&mut self, limit: &RedisLimit, key: &[u8], most: u64) -> Result<u64, StoreError> {
-        if limit.plan == Plan::Closed {
-            return check_key(key).map(|()| 0);
-        }
-        Ok(self.decide(limit, key, Mode::UpTo, most)?.taken)
+    fn take_up_to(&mut self, limit: &StoreLimit, key: &[u8], most: u64) -> Result<u64, StoreError> {
+        self.ask(limit, Ask::UpTo, key, most).map(|answer| answer.taken)
     }
 
-    fn reset(&mut self, limit: &RedisLimit, key: &[u8]) -> Result<(), StoreError> {
-        self.call(RESET, limit, key, &[]).map(drop)
+    fn reset(&mut self, limit: &StoreLimit, key: &[u8]) -> Result<(), StoreError> {
+        self.ask(limit, Ask::Reset, key, 0).map(drop)
     }
 }
 
-/// Decodes what a script returned. Its first number is the verdict: 0 allowed, 1 denied, 2 never, 3
-/// another value at the key.
-fn reply(answer: &Answer<'_>, name: &[u8]) -> Result<ScriptReply, StoreError> {
-    let number = |n: usize| answer.int(n).and_then(|value| u64::try_from(value).ok());
-    let verdict = number(0).ok_or(StoreError::Protocol)?;
-    if verdict == 3 {
-        return Err(StoreError::Foreign(Message::printable(name)));
-    }
-    let (Some(taken), Some(now)) = (number(1), number(2)) else { return Err(StoreError::Protocol) };
-    let state = [3, 4, 5].map(|n| number(n).unwrap_or(0));
-    Ok(ScriptReply { verdict, taken, now, state })
+/// The whole numbers that a script returned.
+fn numbers(answer: &Answer<'_>) -> [i64; NUMBERS] {
+    core::array::from_fn(|n| answer.int(n).unwrap_or(0))
 }
 
-/// At most `N` bytes. Further bytes would be dropped, but each `N` here has room for the longest
-/// name or key.
-#[derive(Clone, Copy, Debug)]
-struct Bytes<const N: usize> {
-    bytes: [u8; N],
-    len: usize,
-}
-
-impl<const N: usize> Bytes<N> {
-    const fn new() -> Self {
-        Bytes { bytes: [0; N], len: 0 }
-    }
-
-    fn push(&mut self, more: &[u8]) {
-        for &byte in more {
-            if let Some(place) = self.bytes.get_mut(self.len) {
-                *place = byte;
-                self.len = self.len.saturating_add(1);
-            }
-        }
-    }
-
-    fn get(&self) -> &[u8] {
-        self.bytes.get(..self.len).unwrap_or_default()
-    }
+fn count(answer: &Answer<'_>) -> usize {
+    (0..NUMBERS).take_while(|n| answer.int(*n).is_some()).count()
 }

@@ -10,7 +10,7 @@ mod sharing;
 mod traces;
 
 use tollbar_redis::redis::Url;
-use tollbar_redis::store::{RedisLimit, RedisStore, Store};
+use tollbar_redis::store::{RedisStore, Store, StoreLimit};
 
 /// Waits for 30 seconds: a busy machine may keep the server from answering within the default
 /// deadline.
@@ -24,7 +24,7 @@ fn impatient(url: &str) -> RedisStore {
 }
 
 /// A limit called `test`, whose keys are `tollbar:{test}:…`.
-fn limit(store: &RedisStore, text: &str) -> RedisLimit {
+fn limit(store: &RedisStore, text: &str) -> StoreLimit {
     // A permit of `500/day algo interval` comes back each 172.8 s of the server's clock.
     common::away_from_edges(common::DAY / 500);
     store.limit("test", &common::policy(text)).unwrap_or_else(|why| panic!("{text}: {why}"))

@@ -1,0 +1,199 @@
+//! Questions and answers without a connection: a limit says which call of a script decides, and reads
+//! what the script returned.
+//!
+//! ```
+//! use tollbar_redis::store::{Ask, StoreLimit};
+//!
+//! let logins = StoreLimit::new("logins", &"5/min".parse()?)?;
+//! let question = logins.question(Ask::Check, b"192.0.2.1", 1)?;
+//! # let evalsha = |_: &core::ffi::CStr, _: &[u8], _: &[u64]| [0, 1, 1_767_225_600_000_000, 12_000_000, 0, 0];
+//! // By the Redis client of the program, which returns the script's whole numbers.
+//! let reply = evalsha(question.script().unwrap(), question.key(), question.args());
+//! assert!(logins.answer(&question, &reply)?.decision.is_allowed());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use super::memory::closed;
+use super::plan::{Ask, Plan, ScriptReply, ARGS};
+use super::{check_key, check_name, LimitError, Message, StoreError, KEY_MOST, NAME_MOST};
+use core::ffi::CStr;
+use tollbar::decision::Decision;
+use tollbar::policy::Policy;
+
+/// The scripts, by their numbers in [`Plan::script`].
+pub(super) const SOURCES: [&CStr; 5] = [
+    text(concat!(include_str!("scripts/bucket.lua"), "\0")),
+    text(concat!(include_str!("scripts/window.lua"), "\0")),
+    text(concat!(include_str!("scripts/weighted.lua"), "\0")),
+    text(concat!(include_str!("scripts/log.lua"), "\0")),
+    text(concat!(include_str!("scripts/reset.lua"), "\0")),
+];
+/// The number of the script that forgets a key.
+const RESET: usize = 4;
+
+const fn text(source: &'static str) -> &'static CStr {
+    match CStr::from_bytes_with_nul(source.as_bytes()) {
+        Ok(source) => source,
+        Err(_) => c"",
+    }
+}
+
+/// A policy as the scripts take it, and the prefix of its keys' names. Any number of threads may use
+/// it at once.
+#[derive(Clone, Copy, Debug)]
+pub struct StoreLimit {
+    plan: Plan,
+    prefix: Bytes<PREFIX_MOST>,
+}
+
+const PREFIX_MOST: usize = NAME_MOST + 16;
+
+/// One call of a script, about one key.
+#[derive(Clone, Copy, Debug)]
+pub struct Question {
+    ask: Ask,
+    cost: u64,
+    /// `None`: the answer needs no call.
+    script: Option<usize>,
+    args: [u64; ARGS],
+    key: Bytes<{ Question::KEY_MOST }>,
+}
+
+/// What the store has decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoreAnswer {
+    /// The decision. After [`Ask::UpTo`] its verdict says whether all permits were there, and after
+    /// [`Ask::Reset`] it is that of a new key for a cost of 0.
+    pub decision: Decision,
+    /// The permits that the store has charged.
+    pub taken: u64,
+    /// The store's time, in nanoseconds since 1970; 0 if no call was needed.
+    pub server_time: u64,
+}
+
+impl Question {
+    /// The longest name of a key in the store.
+    pub const KEY_MOST: usize = PREFIX_MOST + KEY_MOST;
+    /// The most arguments.
+    pub const ARGS_MOST: usize = ARGS;
+
+    /// The question that was asked.
+    pub fn ask(&self) -> Ask {
+        self.ask
+    }
+
+    /// The permits that it asks for.
+    pub fn cost(&self) -> u64 {
+        self.cost
+    }
+
+    /// The script, in Lua. It returns an array of whole numbers. `None`: no call is needed, and the
+    /// reply is empty.
+    pub fn script(&self) -> Option<&'static CStr> {
+        self.number().and_then(|number| SOURCES.get(number)).copied()
+    }
+
+    /// The only key of the script.
+    pub fn key(&self) -> &[u8] {
+        self.key.get()
+    }
+
+    /// The arguments of the script, at most 2^53 each.
+    pub fn args(&self) -> &[u64] {
+        match self.script {
+            Some(RESET) | None => &[],
+            Some(_) => &self.args,
+        }
+    }
+
+    pub(super) fn number(&self) -> Option<usize> {
+        self.script
+    }
+}
+
+impl StoreLimit {
+    /// Compiles `policy`. `name` tells limits apart: 1 to [`NAME_MOST`] visible ASCII characters
+    /// without braces.
+    ///
+    /// # Errors
+    /// [`LimitError::Name`], and why no script decides by this policy.
+    pub fn new(name: &str, policy: &Policy) -> Result<StoreLimit, LimitError> {
+        check_name(name)?;
+        let plan = Plan::new(policy)?;
+        let mut prefix = Bytes::new();
+        for part in [b"tollbar:{".as_slice(), name.as_bytes(), b"}:"] {
+            prefix.push(part);
+        }
+        Ok(StoreLimit { plan, prefix })
+    }
+
+    /// What to ask the store about `cost` permits of `key`, which has 1 to [`KEY_MOST`] bytes.
+    ///
+    /// # Errors
+    /// [`StoreError::Key`].
+    pub fn question(&self, ask: Ask, key: &[u8], cost: u64) -> Result<Question, StoreError> {
+        check_key(key)?;
+        let mut name = Bytes::new();
+        name.push(self.prefix.get());
+        name.push(key);
+        let script = match (ask, self.plan) {
+            (Ask::Reset, _) => Some(RESET),
+            (_, Plan::Closed) => None,
+            _ => Some(self.plan.script()),
+        };
+        Ok(Question { ask, cost, script, args: self.plan.args(ask, cost), key: name })
+    }
+
+    /// Reads the numbers that the script returned to `question`, which came from this limit.
+    ///
+    /// # Errors
+    /// [`StoreError::Foreign`] if the key has a value that no script of these wrote; nothing was
+    /// charged. [`StoreError::Protocol`] if the numbers are not a script's.
+    pub fn answer(&self, question: &Question, reply: &[i64]) -> Result<StoreAnswer, StoreError> {
+        if question.script.is_none() {
+            let decision = closed(question.cost);
+            return Ok(StoreAnswer { decision, taken: 0, server_time: 0 });
+        }
+        let number = |n: usize| reply.get(n).and_then(|value| u64::try_from(*value).ok());
+        let verdict = number(0).ok_or(StoreError::Protocol)?;
+        if verdict == 3 {
+            return Err(StoreError::Foreign(Message::printable(question.key())));
+        }
+        let (Some(taken), Some(now)) = (number(1), number(2)) else {
+            return Err(StoreError::Protocol);
+        };
+        let state = [3, 4, 5].map(|n| number(n).unwrap_or(0));
+        let decision = match question.ask {
+            Ask::Reset => closed(0),
+            _ => self.plan.decision(&ScriptReply { verdict, now, state }, question.cost),
+        };
+        Ok(StoreAnswer { decision, taken, server_time: now.saturating_mul(1000) })
+    }
+}
+
+/// At most `N` bytes. Further bytes would be dropped, but each `N` here has room for the longest
+/// name or key.
+#[derive(Clone, Copy, Debug)]
+struct Bytes<const N: usize> {
+    bytes: [u8; N],
+    len: usize,
+}
+
+impl<const N: usize> Bytes<N> {
+    const fn new() -> Self {
+        Bytes { bytes: [0; N], len: 0 }
+    }
+
+    fn push(&mut self, more: &[u8]) {
+        for &byte in more {
+            if let Some(place) = self.bytes.get_mut(self.len) {
+                *place = byte;
+                self.len = self.len.saturating_add(1);
+            }
+        }
+    }
+
+    fn get(&self) -> &[u8] {
+        self.bytes.get(..self.len).unwrap_or_default()
+    }
+}
