@@ -579,7 +579,8 @@ int32_t tollbar_lease_calls_close(tollbar_lease_calls *calls);
 /* The decision of TOLLBAR_STORE_CHECK, which takes nothing. */
 #define TOLLBAR_STORE_PEEK 1
 
-/* Takes as many permits as are left, up to `cost`. */
+/* Takes as many permits as are left, up to `cost`. TOLLBAR_ALLOWED if it took any, otherwise
+ * TOLLBAR_DENIED. */
 #define TOLLBAR_STORE_UP_TO 2
 
 /* Forgets the key. */

@@ -13,6 +13,7 @@
  *
  *     tollbar/lease.hpp       lease, lease_client
  *     tollbar/lease_calls.hpp lease_calls (the program's own Redis client asks)
+ *     tollbar/store_limit.hpp store_limit (the store decides each request)
  */
 
 #ifndef TOLLBAR_REDIS_HPP
@@ -21,5 +22,6 @@
 #include "tollbar.hpp"
 #include "tollbar/lease.hpp"
 #include "tollbar/lease_calls.hpp"
+#include "tollbar/store_limit.hpp"
 
 #endif // TOLLBAR_REDIS_HPP

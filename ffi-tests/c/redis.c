@@ -211,6 +211,37 @@ long redis_eval(const struct redis *redis, const char *script, const void *const
     }
 }
 
+size_t redis_eval_numbers(const struct redis *redis, const char *script, const void *key, size_t length, const uint64_t *args,
+                          size_t count, int64_t *numbers, size_t most) {
+    const int fd = dial(redis);
+    FILE *to = fd < 0 ? NULL : fdopen(dup(fd), "w"), *from;
+    char line[64];
+    size_t i, found;
+    if (to == NULL)
+        die("no connection");
+    fprintf(to, "*%lu\r\n$4\r\nEVAL\r\n$%lu\r\n%s\r\n$1\r\n1\r\n$%lu\r\n", (unsigned long)(count + 4),
+            (unsigned long)strlen(script), script, (unsigned long)length);
+    fwrite(key, 1, length, to);
+    fputs("\r\n", to);
+    for (i = 0; i < count; i++) {
+        const int digits = snprintf(line, sizeof line, "%llu", (unsigned long long)args[i]);
+        fprintf(to, "$%d\r\n%s\r\n", digits, line);
+    }
+    if (fclose(to) != 0)
+        die("no call");
+    from = fdopen(fd, "r");
+    if (from == NULL || fgets(line, sizeof line, from) == NULL || line[0] != '*')
+        die("no numbers");
+    found = strtoul(line + 1, NULL, 10);
+    for (i = 0; i < found && i < most; i++) {
+        if (fgets(line, sizeof line, from) == NULL || line[0] != ':')
+            die("no number");
+        numbers[i] = strtoll(line + 1, NULL, 10);
+    }
+    fclose(from);
+    return i;
+}
+
 int redis_clients(const struct redis *redis) {
     const char *at = redis_ask(redis, "CLIENT LIST TYPE normal");
     int clients = 0;

@@ -42,6 +42,11 @@ int64_t redis_number(const struct redis *redis, const char *command);
 long redis_eval(const struct redis *redis, const char *script, const void *const *strings, const size_t *lengths, size_t count,
                 size_t keys, char *reply, size_t room);
 
+/* Runs a script of one key, whose arguments are numbers. Writes the whole numbers that it returns, at
+ * most `most`, and returns how many they are. */
+size_t redis_eval_numbers(const struct redis *redis, const char *script, const void *key, size_t length, const uint64_t *args,
+                          size_t count, int64_t *numbers, size_t most);
+
 /* The number of connections that ask for leases. It may include one that has just been closed. */
 int redis_clients(const struct redis *redis);
 

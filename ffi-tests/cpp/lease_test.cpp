@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <optional>
@@ -433,6 +434,37 @@ TEST(the_programs_own_client_asks) {
     CHECK(within(30s, [&] { return bool(calls.turn()); }));
     calls.refused("OOM no room");
     CHECK(calls.last_error() == "the server is out of memory (EVALSHA): OOM no room");
+}
+
+// The store decides. Two limits of one name, as two machines have them, pass the limit together.
+TEST(s31_the_store_decides) {
+    server store;
+    for (const char *policy : {"30/365day burst 30", "30/365day algo interval", "30/365day algo fixed-window", "30/365day algo weighted-window",
+                               "30/365day algo sliding-log"}) {
+        const tollbar::store_limit one("logins", tollbar::spec(policy)), other("logins", tollbar::spec(policy));
+        std::uint64_t taken = 0;
+        const auto ask = [&](const tollbar::store_limit &limit, const tollbar::store_question &question) {
+            std::array<std::int64_t, 8> numbers{};
+            const auto count = redis_eval_numbers(&store, question.script(), question.key().data(), question.key().size(), question.begin(),
+                                                  question.size(), numbers.data(), numbers.size());
+            return limit.answer(question, numbers.data(), count, &taken);
+        };
+        int passed = 0;
+        for (int n = 0; n < 25; n++)
+            passed += (ask(one, one.check(policy)).allowed() ? 1 : 0) + (ask(other, other.check(policy)).allowed() ? 1 : 0);
+        CHECK(passed == 30);
+        const auto refused = ask(one, one.peek(policy));
+        CHECK(refused.denied() && refused.why() == tollbar::reason::rate && refused.retry_after() > 1s);
+        CHECK(ask(one, one.reset(policy)).allowed() && ask(other, other.check(policy, 29)).remaining() == 1);
+        CHECK(ask(one, one.take_up_to(policy, 9)).allowed() && taken == 1);
+    }
+    const tollbar::store_limit none("none", tollbar::spec("0/s"));
+    CHECK(!none.check("k") && none.answer(none.check("k"), nullptr, 0).never());
+    CHECK(tollbar::store_limit::try_make("a b", tollbar::spec("5/s")).error() == errc::lease_name);
+    CHECK(tollbar::store_limit::try_make("a", tollbar::spec("5/s algo pacer")).error() == errc::store_algorithm);
+    CHECK_THROWS(tollbar::error, none.check(""), e, e.code() == errc::out_of_range);
+    const tollbar::store_limit five("five", tollbar::spec("5/s"));
+    CHECK(five.answer(five.check("k"), nullptr, 0).error() == errc::store_reply);
 }
 
 TEST(the_stores_words) {

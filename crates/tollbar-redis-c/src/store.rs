@@ -13,7 +13,8 @@ use tollbar_redis::store::{Ask, LimitError, Question, StoreError, StoreLimit};
 pub const TOLLBAR_STORE_CHECK: u32 = 0;
 /// The decision of TOLLBAR_STORE_CHECK, which takes nothing.
 pub const TOLLBAR_STORE_PEEK: u32 = 1;
-/// Takes as many permits as are left, up to `cost`.
+/// Takes as many permits as are left, up to `cost`. TOLLBAR_ALLOWED if it took any, otherwise
+/// TOLLBAR_DENIED.
 pub const TOLLBAR_STORE_UP_TO: u32 = 2;
 /// Forgets the key.
 pub const TOLLBAR_STORE_RESET: u32 = 3;

@@ -1,13 +1,13 @@
 # shellcheck shell=sh
 # The tests against the libraries, with and without valgrind. Sourced. Every NAME_test.c here is a
-# test. The tests of tollbar_redis.h begin with lease_ and are linked with both libraries.
+# test. The tests of tollbar_redis.h begin with lease_ or store_ and are linked with both libraries.
 # alloc_test.c needs the archive. Those that have a function of the system's, or start themselves
 # again, are programs of their own; all others are one, all_test.
 sources=$(cd "$here" && ls ./*_test.c | sed 's|^\./||; s|\.c$||')
 apart="first_call_test table_file_test table_trust_test"
-groups=$(echo "$sources" | grep -v -e '^lease_' -e '^alloc_test$' -e "^$(echo "$apart" | sed 's/ /$\\|^/g')\$")
+groups=$(echo "$sources" | grep -v -e '^lease_' -e '^store_' -e '^alloc_test$' -e "^$(echo "$apart" | sed 's/ /$\\|^/g')\$")
 tests="all_test $apart"
-redis_tests=$(echo "$sources" | grep '^lease_')
+redis_tests=$(echo "$sources" | grep -e '^lease_' -e '^store_')
 # Tests with many threads, which print TAP themselves.
 threaded="threads"
 redis_threaded="lease_threads"

@@ -344,3 +344,43 @@ CASE(tollbar_lease_calls_close) {
     RUN(tollbar_lease_calls_close(calls));
     tollbar_lease_close(lease);
 }
+
+/* NULL for a policy that no store decides. */
+static tollbar_store_limit *store_limit_of(const struct world *w) {
+    tollbar_store_limit *limit = NULL;
+    (void)tollbar_store_limit_new("stack", 5, &w->spec, &limit);
+    return limit;
+}
+
+CASE(tollbar_store_limit_new) {
+    tollbar_store_limit *limit = NULL;
+    RUN(tollbar_store_limit_new("stack", 5, &w->spec, &limit));
+    tollbar_store_limit_free(limit);
+}
+CASE(tollbar_store_limit_free) {
+    tollbar_store_limit *limit = store_limit_of(w);
+    RUN((tollbar_store_limit_free(limit), 0));
+}
+CASE(tollbar_store_ask) {
+    tollbar_store_limit *limit = store_limit_of(w);
+    tollbar_store_question question = TOLLBAR_STORE_QUESTION_INIT;
+    uint32_t ask;
+    if (limit == NULL)
+        return;
+    for (ask = TOLLBAR_STORE_CHECK; ask <= TOLLBAR_STORE_RESET; ask++)
+        RUN(tollbar_store_ask(limit, ask, KEY, 1, &question));
+    tollbar_store_limit_free(limit);
+}
+CASE(tollbar_store_answer) {
+    static const int64_t numbers[] = {1, 0, 1767225600000000, 5, 5, 5};
+    tollbar_store_limit *limit = store_limit_of(w);
+    tollbar_store_question question = TOLLBAR_STORE_QUESTION_INIT;
+    tollbar_decision decision = TOLLBAR_DECISION_INIT;
+    uint64_t taken;
+    if (limit == NULL)
+        return;
+    (void)tollbar_store_ask(limit, TOLLBAR_STORE_CHECK, KEY, 1, &question);
+    RUN(tollbar_store_answer(limit, &question, numbers, COUNT(numbers), &decision, &taken));
+    RUN(tollbar_store_answer(limit, &question, numbers, 1, &decision, &taken));
+    tollbar_store_limit_free(limit);
+}

@@ -62,8 +62,8 @@ pub struct Question {
 /// What the store has decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoreAnswer {
-    /// The decision. After [`Ask::UpTo`] its verdict says whether all permits were there, and after
-    /// [`Ask::Reset`] it is that of a new key for a cost of 0.
+    /// The decision. After [`Ask::UpTo`] its verdict says whether any permit was taken, and its times
+    /// are those of one permit. After [`Ask::Reset`] it is that of a cost of 0.
     pub decision: Decision,
     /// The permits that the store has charged.
     pub taken: u64,
@@ -165,7 +165,14 @@ impl StoreLimit {
         let state = [3, 4, 5].map(|n| number(n).unwrap_or(0));
         let decision = match question.ask {
             Ask::Reset => closed(0),
-            _ => self.plan.decision(&ScriptReply { verdict, now, state }, question.cost),
+            // As the core answers: allowed if it took any. The times are those of one permit.
+            Ask::UpTo => {
+                let verdict = u64::from(taken == 0);
+                self.plan.decision(&ScriptReply { verdict, now, state }, 1)
+            }
+            Ask::Check | Ask::Peek => {
+                self.plan.decision(&ScriptReply { verdict, now, state }, question.cost)
+            }
         };
         Ok(StoreAnswer { decision, taken, server_time: now.saturating_mul(1000) })
     }
