@@ -586,6 +586,9 @@ int32_t tollbar_lease_calls_close(tollbar_lease_calls *calls);
 /* Forgets the key. */
 #define TOLLBAR_STORE_RESET 3
 
+/* The longest key, in bytes. */
+#define TOLLBAR_STORE_KEY_MAX 512
+
 /* A limit that a store decides. Any number of threads may use it at once, in all calls but
  * tollbar_store_limit_free. */
 typedef struct tollbar_store_limit tollbar_store_limit;
@@ -623,7 +626,7 @@ int32_t tollbar_store_limit_new(const char *name,
 void tollbar_store_limit_free(tollbar_store_limit *limit);
 
 /* Writes what to ask the store about `cost` permits of a key to `*question`. `ask` is a
- * TOLLBAR_STORE_ number, and the key has 1 to 512 bytes. The program makes the call by EVALSHA and,
+ * TOLLBAR_STORE_ number, and the key has 1 to TOLLBAR_STORE_KEY_MAX bytes. The program makes the call by EVALSHA and,
  * if the store does not know the script, by EVAL. A call that may have reached the store may have
  * charged the key. */
 int32_t tollbar_store_ask(const tollbar_store_limit *limit,

@@ -21,6 +21,7 @@ enum {
     TOLLBAR_STORE_PEEK = 1,
     TOLLBAR_STORE_UP_TO = 2,
     TOLLBAR_STORE_RESET = 3,
+    TOLLBAR_STORE_KEY_MAX = 512,
 };
 extern const uint32_t tollbar_redis_abi_1;
 uint32_t tollbar_redis_version(void);

@@ -7,7 +7,7 @@ use tollbar_c::check::answer_to;
 use tollbar_c::decision::tollbar_decision;
 use tollbar_c::policy::{policy, tollbar_policy_spec};
 use tollbar_c::status::*;
-use tollbar_redis::store::{Ask, LimitError, Question, StoreError, StoreLimit};
+use tollbar_redis::store::{Ask, LimitError, Question, StoreError, StoreLimit, KEY_MOST};
 
 /// tollbar_store_ask: takes `cost` permits, or none.
 pub const TOLLBAR_STORE_CHECK: u32 = 0;
@@ -18,6 +18,9 @@ pub const TOLLBAR_STORE_PEEK: u32 = 1;
 pub const TOLLBAR_STORE_UP_TO: u32 = 2;
 /// Forgets the key.
 pub const TOLLBAR_STORE_RESET: u32 = 3;
+
+/// The longest key, in bytes.
+pub const TOLLBAR_STORE_KEY_MAX: usize = 512;
 
 /// A limit that a store decides. Any number of threads may use it at once, in all calls but
 /// tollbar_store_limit_free.
@@ -53,7 +56,7 @@ unsafe impl Growable for tollbar_store_question {
     const FIRST_SIZE: usize = size_of::<tollbar_store_question>();
 }
 
-const _: () = assert!(Question::KEY_MOST == 592 && Question::ARGS_MOST == 7);
+const _: () = assert!(TOLLBAR_STORE_KEY_MAX == KEY_MOST && Question::KEY_MOST == 592 && Question::ARGS_MOST == 7);
 const _: () = assert!(size_of::<tollbar_store_question>() % align_of::<u64>() == 0);
 
 /// Compiles a policy for a store: gcra, interval, fixed-window, weighted-window or sliding-log,
@@ -90,7 +93,7 @@ pub unsafe extern "C" fn tollbar_store_limit_free(limit: *mut tollbar_store_limi
 }
 
 /// Writes what to ask the store about `cost` permits of a key to `*question`. `ask` is a
-/// TOLLBAR_STORE_ number, and the key has 1 to 512 bytes. The program makes the call by EVALSHA and,
+/// TOLLBAR_STORE_ number, and the key has 1 to TOLLBAR_STORE_KEY_MAX bytes. The program makes the call by EVALSHA and,
 /// if the store does not know the script, by EVAL. A call that may have reached the store may have
 /// charged the key.
 ///

@@ -43,9 +43,11 @@ static int redis_exec(PyObject *module) {
     state->lease = add_type(module, &redis_lease_spec);
     PyTypeObject *client = add_type(module, &redis_client_spec);
     PyTypeObject *calls = add_type(module, &redis_calls_spec);
-    int missing = state->lease == NULL || client == NULL || calls == NULL;
+    PyTypeObject *store = add_type(module, &redis_store_spec);
+    int missing = state->lease == NULL || client == NULL || calls == NULL || store == NULL;
     Py_XDECREF((PyObject *)client);
     Py_XDECREF((PyObject *)calls);
+    Py_XDECREF((PyObject *)store);
     if (missing)
         return -1;
     return PyModule_AddStringConstant(module, "SCRIPT", tollbar_lease_calls_script());

@@ -19,6 +19,7 @@ typedef struct {
 extern PyType_Spec redis_lease_spec;
 extern PyType_Spec redis_client_spec;
 extern PyType_Spec redis_calls_spec;
+extern PyType_Spec redis_store_spec;
 
 /* The functions of tollbar._core: the same in all interpreters of the process. */
 extern const core_api *core;

@@ -46,13 +46,21 @@ from .table import Health, Override, Refused, Settled, Stats, Table
 if TYPE_CHECKING:
     from ._limit import Limited, limit
     from .lease import Lease, LeaseStats
+    from .store import AsyncStoreLimit, StoreLimit
 
 __version__ = _core.version
 
 
-# Only programs with a lease load libtollbar-redis, which is in tollbar._redis.
-_LATER = {"Lease": "lease", "LeaseStats": "lease", "Limited": "_limit", "limit": "_limit"}
-_MODULES = ("asgi", "django", "drf", "fastapi", "flask", "http", "lease", "limits", "rules", "wsgi")
+# Only programs with limits in a store load libtollbar-redis, which is in tollbar._redis.
+_LATER = {
+    "AsyncStoreLimit": "store",
+    "Lease": "lease",
+    "LeaseStats": "lease",
+    "Limited": "_limit",
+    "StoreLimit": "store",
+    "limit": "_limit",
+}
+_MODULES = ("asgi", "django", "drf", "fastapi", "flask", "http", "lease", "limits", "rules", "store", "wsgi")
 
 
 def __getattr__(name: str) -> object:
@@ -101,6 +109,7 @@ def _labels(*values: str) -> str:
 __all__ = [
     "Adaptive",
     "AdaptivePermit",
+    "AsyncStoreLimit",
     "Counts",
     "Decision",
     "Error",
@@ -127,6 +136,7 @@ __all__ = [
     "Settled",
     "Share",
     "Stats",
+    "StoreLimit",
     "Table",
     "TableError",
     "Taken",
