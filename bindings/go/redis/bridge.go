@@ -27,7 +27,7 @@ type tollbar_decision struct {
 type tollbar_policy_spec struct {
 	_           [0]uint64
 	struct_size uint32
-	_           [412]uint8
+	_           [508]uint8
 }
 
 type tollbar_lease_options struct {
@@ -59,12 +59,26 @@ type tollbar_lease_call struct {
 	count, keys          uintptr
 }
 
+type tollbar_store_question struct {
+	struct_size, ask      uint32
+	cost                  uint64
+	script                *byte
+	args                  [7]uint64
+	arg_count, key_length uint32
+	key                   [592]byte
+}
+
 const (
 	tollbar_lease_closing       = 1
 	tollbar_lease_inexact       = 1
 	tollbar_lease_has_overdraft = 2
 	tollbar_lease_refill        = 4
 	tollbar_lease_waits         = 3
+
+	tollbar_store_check = 0
+	tollbar_store_peek  = 1
+	tollbar_store_up_to = 2
+	tollbar_store_reset = 3
 )
 
 func newDecision() tollbar_decision {
@@ -239,3 +253,55 @@ func callsWait(calls uintptr, milliseconds uint32) { cCallsWait(calls, milliseco
 func callsError(calls uintptr) string { return cCallsError(calls) }
 
 func closeCalls(calls uintptr) tollbar.Code { return tollbar.Code(cCallsClose(calls)) }
+
+func newStoreLimit(name, policy string) (limit uintptr, err error) {
+	if _, err := tollbar.ParsePolicy(policy); err != nil {
+		return 0, err
+	}
+	if err := libraryError(); err != nil {
+		return 0, err
+	}
+	spec := tollbar_policy_spec{struct_size: uint32(unsafe.Sizeof(tollbar_policy_spec{}))}
+	if code := cSpec(policy, &spec); code != 0 {
+		return 0, tollbar.Code(code)
+	}
+	if code := cStoreLimitNew(name, &spec, &limit); code != 0 {
+		return 0, tollbar.Code(code)
+	}
+	return limit, nil
+}
+
+func freeStoreLimit(limit uintptr) { cStoreLimitFree(limit) }
+
+func newQuestion() tollbar_store_question {
+	return tollbar_store_question{struct_size: uint32(unsafe.Sizeof(tollbar_store_question{}))}
+}
+
+// words returns what a client sends. The script is not NULL. The library keeps it for ever.
+func (q *tollbar_store_question) words() (script, key string, args []any) {
+	for _, arg := range q.args[:q.arg_count] {
+		args = append(args, int64(arg))
+	}
+	return static(q.script), string(q.key[:q.key_length]), args
+}
+
+// static is a text of the library that ends in a NUL and stays where it is.
+func static(at *byte) string {
+	length := 0
+	for *(*byte)(unsafe.Add(unsafe.Pointer(at), length)) != 0 {
+		length++
+	}
+	return unsafe.String(at, length)
+}
+
+func storeAsk(limit uintptr, ask uint32, key string, n uint64, question *tollbar_store_question) tollbar.Code {
+	return tollbar.Code(cStoreAsk(limit, ask, key, n, question))
+}
+
+func storeAnswer(
+	limit uintptr, question *tollbar_store_question, reply []int64,
+) (d tollbar.Decision, taken uint64, code tollbar.Code) {
+	out := newDecision()
+	number := cStoreAnswer(limit, question, reply, &out, &taken)
+	return decided(number, &out), taken, tollbar.Code(number)
+}

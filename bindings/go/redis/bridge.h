@@ -113,4 +113,22 @@ static inline int32_t go_calls_wait(uintptr_t calls, uint32_t wait_ms) {
 static inline const char *go_calls_error(uintptr_t calls) { return tollbar_lease_calls_error(GO_CALLS(calls)); }
 static inline int32_t go_calls_close(uintptr_t calls) { return tollbar_lease_calls_close(GO_CALLS(calls)); }
 
+#define GO_STORE_LIMIT(handle) ((tollbar_store_limit *)(handle))
+static inline int32_t go_store_limit_new(const uint8_t *name, size_t length, const tollbar_policy_spec *spec,
+                                         uintptr_t *out) {
+    tollbar_store_limit *limit = NULL;
+    int32_t code = tollbar_store_limit_new((const char *)name, length, spec, &limit);
+    *out = (uintptr_t)limit;
+    return code;
+}
+static inline void go_store_limit_free(uintptr_t limit) { tollbar_store_limit_free(GO_STORE_LIMIT(limit)); }
+static inline int32_t go_store_ask(uintptr_t limit, uint32_t ask, const uint8_t *key, size_t length, uint64_t cost,
+                                   tollbar_store_question *question) {
+    return tollbar_store_ask(GO_STORE_LIMIT(limit), ask, key, length, cost, question);
+}
+static inline int32_t go_store_answer(uintptr_t limit, const tollbar_store_question *question, const int64_t *reply,
+                                      size_t count, tollbar_decision *out, uint64_t *taken) {
+    return tollbar_store_answer(GO_STORE_LIMIT(limit), question, reply, count, out, taken);
+}
+
 #endif

@@ -26,6 +26,10 @@ package redis
 #cgo noescape go_calls_answered
 #cgo nocallback go_calls_answered
 #cgo nocallback go_calls_wait
+#cgo noescape go_store_ask
+#cgo nocallback go_store_ask
+#cgo noescape go_store_answer
+#cgo nocallback go_store_answer
 */
 import "C"
 
@@ -40,10 +44,13 @@ var (
 	_ = [1]struct{}{}[unsafe.Sizeof(tollbar_lease_stats{})-unsafe.Sizeof(C.tollbar_lease_stats{})]
 	_ = [1]struct{}{}[unsafe.Sizeof(tollbar_lease_call{})-unsafe.Sizeof(C.tollbar_lease_call{})]
 	_ = [1]struct{}{}[unsafe.Sizeof(tollbar_lease_part{})-unsafe.Sizeof(C.tollbar_lease_part{})]
+	_ = [1]struct{}{}[unsafe.Sizeof(tollbar_store_question{})-unsafe.Sizeof(C.tollbar_store_question{})]
 	_ = [1]struct{}{}[tollbar_lease_closing-C.TOLLBAR_LEASE_CLOSING]
 	_ = [1]struct{}{}[tollbar_lease_inexact-C.TOLLBAR_LEASE_INEXACT|
 		tollbar_lease_has_overdraft-C.TOLLBAR_LEASE_HAS_OVERDRAFT|
 		tollbar_lease_refill-C.TOLLBAR_LEASE_REFILL|tollbar_lease_waits-C.TOLLBAR_LEASE_WAITS]
+	_ = [1]struct{}{}[tollbar_store_check-C.TOLLBAR_STORE_CHECK|tollbar_store_peek-C.TOLLBAR_STORE_PEEK|
+		tollbar_store_up_to-C.TOLLBAR_STORE_UP_TO|tollbar_store_reset-C.TOLLBAR_STORE_RESET]
 )
 
 // libraryError is the reason for which the library cannot be called: none, since it is linked.
@@ -158,3 +165,25 @@ func cCallsWait(calls uintptr, milliseconds uint32) {
 func cCallsError(calls uintptr) string { return C.GoString(C.go_calls_error(C.uintptr_t(calls))) }
 
 func cCallsClose(calls uintptr) int32 { return int32(C.go_calls_close(C.uintptr_t(calls))) }
+
+func cStoreLimitNew(name string, spec *tollbar_policy_spec, out *uintptr) int32 {
+	var limit C.uintptr_t
+	code := C.go_store_limit_new(text(name), C.size_t(len(name)), (*C.tollbar_policy_spec)(unsafe.Pointer(spec)), &limit)
+	*out = uintptr(limit)
+	return int32(code)
+}
+
+func cStoreLimitFree(limit uintptr) { C.go_store_limit_free(C.uintptr_t(limit)) }
+
+func cStoreAsk(limit uintptr, ask uint32, key string, cost uint64, question *tollbar_store_question) int32 {
+	return int32(C.go_store_ask(C.uintptr_t(limit), C.uint32_t(ask), text(key), C.size_t(len(key)), C.uint64_t(cost),
+		(*C.tollbar_store_question)(unsafe.Pointer(question))))
+}
+
+func cStoreAnswer(
+	limit uintptr, question *tollbar_store_question, reply []int64, out *tollbar_decision, taken *uint64,
+) int32 {
+	return int32(C.go_store_answer(C.uintptr_t(limit), (*C.tollbar_store_question)(unsafe.Pointer(question)),
+		(*C.int64_t)(unsafe.SliceData(reply)), C.size_t(len(reply)), (*C.tollbar_decision)(unsafe.Pointer(out)),
+		(*C.uint64_t)(taken)))
+}

@@ -45,6 +45,10 @@ var (
 	tollbar_lease_calls_wait       = libtollbarRedis.Need("tollbar_lease_calls_wait")
 	tollbar_lease_calls_error      = libtollbarRedis.Need("tollbar_lease_calls_error")
 	tollbar_lease_calls_close      = libtollbarRedis.Need("tollbar_lease_calls_close")
+	tollbar_store_limit_new        = libtollbarRedis.Need("tollbar_store_limit_new")
+	tollbar_store_limit_free       = libtollbarRedis.Need("tollbar_store_limit_free")
+	tollbar_store_ask              = libtollbarRedis.Need("tollbar_store_ask")
+	tollbar_store_answer           = libtollbarRedis.Need("tollbar_store_answer")
 )
 
 // libraryError is the reason for which the library cannot be called, or nil.
@@ -122,12 +126,7 @@ func cCallsScript() string { return terminated(tollbar_lease_calls_script, 0) }
 
 // terminated is a copy of the text that a function of C returns.
 func terminated(of *library.Function, handle uintptr) string {
-	at := (*byte)(library.Static(of.Word(handle, 0, 0, 0, 0, 0, 0, 0)))
-	length := 0
-	for *(*byte)(unsafe.Add(unsafe.Pointer(at), length)) != 0 {
-		length++
-	}
-	return strings.Clone(unsafe.String(at, length))
+	return strings.Clone(static((*byte)(library.Static(of.Word(handle, 0, 0, 0, 0, 0, 0, 0)))))
 }
 
 func cCallsNew(lease uintptr, out *uintptr) int32 {
@@ -157,3 +156,23 @@ func cCallsWait(calls uintptr, milliseconds uint32) {
 func cCallsError(calls uintptr) string { return terminated(tollbar_lease_calls_error, calls) }
 
 func cCallsClose(calls uintptr) int32 { return library.Call1(tollbar_lease_calls_close, calls) }
+
+func cStoreLimitNew(name string, spec *tollbar_policy_spec, out *uintptr) int32 {
+	return library.Call4(tollbar_store_limit_new, uintptr(library.Text(name)), uintptr(len(name)),
+		uintptr(unsafe.Pointer(spec)), uintptr(unsafe.Pointer(out)))
+}
+
+func cStoreLimitFree(limit uintptr) { library.Call1(tollbar_store_limit_free, limit) }
+
+func cStoreAsk(limit uintptr, ask uint32, key string, cost uint64, question *tollbar_store_question) int32 {
+	return library.Call6(tollbar_store_ask, limit, uintptr(ask), uintptr(library.Text(key)), uintptr(len(key)),
+		uintptr(cost), uintptr(unsafe.Pointer(question)))
+}
+
+func cStoreAnswer(
+	limit uintptr, question *tollbar_store_question, reply []int64, out *tollbar_decision, taken *uint64,
+) int32 {
+	return library.Call6(tollbar_store_answer, limit, uintptr(unsafe.Pointer(question)),
+		uintptr(unsafe.Pointer(unsafe.SliceData(reply))), uintptr(len(reply)), uintptr(unsafe.Pointer(out)),
+		uintptr(unsafe.Pointer(taken)))
+}
