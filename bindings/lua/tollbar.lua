@@ -50,6 +50,10 @@ local tollbar = {
     lease = function(...)
         return require("tollbar.lease").new(...)
     end,
+    --- Makes a limit that Redis decides. The first call loads libtollbar-redis, as for a lease.
+    store_limit = function(...)
+        return require("tollbar.store_limit").new(...)
+    end,
     prefix = core.prefix,
     prefix_of = core.prefix_of,
     now = core.now,
