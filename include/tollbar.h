@@ -4243,8 +4243,9 @@ const char *tollbar_version_string(void);
 /* The client has 128 leases, or one of this limit. */
 #define TOLLBAR_E_CLIENT_LEASES (-91)
 
-/* The scripts of a store have gcra, interval, fixed-window, weighted-window and sliding-log, without
- * `borrow`, `ban`, `reserve` and a second rate. */
+/* The scripts of a store have gcra, interval, fixed-window, weighted-window, sliding-window and
+ * sliding-log, without `borrow`, `ban`, `reserve` and a second rate. Their windows of segments do
+ * not begin with a key's first request. */
 #define TOLLBAR_E_STORE_ALGORITHM (-92)
 
 /* The policy's numbers exceed 2^53, or its period is no whole number of microseconds: the store
@@ -4256,6 +4257,9 @@ const char *tollbar_version_string(void);
 
 /* The reply of the store is not one of the script's. */
 #define TOLLBAR_E_STORE_REPLY (-95)
+
+/* A key in a store has 1 to 512 bytes. */
+#define TOLLBAR_E_STORE_KEY (-96)
 
 /* Not a ticket that this view of the table can release. */
 #define TOLLBAR_E_TICKET (-100)

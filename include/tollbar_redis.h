@@ -614,9 +614,10 @@ typedef struct tollbar_store_question {
     uint8_t key[592];
 } tollbar_store_question;
 
-/* Compiles a policy for a store: gcra, interval, fixed-window, weighted-window or sliding-log,
- * without `borrow`, `ban`, `reserve` and a second rate. `name` tells limits apart: 1 to 64 visible
- * ASCII characters without braces. The caller frees `*out` with tollbar_store_limit_free. */
+/* Compiles a policy for a store: gcra, interval, fixed-window, weighted-window, sliding-window or
+ * sliding-log, without `borrow`, `ban`, `reserve` and a second rate. `name` tells limits apart: 1
+ * to 64 visible ASCII characters without braces (TOLLBAR_E_LEASE_NAME). The caller frees `*out`
+ * with tollbar_store_limit_free. */
 int32_t tollbar_store_limit_new(const char *name,
                                 size_t length,
                                 const tollbar_policy_spec *spec,
@@ -626,9 +627,9 @@ int32_t tollbar_store_limit_new(const char *name,
 void tollbar_store_limit_free(tollbar_store_limit *limit);
 
 /* Writes what to ask the store about `cost` permits of a key to `*question`. `ask` is a
- * TOLLBAR_STORE_ number, and the key has 1 to TOLLBAR_STORE_KEY_MAX bytes. The program makes the call by EVALSHA and,
- * if the store does not know the script, by EVAL. A call that may have reached the store may have
- * charged the key. */
+ * TOLLBAR_STORE_ number, and the key has 1 to TOLLBAR_STORE_KEY_MAX bytes (TOLLBAR_E_STORE_KEY).
+ * The program makes the call by EVALSHA and, if the store does not know the script, by EVAL. A call
+ * that may have reached the store may have charged the key. */
 int32_t tollbar_store_ask(const tollbar_store_limit *limit,
                           uint32_t ask,
                           const void *key,
@@ -640,8 +641,8 @@ int32_t tollbar_store_ask(const tollbar_store_limit *limit,
  * result and `out`, which may be NULL, are those of tollbar_table_check; the times are whole
  * microseconds, rounded up. Unless NULL, `*taken` gets the permits that the store has charged.
  *
- * TOLLBAR_E_STORE_VALUE: the key has a value that no script of these wrote, and nothing was charged.
- * TOLLBAR_E_STORE_REPLY: the numbers are not a script's. */
+ * TOLLBAR_E_STORE_VALUE: the key has a value that no script of these wrote, and nothing was
+ * charged. TOLLBAR_E_STORE_REPLY: the numbers are not a script's. */
 int32_t tollbar_store_answer(const tollbar_store_limit *limit,
                              const tollbar_store_question *question,
                              const int64_t *reply,

@@ -243,8 +243,9 @@ const (
 	ErrUnreported Code = -89
 	// ErrClientLeases: the client has 128 leases, or one of this limit.
 	ErrClientLeases Code = -91
-	// ErrStoreAlgorithm: the scripts of a store have gcra, interval, fixed-window, weighted-window
-	// and sliding-log, without `borrow`, `ban`, `reserve` and a second rate.
+	// ErrStoreAlgorithm: the scripts of a store have gcra, interval, fixed-window,
+	// weighted-window, sliding-window and sliding-log, without `borrow`, `ban`, `reserve` and a
+	// second rate. Their windows of segments do not begin with a key's first request.
 	ErrStoreAlgorithm Code = -92
 	// ErrStoreNumbers: the policy's numbers exceed 2^53, or its period is no whole number of
 	// microseconds: the store could not count exactly.
@@ -253,6 +254,8 @@ const (
 	ErrStoreValue Code = -94
 	// ErrStoreReply: the reply of the store is not one of the script's.
 	ErrStoreReply Code = -95
+	// ErrStoreKey: a key in a store has 1 to 512 bytes.
+	ErrStoreKey Code = -96
 )
 
 // Errors of permits in flight.

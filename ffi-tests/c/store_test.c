@@ -46,7 +46,8 @@ static int32_t asked(const tollbar_store_limit *limit, uint32_t ask, const char 
 }
 
 static const char *const each_algorithm[] = {
-    "100/day burst 100", "100/day algo interval", "100/day algo fixed-window", "100/day algo weighted-window", "100/day algo sliding-log",
+    "100/day burst 100", "100/day algo interval", "100/day algo fixed-window", "100/day algo weighted-window",
+    "100/day algo sliding-window segments 24", "100/day algo sliding-log",
 };
 
 /* Two machines ask at once, each through a limit of its own: together they get the limit, and none is
@@ -88,7 +89,7 @@ static uint64_t whole_micros(uint64_t time) {
 static void s31_a_decision_is_that_of_a_limiter_at_the_servers_time(void **state) {
     static const char *const texts[] = {
         "200/s burst 7", "9/5ms algo interval", "9/5ms algo fixed-window anchor first", "50/20ms algo weighted-window",
-        "8/4ms algo sliding-log",
+        "9/8ms algo sliding-window segments 4 mode interpolated", "8/4ms algo sliding-log",
     };
     uint64_t random = 31;
     size_t n;
@@ -175,7 +176,7 @@ static void wrong_arguments(void **state) {
         const char *text;
         int32_t code;
     } policies[] = {
-        {"5/s algo sliding-window segments 5", TOLLBAR_E_STORE_ALGORITHM}, {"5/s ban 1s after 2", TOLLBAR_E_STORE_ALGORITHM},
+        {"5/s algo sliding-window anchor first", TOLLBAR_E_STORE_ALGORITHM}, {"5/s algo pacer", TOLLBAR_E_STORE_ALGORITHM}, {"5/s ban 1s after 2", TOLLBAR_E_STORE_ALGORITHM},
         {"5/s; 9/min", TOLLBAR_E_STORE_ALGORITHM}, {"5/s borrow", TOLLBAR_E_STORE_ALGORITHM},
         {"5/7ns algo fixed-window", TOLLBAR_E_STORE_NUMBERS}, {"9000000001/day", TOLLBAR_E_STORE_NUMBERS},
     };
@@ -183,7 +184,8 @@ static void wrong_arguments(void **state) {
     tollbar_store_question question = TOLLBAR_STORE_QUESTION_INIT;
     tollbar_decision decision = TOLLBAR_DECISION_INIT;
     const tollbar_policy_spec spec = spec_of("5/min");
-    const int64_t none[] = {-1, 0, 0}, few[] = {0, 1};
+    /* A verdict that there is not, too few and too many numbers, a debt below 0, more than was asked. */
+    const int64_t few[] = {0, 1}, wrong_ones[][5] = {{-1, 0, 9, 0}, {4, 0, 9, 0}, {0, 1, 9, -5}, {0, 2, 9, 0}, {3, 0, 9, 0}};
     size_t n;
     (void)state;
     for (n = 0; n < COUNT(policies); n++) {
@@ -202,13 +204,17 @@ static void wrong_arguments(void **state) {
     assert_int_equal(tollbar_store_ask(limit, 0, NULL, 1, 1, &question), TOLLBAR_E_NULL);
     assert_int_equal(tollbar_store_ask(limit, 0, "k", 1, 1, NULL), TOLLBAR_E_NULL);
     assert_int_equal(tollbar_store_ask(limit, 4, "k", 1, 1, &question), TOLLBAR_E_OUT_OF_RANGE);
-    assert_int_equal(tollbar_store_ask(limit, 0, "", 0, 1, &question), TOLLBAR_E_OUT_OF_RANGE);
-    assert_int_equal(tollbar_store_ask(limit, 0, long_key, 513, 1, &question), TOLLBAR_E_OUT_OF_RANGE);
+    assert_int_equal(tollbar_store_ask(limit, 0, "", 0, 1, &question), TOLLBAR_E_STORE_KEY);
+    assert_int_equal(tollbar_store_ask(limit, 0, long_key, 513, 1, &question), TOLLBAR_E_STORE_KEY);
     assert_int_equal(tollbar_store_ask(limit, 0, long_key, 512, UINT64_MAX, &question), 0);
     assert_int_equal(question.key_length, sizeof "tollbar:{wrong}:" - 1 + 512);
     assert_true(question.args[1] == UINT64_C(1) << 53);
     assert_int_equal(tollbar_store_answer(limit, &question, NULL, 3, NULL, NULL), TOLLBAR_E_NULL);
-    assert_int_equal(tollbar_store_answer(limit, &question, none, 3, NULL, NULL), TOLLBAR_E_STORE_REPLY);
+    question.cost = 1;
+    for (n = 0; n < COUNT(wrong_ones); n++)
+        assert_int_equal(tollbar_store_answer(limit, &question, wrong_ones[n], 4, NULL, NULL), TOLLBAR_E_STORE_REPLY);
+    assert_int_equal(tollbar_store_answer(limit, &question, wrong_ones[0], 3, NULL, NULL), TOLLBAR_E_STORE_REPLY);
+    assert_int_equal(tollbar_store_answer(limit, &question, wrong_ones[0], 5, NULL, NULL), TOLLBAR_E_STORE_REPLY);
     assert_int_equal(tollbar_store_answer(limit, &question, few, 2, NULL, NULL), TOLLBAR_E_STORE_REPLY);
     assert_int_equal(tollbar_store_answer(limit, &question, NULL, 0, NULL, NULL), TOLLBAR_E_STORE_REPLY);
     decision.struct_size = 4;

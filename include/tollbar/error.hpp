@@ -109,6 +109,7 @@ enum class errc : std::int32_t {
     store_numbers = TOLLBAR_E_STORE_NUMBERS,
     store_value = TOLLBAR_E_STORE_VALUE,
     store_reply = TOLLBAR_E_STORE_REPLY,
+    store_key = TOLLBAR_E_STORE_KEY,
     ticket = TOLLBAR_E_TICKET,
     in_flight_full = TOLLBAR_E_IN_FLIGHT_FULL,
     owners_full = TOLLBAR_E_OWNERS_FULL,

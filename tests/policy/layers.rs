@@ -56,7 +56,7 @@ const TOLLBAR_C: &[&[&str]] = &[
     ],
 ];
 const TOLLBAR_REDIS_C: &[&[&str]] =
-    &[&["version", "lease", "tls"], &["waiting", "client", "calls"]];
+    &[&["version", "lease", "tls"], &["waiting", "client", "calls", "store"]];
 
 /// The places at which a module uses a later one, or one that is not in the list.
 fn against(modules: &[&[&str]], of: &str, uses: &[(PathBuf, String)]) -> Vec<String> {

@@ -25,6 +25,7 @@ var twenty = map[string]string{
 	"interval":        "20/day burst 20 algo interval",
 	"fixed window":    "20/day algo fixed-window",
 	"weighted window": "20/day algo weighted-window",
+	"sliding window":  "20/day algo sliding-window",
 	"sliding log":     "20/day algo sliding-log",
 }
 
@@ -218,7 +219,7 @@ func TestStoreLimitsThatCannotBe(t *testing.T) {
 		name, policy string
 		code         tollbar.Code
 	}{
-		{"test", "10/s algo sliding-window", tollbar.ErrStoreAlgorithm},
+		{"test", "10/s algo pacer", tollbar.ErrStoreAlgorithm},
 		{"test", "10/s ban 1min", tollbar.ErrStoreAlgorithm},
 		{"test", "100000000/day algo weighted-window", tollbar.ErrStoreNumbers},
 		{"test", "many", tollbar.ErrSyntax},
@@ -239,7 +240,7 @@ func TestStoreErrorsNeverAdmit(t *testing.T) {
 	ctx := context.Background()
 	limit := storeLimit(t, "errors", "10/s", r.machine().run)
 	for _, key := range []string{"", strings.Repeat("k", 513)} {
-		if allowed, err := limit.Allow(ctx, key); allowed || !errors.Is(err, tollbar.ErrOutOfRange) {
+		if allowed, err := limit.Allow(ctx, key); allowed || !errors.Is(err, tollbar.ErrStoreKey) {
 			t.Errorf("%d bytes: %v, %v", len(key), allowed, err)
 		}
 	}
@@ -249,7 +250,7 @@ func TestStoreErrorsNeverAdmit(t *testing.T) {
 		return reply, fault
 	})
 	// The reply of an allowed request, which the client's error overrides.
-	reply = []any{int64(0), int64(1), int64(1), int64(0), int64(0), int64(0)}
+	reply = []any{int64(0), int64(1), int64(1), int64(0)}
 	for _, fault = range []error{io.ErrUnexpectedEOF, storeError("OOM no room"), context.Canceled} {
 		allowed, err := broken.Allow(ctx, "ann")
 		if allowed || !errors.Is(err, fault) {
@@ -269,14 +270,15 @@ func TestStoreErrorsNeverAdmit(t *testing.T) {
 	}
 	fault = nil
 	for _, reply = range []any{
-		nil, 1, "0", []any{}, []any{int64(0)}, []any{"none", "1", "1"}, []any{int64(0), 1, 1.5}, []any{int64(-1), 1, 1},
+		nil, 1, "0", []any{}, []any{int64(0)}, []any{"none", "1", "1"}, []any{int64(0), 1, 1.5}, []any{int64(-1), 1, 1, 0},
+		[]any{7, 0, 1, 0}, []any{0, 1, 1}, []any{0, 1, 1, -5}, []any{0, 2, 1, 0},
 	} {
 		if allowed, err := broken.Allow(ctx, "ann"); allowed || !errors.Is(err, tollbar.ErrStoreReply) {
 			t.Errorf("%v: %v, %v", reply, allowed, err)
 		}
 	}
 	// Clients may return numbers as text.
-	reply = []any{"0", 1, int64(1), "0", "0", "0"}
+	reply = []any{"0", 1, int64(1), "0"}
 	if allowed, err := broken.Allow(ctx, "ann"); !allowed || err != nil {
 		t.Errorf("%v, %v", allowed, err)
 	}

@@ -22,6 +22,7 @@ local TWENTY = {
     { "interval", "20/day burst 20 algo interval" },
     { "fixed-window", "20/day algo fixed-window" },
     { "weighted-window", "20/day algo weighted-window" },
+    { "sliding-window", "20/day algo sliding-window" },
     { "sliding-log", "20/day algo sliding-log" },
 }
 
@@ -192,7 +193,7 @@ end
 
 test("what cannot be is said", function()
     local function run() end
-    fails("weighted-window", -92, tollbar.store_limit("test", "10/s algo sliding-window", run))
+    fails("weighted-window", -92, tollbar.store_limit("test", "10/s algo pacer", run))
     fails("ban", -92, tollbar.store_limit("test", "10/s ban 1min", run))
     fails("2^53", -93, tollbar.store_limit("test", "100000000/day algo weighted-window", run))
     fails("visible ASCII", -85, tollbar.store_limit("two words", "10/s", run))
@@ -204,8 +205,8 @@ end)
 test("errors never admit", function()
     local reply, why
     local limit = assert(tollbar.store_limit("errors", "10/s", function() return reply, why end))
-    fails("the store limit: ", -5, limit:check(""))
-    fails("the store limit: ", -5, limit:check(("k"):rep(513)))
+    fails("the store limit: ", -96, limit:check(""))
+    fails("the store limit: ", -96, limit:check(("k"):rep(513)))
     raises("a key is a string", function() limit:check() end)
     raises("a whole number", function() limit:check("ann", 1.5) end)
     raises("a whole number", function() limit:take_up_to("ann") end)
@@ -216,11 +217,12 @@ test("errors never admit", function()
     -- What lua-resty-redis returns for an error of the server.
     reply, why = false, "OOM no room"
     fails("the store limit: OOM no room", nil, limit:reset("ann"))
-    for _, wrong in ipairs { 0, "0", {}, { 0 }, { 0, 1, 1.5 }, { 0, 1, "none" }, { -1, 1, 1 }, { 0, 0 / 0, 1 } } do
+    for _, wrong in ipairs { 0, "0", {}, { 0 }, { 0, 1, 1.5 }, { 0, 1, "none" }, { -1, 1, 1, 0 }, { 0, 0 / 0, 1, 0 }, { 7, 0, 1, 0 },
+        { 0, 1, 1 }, { 0, 1, 1, -5 }, { 0, 2, 1, 0 } } do
         reply = wrong
         fails("the store limit: ", -95, limit:check("ann"))
     end
-    reply = { "0", 1LL, 1, 0, 0, 0 }
+    reply = { "0", 1LL, 1, 0 }
     equal(limit:check("ann"), true, "clients may return other numbers")
 end)
 
@@ -236,7 +238,7 @@ test("the arguments are whole numbers in decimal", function()
     local seen
     local limit = assert(tollbar.store_limit("numbers", "10/s", function(script, key, ...)
         seen = { script, key, ... }
-        return { 2, 0, 1, 0, 0, 0 }
+        return { 2, 0, 1, 0 }
     end))
     equal(limit:check("ann", 2^53), false)
     equal(seen[1]:find("redis.call", 1, true) ~= nil, true)

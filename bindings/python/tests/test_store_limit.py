@@ -15,7 +15,7 @@ from tollbar import AsyncStoreLimit, LeaseError, Limiter, StoreLimit
 
 # Windows of 300 days hardly end in a test.
 LONG = "100/300day"
-ALGORITHMS = [f"{LONG} burst 100", *(f"{LONG} algo {name}" for name in ("interval", "fixed-window", "weighted-window", "sliding-log"))]
+ALGORITHMS = [f"{LONG} burst 100", *(f"{LONG} algo {name}" for name in ("interval", "fixed-window", "weighted-window", "sliding-window", "sliding-log"))]
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +60,8 @@ def test_clients_of_all_sorts_share_one_limit(server):
 
 def test_a_decision_is_that_of_a_limiter(server):
     with redis.Redis(port=server.port) as client:
-        for policy in ("300/s burst 9", "9/5ms algo interval", "20/10ms algo weighted-window", "8/4ms algo sliding-log"):
+        for policy in ("300/s burst 9", "9/5ms algo interval", "20/10ms algo weighted-window",
+                       "9/8ms algo sliding-window segments 4 mode interpolated", "8/4ms algo sliding-log"):
             limit, local, seen = StoreLimit(policy, name="trace", client=client), Limiter(policy), [0, 0]
             real, now = client.execute_command, 0
 
@@ -118,7 +119,7 @@ def test_a_cluster(tmp_path):
 
 def test_what_is_wrong_is_said(server):
     with redis.Redis(port=server.port) as client:
-        for policy, words in (("5/s algo sliding-window segments 5", "a store decides gcra, interval"), ("5/s ban 1s after 2", "without borrow"),
+        for policy, words in (("5/s algo pacer", "a store decides gcra, interval"), ("5/s ban 1s after 2", "without borrow"),
                               ("5/7ns algo fixed-window", "parts of a microsecond")):
             with pytest.raises(LeaseError, match=words):
                 StoreLimit(policy, name="wrong", client=client)
@@ -139,7 +140,7 @@ def test_what_is_wrong_is_said(server):
         with pytest.raises(LeaseError, match="a value that tollbar did not write"):
             limit.allow("poem")
         assert client.get("tollbar:{wrong}:poem") == b"roses"
-        for reply in (None, [], [0, 1], ["0"] * 6, [2**70, 0, 0], [-1, 0, 0], b"OK"):
+        for reply in (None, [], [0, 1], ["0"] * 6, [2**70, 0, 0, 0], [-1, 0, 0, 0], [0, 2, 9, 0], [0, 1, 9], b"OK"):
             client.execute_command = lambda *args, reply=reply: reply
             with pytest.raises(LeaseError, match="not one of the script's"):
                 limit.allow("k")

@@ -219,8 +219,9 @@ pub const TOLLBAR_E_RUNNING: i32 = -88;
 pub const TOLLBAR_E_UNREPORTED: i32 = -89;
 /// The client has 128 leases, or one of this limit.
 pub const TOLLBAR_E_CLIENT_LEASES: i32 = -91;
-/// The scripts of a store have gcra, interval, fixed-window, weighted-window and sliding-log, without
-/// `borrow`, `ban`, `reserve` and a second rate.
+/// The scripts of a store have gcra, interval, fixed-window, weighted-window, sliding-window and
+/// sliding-log, without `borrow`, `ban`, `reserve` and a second rate. Their windows of segments do
+/// not begin with a key's first request.
 pub const TOLLBAR_E_STORE_ALGORITHM: i32 = -92;
 /// The policy's numbers exceed 2^53, or its period is no whole number of microseconds: the store
 /// could not count exactly.
@@ -229,6 +230,8 @@ pub const TOLLBAR_E_STORE_NUMBERS: i32 = -93;
 pub const TOLLBAR_E_STORE_VALUE: i32 = -94;
 /// The reply of the store is not one of the script's.
 pub const TOLLBAR_E_STORE_REPLY: i32 = -95;
+/// A key in a store has 1 to 512 bytes.
+pub const TOLLBAR_E_STORE_KEY: i32 = -96;
 
 // Errors of permits in flight.
 
@@ -414,7 +417,7 @@ fn lookup(code: i32) -> (&'static CStr, &'static CStr) {
         }
         TOLLBAR_E_STORE_ALGORITHM => (
             c"TOLLBAR_E_STORE_ALGORITHM",
-            c"a store decides gcra, interval, fixed-window, weighted-window and sliding-log, without borrow, ban, reserve and a second rate",
+            c"a store decides gcra, interval, fixed-window, weighted-window, sliding-window, sliding-log, without borrow, ban, reserve, lists",
         ),
         TOLLBAR_E_STORE_NUMBERS => {
             (c"TOLLBAR_E_STORE_NUMBERS", c"numbers above 2^53, or parts of a microsecond, which a store cannot count exactly")
@@ -425,6 +428,7 @@ fn lookup(code: i32) -> (&'static CStr, &'static CStr) {
         TOLLBAR_E_STORE_REPLY => {
             (c"TOLLBAR_E_STORE_REPLY", c"the store's reply is not one of the script's")
         }
+        TOLLBAR_E_STORE_KEY => (c"TOLLBAR_E_STORE_KEY", c"a key in a store has 1 to 512 bytes"),
         TOLLBAR_E_TICKET => (c"TOLLBAR_E_TICKET", c"the ticket has been released, or is another owner's"),
         TOLLBAR_E_IN_FLIGHT_FULL => (c"TOLLBAR_E_IN_FLIGHT_FULL", c"the in-flight table has no slot for the key"),
         TOLLBAR_E_OWNERS_FULL => (c"TOLLBAR_E_OWNERS_FULL", c"the in-flight table has 1024 owners"),

@@ -7,7 +7,7 @@ use tollbar_c::check::answer_to;
 use tollbar_c::decision::tollbar_decision;
 use tollbar_c::policy::{policy, tollbar_policy_spec};
 use tollbar_c::status::*;
-use tollbar_redis::store::{Ask, LimitError, Question, StoreError, StoreLimit, KEY_MOST};
+use tollbar_redis::store::{LimitError, StoreAsk, StoreError, StoreLimit, StoreQuestion, KEY_MOST};
 
 /// tollbar_store_ask: takes `cost` permits, or none.
 pub const TOLLBAR_STORE_CHECK: u32 = 0;
@@ -56,12 +56,17 @@ unsafe impl Growable for tollbar_store_question {
     const FIRST_SIZE: usize = size_of::<tollbar_store_question>();
 }
 
-const _: () = assert!(TOLLBAR_STORE_KEY_MAX == KEY_MOST && Question::KEY_MOST == 592 && Question::ARGS_MOST == 7);
+const _: () = assert!(
+    TOLLBAR_STORE_KEY_MAX == KEY_MOST
+        && StoreQuestion::KEY_MOST == 592
+        && StoreQuestion::ARGS_MOST == 7
+);
 const _: () = assert!(size_of::<tollbar_store_question>() % align_of::<u64>() == 0);
 
-/// Compiles a policy for a store: gcra, interval, fixed-window, weighted-window or sliding-log,
-/// without `borrow`, `ban`, `reserve` and a second rate. `name` tells limits apart: 1 to 64 visible
-/// ASCII characters without braces. The caller frees `*out` with tollbar_store_limit_free.
+/// Compiles a policy for a store: gcra, interval, fixed-window, weighted-window, sliding-window or
+/// sliding-log, without `borrow`, `ban`, `reserve` and a second rate. `name` tells limits apart: 1
+/// to 64 visible ASCII characters without braces (TOLLBAR_E_LEASE_NAME). The caller frees `*out`
+/// with tollbar_store_limit_free.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -93,9 +98,9 @@ pub unsafe extern "C" fn tollbar_store_limit_free(limit: *mut tollbar_store_limi
 }
 
 /// Writes what to ask the store about `cost` permits of a key to `*question`. `ask` is a
-/// TOLLBAR_STORE_ number, and the key has 1 to TOLLBAR_STORE_KEY_MAX bytes. The program makes the call by EVALSHA and,
-/// if the store does not know the script, by EVAL. A call that may have reached the store may have
-/// charged the key.
+/// TOLLBAR_STORE_ number, and the key has 1 to TOLLBAR_STORE_KEY_MAX bytes (TOLLBAR_E_STORE_KEY).
+/// The program makes the call by EVALSHA and, if the store does not know the script, by EVAL. A
+/// call that may have reached the store may have charged the key.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -131,8 +136,8 @@ pub unsafe extern "C" fn tollbar_store_ask(
 /// result and `out`, which may be NULL, are those of tollbar_table_check; the times are whole
 /// microseconds, rounded up. Unless NULL, `*taken` gets the permits that the store has charged.
 ///
-/// TOLLBAR_E_STORE_VALUE: the key has a value that no script of these wrote, and nothing was charged.
-/// TOLLBAR_E_STORE_REPLY: the numbers are not a script's.
+/// TOLLBAR_E_STORE_VALUE: the key has a value that no script of these wrote, and nothing was
+/// charged. TOLLBAR_E_STORE_REPLY: the numbers are not a script's.
 ///
 /// # Safety
 /// Pointers are NULL or as said. `reply` has `count` numbers.
@@ -178,8 +183,8 @@ unsafe fn numbers<'a>(reply: *const i64, count: usize) -> Result<&'a [i64], i32>
     Ok(unsafe { core::slice::from_raw_parts(reply, count) })
 }
 
-fn ask_of(number: u32) -> Result<Ask, i32> {
-    choose(number, &[Ask::Check, Ask::Peek, Ask::UpTo, Ask::Reset])
+fn ask_of(number: u32) -> Result<StoreAsk, i32> {
+    choose(number, &[StoreAsk::Check, StoreAsk::Peek, StoreAsk::UpTo, StoreAsk::Reset])
 }
 
 fn limit_code(error: LimitError) -> i32 {
@@ -193,7 +198,7 @@ fn limit_code(error: LimitError) -> i32 {
 
 fn store_code(error: &StoreError) -> i32 {
     match error {
-        StoreError::Key => TOLLBAR_E_OUT_OF_RANGE,
+        StoreError::Key => TOLLBAR_E_STORE_KEY,
         StoreError::Foreign(_) => TOLLBAR_E_STORE_VALUE,
         _ => TOLLBAR_E_STORE_REPLY,
     }

@@ -15,12 +15,13 @@ use tollbar_redis::store::{
 };
 
 /// All these policies refill so slowly that no permit comes back during a test.
-const POLICIES: [&str; 6] = [
+const POLICIES: [&str; 7] = [
     "5/day burst 5",
     "5/day burst 5 algo interval",
     "5/day algo interval anchor first",
     "5/day algo fixed-window",
     "5/day algo weighted-window",
+    "5/day algo sliding-window segments 24",
     "5/day algo sliding-log",
 ];
 
@@ -199,7 +200,9 @@ fn a_reset_key_is_new(mut store: impl Store) {
 }
 
 fn a_limit_of_nothing_refuses(mut store: impl Store) {
-    for kind in ["gcra", "interval", "fixed-window", "weighted-window", "sliding-log"] {
+    for kind in
+        ["gcra", "interval", "fixed-window", "weighted-window", "sliding-window", "sliding-log"]
+    {
         let limit = store.limit("test", &policy(&format!("0/s algo {kind}"))).unwrap();
         let decision = store.check(&limit, b"key", 1).unwrap();
         assert_eq!(
@@ -222,6 +225,7 @@ fn what_is_used_comes_back(mut store: impl Store) {
         "5/100ms algo fixed-window",
         "5/100ms algo fixed-window anchor first",
         "5/100ms algo weighted-window",
+        "5/100ms algo sliding-window segments 10",
         "5/100ms algo sliding-log",
     ] {
         let limit = store.limit("test", &policy(text)).unwrap();

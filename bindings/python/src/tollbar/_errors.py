@@ -51,7 +51,7 @@ class LeaseError(Error, ValueError):
 _POLICIES = range(-37, -9)
 _NO_MEMORY = -40
 _TABLES = range(-79, -49)
-_LEASES = range(-95, -79)
+_LEASES = range(-96, -79)
 # [lists: end]
 # A table's error after those of the range: TOLLBAR_E_SLOT_ROOM.
 _SLOT_ROOM = -106

@@ -27,7 +27,10 @@ pub enum LimitError {
     List,
     /// This store does not have classes of requests.
     Classes,
-    /// The period is not a whole number of microseconds, which is what the server's clock counts.
+    /// This store does not have sliding windows that begin with a key's first request.
+    Anchor,
+    /// The period, or a segment of it, is not a whole number of microseconds, which is what the
+    /// server's clock counts.
     Fraction,
     /// The policy's numbers exceed 2^53, up to which the server's numbers are exact. A smaller
     /// burst or limit makes them smaller, and so does a limit that has a larger common divisor with
@@ -113,8 +116,11 @@ impl fmt::Display for LimitError {
             }
             LimitError::Classes => f.write_str("the Redis store does not have classes (reserve)"),
             LimitError::Borrow => f.write_str("the Redis store does not have borrow"),
+            LimitError::Anchor => f.write_str(
+                "the Redis store does not have sliding windows that begin with a key's first request",
+            ),
             LimitError::Fraction => f.write_str(
-                "the period is not a whole number of microseconds, which the server's clock counts",
+                "the period, or a segment of it, is not a whole number of microseconds, which the server's clock counts",
             ),
             LimitError::TooLarge => f.write_str(
                 "the policy's numbers exceed 2^53, up to which the server counts exactly",

@@ -12,6 +12,7 @@ pub(super) enum Means {
     Steps,
     Window,
     Weighted,
+    Segments,
     Log,
 }
 
@@ -23,8 +24,8 @@ pub(super) const fn means(kind: Kind) -> Option<Means> {
         Kind::FixedWindow => Some(Means::Window),
         Kind::WeightedWindow => Some(Means::Weighted),
         Kind::SlidingLog => Some(Means::Log),
-        Kind::SlidingWindow
-        | Kind::Pacer
+        Kind::SlidingWindow => Some(Means::Segments),
+        Kind::Pacer
         | Kind::WarmUp
         | Kind::Quota
         | Kind::Curve

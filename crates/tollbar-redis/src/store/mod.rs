@@ -31,8 +31,8 @@ mod redis;
 pub(crate) use connection::Connection;
 pub use error::{LimitError, Message, StoreError};
 pub use memory::{MemoryLimit, MemoryStore};
-pub use plan::Ask;
-pub use question::{Question, StoreAnswer, StoreLimit};
+pub use plan::StoreAsk;
+pub use question::{StoreAnswer, StoreLimit, StoreQuestion};
 pub use redis::RedisStore;
 
 use tollbar::decision::Decision;

@@ -13,7 +13,7 @@ use super::kinds::{means, Means};
 use core::num::NonZeroU64;
 use tollbar::decision::{Decision, Reason, Verdict};
 use tollbar::limiter::State;
-use tollbar::policy::{Anchor, Policy};
+use tollbar::policy::{Anchor, Mode, Policy};
 use tollbar::units::{gcd, NEVER};
 
 /// Lua's numbers are doubles, which hold every whole number up to this one exactly.
@@ -55,6 +55,13 @@ pub(super) enum Plan {
         limit: u64,
         count_rejected: bool,
     },
+    /// scripts/segments.lua.
+    Segments {
+        length: u64,
+        limit: u64,
+        whole: u64,
+        partial: bool,
+    },
 }
 
 /// The reply of a script.
@@ -70,7 +77,7 @@ pub(super) struct ScriptReply {
 
 /// What a store is asked: the first argument of a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ask {
+pub enum StoreAsk {
     /// [`Store::check`](super::Store::check).
     Check = 0,
     /// [`Store::peek`](super::Store::peek).
@@ -104,6 +111,9 @@ impl Plan {
             // The one algorithm whose period may be a fraction of a microsecond.
             return Plan::gcra(policy).ok_or(LimitError::TooLarge);
         }
+        if means == Means::Segments {
+            return Plan::segments(policy);
+        }
         if policy.period % 1000 != 0 {
             return Err(LimitError::Fraction);
         }
@@ -118,11 +128,22 @@ impl Plan {
             Plan::Window { .. } => 1,
             Plan::Weighted { .. } => 2,
             Plan::Log { .. } => 3,
+            Plan::Segments { .. } => 4,
+        }
+    }
+
+    /// How many numbers of the state the script returns, after its verdict, the permits and the time.
+    pub(super) fn state_words(&self) -> usize {
+        match self {
+            Plan::Closed => 0,
+            Plan::Bucket { .. } => 1,
+            Plan::Window { .. } => 2,
+            Plan::Weighted { .. } | Plan::Log { .. } | Plan::Segments { .. } => 3,
         }
     }
 
     /// The script's arguments.
-    pub(super) fn args(&self, ask: Ask, cost: u64) -> [u64; ARGS] {
+    pub(super) fn args(&self, ask: StoreAsk, cost: u64) -> [u64; ARGS] {
         let numbers = match *self {
             Plan::Closed => [0; NUMBERS],
             Plan::Bucket { step, rate, permit, tolerance, lacking } => {
@@ -135,6 +156,9 @@ impl Plan {
             Plan::Weighted { period, limit } => [period.get(), limit, 0, 0, 0],
             Plan::Log { period, limit, count_rejected } => {
                 [period, limit, u64::from(count_rejected), 0, 0]
+            }
+            Plan::Segments { length, limit, whole, partial } => {
+                [length, limit, whole, u64::from(partial), 0]
             }
         };
         let [a, b, c, d, e] = numbers;
@@ -177,6 +201,9 @@ impl Plan {
                 (here.room(now) / period, here.retry(now, cost), here.reset(now))
             }
             Plan::Log { limit, .. } => (limit.saturating_sub(first), second, third),
+            // As the core answers, a request that can never pass has no times.
+            Plan::Segments { .. } if verdict == Verdict::Never => (first, NEVER, NEVER),
+            Plan::Segments { .. } => (first, second, third),
         };
         let nanos = |micros: u64| micros.checked_mul(1000).unwrap_or(NEVER);
         let retry_after = match verdict {
@@ -225,12 +252,33 @@ impl Plan {
         })
     }
 
+    fn segments(policy: &Policy) -> Result<Plan, LimitError> {
+        if policy.anchor != Anchor::Epoch {
+            return Err(LimitError::Anchor);
+        }
+        let (segments, limit) = (u64::from(policy.segments), policy.limit);
+        let parts = NonZeroU64::new(segments.saturating_mul(1000)).ok_or(LimitError::Fraction)?;
+        if policy.period % parts != 0 {
+            return Err(LimitError::Fraction);
+        }
+        let (length, partial) = (policy.period / parts, policy.mode == Mode::Interpolated);
+        let whole = if policy.mode == Mode::Strict { segments } else { segments.saturating_sub(1) };
+        // The counts of a window together, and a count that fades, times the length.
+        let products = limit.checked_mul(if partial { length } else { segments.saturating_add(2) });
+        let is_exact = products.is_some_and(|most| most <= EXACT)
+            && policy.period / 1000 <= AHEAD_MOST / 4
+            && limit <= EXACT / 4;
+        is_exact
+            .then_some(Plan::Segments { length, limit, whole, partial })
+            .ok_or(LimitError::TooLarge)
+    }
+
     fn periods(policy: &Policy, means: Means, period: NonZeroU64) -> Option<Plan> {
         let limit = policy.limit;
         let (micros, count_rejected) = (period.get(), policy.count_rejected);
         let exact = micros.checked_mul(2)? <= AHEAD_MOST && limit <= EXACT / 4;
         let plan = match means {
-            Means::Debt => return Plan::gcra(policy),
+            Means::Debt | Means::Segments => return None,
             Means::Steps if policy.anchor == Anchor::Epoch => {
                 return Plan::bucket(
                     period,

@@ -1,11 +1,11 @@
-//! Questions and answers without a connection: a limit says which call of a script decides, and reads
-//! what the script returned.
+//! Questions and answers without a connection: a limit says which call of a script decides, and
+//! reads what the script returned.
 //!
 //! ```
-//! use tollbar_redis::store::{Ask, StoreLimit};
+//! use tollbar_redis::store::{StoreAsk, StoreLimit};
 //!
 //! let logins = StoreLimit::new("logins", &"5/min".parse()?)?;
-//! let question = logins.question(Ask::Check, b"192.0.2.1", 1)?;
+//! let question = logins.question(StoreAsk::Check, b"192.0.2.1", 1)?;
 //! # let evalsha = |_: &core::ffi::CStr, _: &[u8], _: &[u64]| [0, 1, 1_767_225_600_000_000, 12_000_000, 0, 0];
 //! // By the Redis client of the program, which returns the script's whole numbers.
 //! let reply = evalsha(question.script().unwrap(), question.key(), question.args());
@@ -14,22 +14,28 @@
 //! ```
 
 use super::memory::closed;
-use super::plan::{Ask, Plan, ScriptReply, ARGS};
+use super::plan::{Plan, ScriptReply, StoreAsk, ARGS};
 use super::{check_key, check_name, LimitError, Message, StoreError, KEY_MOST, NAME_MOST};
 use core::ffi::CStr;
 use tollbar::decision::Decision;
 use tollbar::policy::Policy;
 
 /// The scripts, by their numbers in [`Plan::script`].
-pub(super) const SOURCES: [&CStr; 5] = [
+pub(super) const SOURCES: [&CStr; 6] = [
     text(concat!(include_str!("scripts/bucket.lua"), "\0")),
     text(concat!(include_str!("scripts/window.lua"), "\0")),
     text(concat!(include_str!("scripts/weighted.lua"), "\0")),
     text(concat!(include_str!("scripts/log.lua"), "\0")),
+    text(concat!(include_str!("scripts/segments.lua"), "\0")),
     text(concat!(include_str!("scripts/reset.lua"), "\0")),
 ];
 /// The number of the script that forgets a key.
-const RESET: usize = 4;
+const RESET: usize = 5;
+
+/// What a script returns alone if the key has another value.
+const FOREIGN: i64 = 3;
+/// The largest number that a script computes exactly.
+const LARGEST: i64 = 1 << 53;
 
 const fn text(source: &'static str) -> &'static CStr {
     match CStr::from_bytes_with_nul(source.as_bytes()) {
@@ -38,8 +44,8 @@ const fn text(source: &'static str) -> &'static CStr {
     }
 }
 
-/// A policy as the scripts take it, and the prefix of its keys' names. Any number of threads may use
-/// it at once.
+/// A policy as the scripts take it, and the prefix of its keys' names. Any number of threads may
+/// use it at once.
 #[derive(Clone, Copy, Debug)]
 pub struct StoreLimit {
     plan: Plan,
@@ -50,20 +56,20 @@ const PREFIX_MOST: usize = NAME_MOST + 16;
 
 /// One call of a script, about one key.
 #[derive(Clone, Copy, Debug)]
-pub struct Question {
-    ask: Ask,
+pub struct StoreQuestion {
+    ask: StoreAsk,
     cost: u64,
     /// `None`: the answer needs no call.
     script: Option<usize>,
     args: [u64; ARGS],
-    key: Bytes<{ Question::KEY_MOST }>,
+    key: Bytes<{ StoreQuestion::KEY_MOST }>,
 }
 
 /// What the store has decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoreAnswer {
-    /// The decision. After [`Ask::UpTo`] its verdict says whether any permit was taken, and its times
-    /// are those of one permit. After [`Ask::Reset`] it is that of a cost of 0.
+    /// The decision. After [`StoreAsk::UpTo`] its verdict says whether any permit was taken, and its times
+    /// are those of one permit. After [`StoreAsk::Reset`] it is that of a cost of 0.
     pub decision: Decision,
     /// The permits that the store has charged.
     pub taken: u64,
@@ -71,14 +77,14 @@ pub struct StoreAnswer {
     pub server_time: u64,
 }
 
-impl Question {
+impl StoreQuestion {
     /// The longest name of a key in the store.
     pub const KEY_MOST: usize = PREFIX_MOST + KEY_MOST;
     /// The most arguments.
     pub const ARGS_MOST: usize = ARGS;
 
     /// The question that was asked.
-    pub fn ask(&self) -> Ask {
+    pub fn ask(&self) -> StoreAsk {
         self.ask
     }
 
@@ -131,17 +137,22 @@ impl StoreLimit {
     ///
     /// # Errors
     /// [`StoreError::Key`].
-    pub fn question(&self, ask: Ask, key: &[u8], cost: u64) -> Result<Question, StoreError> {
+    pub fn question(
+        &self,
+        ask: StoreAsk,
+        key: &[u8],
+        cost: u64,
+    ) -> Result<StoreQuestion, StoreError> {
         check_key(key)?;
         let mut name = Bytes::new();
         name.push(self.prefix.get());
         name.push(key);
         let script = match (ask, self.plan) {
-            (Ask::Reset, _) => Some(RESET),
+            (StoreAsk::Reset, _) => Some(RESET),
             (_, Plan::Closed) => None,
             _ => Some(self.plan.script()),
         };
-        Ok(Question { ask, cost, script, args: self.plan.args(ask, cost), key: name })
+        Ok(StoreQuestion { ask, cost, script, args: self.plan.args(ask, cost), key: name })
     }
 
     /// Reads the numbers that the script returned to `question`, which came from this limit.
@@ -149,31 +160,44 @@ impl StoreLimit {
     /// # Errors
     /// [`StoreError::Foreign`] if the key has a value that no script of these wrote; nothing was
     /// charged. [`StoreError::Protocol`] if the numbers are not a script's.
-    pub fn answer(&self, question: &Question, reply: &[i64]) -> Result<StoreAnswer, StoreError> {
+    pub fn answer(
+        &self,
+        question: &StoreQuestion,
+        reply: &[i64],
+    ) -> Result<StoreAnswer, StoreError> {
         if question.script.is_none() {
             let decision = closed(question.cost);
             return Ok(StoreAnswer { decision, taken: 0, server_time: 0 });
         }
-        let number = |n: usize| reply.get(n).and_then(|value| u64::try_from(*value).ok());
-        let verdict = number(0).ok_or(StoreError::Protocol)?;
-        if verdict == 3 {
+        if reply == [FOREIGN] {
             return Err(StoreError::Foreign(Message::printable(question.key())));
         }
-        let (Some(taken), Some(now)) = (number(1), number(2)) else {
+        let words = if question.ask == StoreAsk::Reset { 0 } else { self.plan.state_words() };
+        let good = |number: &i64| (0..=LARGEST).contains(number);
+        let [verdict @ 0..=2, taken, now, state @ ..] = reply else {
             return Err(StoreError::Protocol);
         };
-        let state = [3, 4, 5].map(|n| number(n).unwrap_or(0));
+        if state.len() != words || !good(taken) || !good(now) || !state.iter().all(good) {
+            return Err(StoreError::Protocol);
+        }
+        let number = |number: &i64| u64::try_from(*number).unwrap_or(0);
+        let (verdict, taken, now) = (number(verdict), number(taken), number(now));
+        if question.ask != StoreAsk::Reset && taken > question.cost {
+            return Err(StoreError::Protocol);
+        }
+        let state = [0, 1, 2].map(|n| state.get(n).map_or(0, number));
         let decision = match question.ask {
-            Ask::Reset => closed(0),
+            StoreAsk::Reset => closed(0),
             // As the core answers: allowed if it took any. The times are those of one permit.
-            Ask::UpTo => {
+            StoreAsk::UpTo => {
                 let verdict = u64::from(taken == 0);
                 self.plan.decision(&ScriptReply { verdict, now, state }, 1)
             }
-            Ask::Check | Ask::Peek => {
+            StoreAsk::Check | StoreAsk::Peek => {
                 self.plan.decision(&ScriptReply { verdict, now, state }, question.cost)
             }
         };
+        let taken = if question.ask == StoreAsk::Reset { 0 } else { taken };
         Ok(StoreAnswer { decision, taken, server_time: now.saturating_mul(1000) })
     }
 }

@@ -14,7 +14,7 @@
 //!
 //! | | |
 //! |---|---|
-//! | algorithms | gcra, interval, fixed-window, weighted-window, sliding-log; `limit` refuses the others and `borrow` |
+//! | algorithms | gcra, interval, fixed-window, weighted-window, sliding-window, sliding-log; `limit` refuses the others and `borrow` |
 //! | key | `tollbar:{NAME}:KEY`; the braces are a cluster's hash tag; each decision uses one key |
 //! | expiry | at most about two milliseconds after the key is as good as new, by the clock that the script read; never before |
 //! | gcra with `init` | a key is remembered until its bucket is full; an idle key starts with `init` again after that |
@@ -24,8 +24,8 @@
 //! | needs | Redis 6.2 or any Valkey; an ACL user needs `~tollbar:*`, EVALSHA, SCRIPT LOAD, TIME, and the commands that the scripts in `scripts/` call |
 
 use super::connection::Connection;
-use super::plan::Ask;
-use super::question::{Question, StoreAnswer, StoreLimit, SOURCES};
+use super::plan::StoreAsk;
+use super::question::{StoreAnswer, StoreLimit, StoreQuestion, SOURCES};
 use super::{LimitError, Store, StoreError};
 use crate::redis::{Answer, Arg, NoMemory, Script, Transport, Url};
 use alloc::boxed::Box;
@@ -35,12 +35,13 @@ use tollbar::decision::Decision;
 use tollbar::policy::Policy;
 
 /// The scripts, by their numbers.
-static SCRIPTS: [Script; 5] = [
+static SCRIPTS: [Script; 6] = [
     Script { name: "bucket", source: source(SOURCES[0]) },
     Script { name: "window", source: source(SOURCES[1]) },
     Script { name: "weighted", source: source(SOURCES[2]) },
     Script { name: "log", source: source(SOURCES[3]) },
-    Script { name: "reset", source: source(SOURCES[4]) },
+    Script { name: "segments", source: source(SOURCES[4]) },
+    Script { name: "reset", source: source(SOURCES[5]) },
 ];
 /// The most numbers that a script returns.
 const NUMBERS: usize = 6;
@@ -102,14 +103,14 @@ impl RedisStore {
     fn ask(
         &mut self,
         limit: &StoreLimit,
-        ask: Ask,
+        ask: StoreAsk,
         key: &[u8],
         cost: u64,
     ) -> Result<StoreAnswer, StoreError> {
         let question = limit.question(ask, key, cost)?;
         let Some(script) = question.number() else { return limit.answer(&question, &[]) };
         let int = |number: u64| Arg::Int(i64::try_from(number).unwrap_or(i64::MAX));
-        let mut args = [Arg::Int(0); Question::ARGS_MOST];
+        let mut args = [Arg::Int(0); StoreQuestion::ARGS_MOST];
         args.iter_mut().zip(question.args()).for_each(|(to, number)| *to = int(*number));
         let args = args.get(..question.args().len()).unwrap_or_default();
         let deadline = Monotonic.now().saturating_add(self.timeout);
@@ -129,19 +130,19 @@ impl Store for RedisStore {
     }
 
     fn check(&mut self, limit: &StoreLimit, key: &[u8], cost: u64) -> Result<Decision, StoreError> {
-        self.ask(limit, Ask::Check, key, cost).map(|answer| answer.decision)
+        self.ask(limit, StoreAsk::Check, key, cost).map(|answer| answer.decision)
     }
 
     fn peek(&mut self, limit: &StoreLimit, key: &[u8], cost: u64) -> Result<Decision, StoreError> {
-        self.ask(limit, Ask::Peek, key, cost).map(|answer| answer.decision)
+        self.ask(limit, StoreAsk::Peek, key, cost).map(|answer| answer.decision)
     }
 
     fn take_up_to(&mut self, limit: &StoreLimit, key: &[u8], most: u64) -> Result<u64, StoreError> {
-        self.ask(limit, Ask::UpTo, key, most).map(|answer| answer.taken)
+        self.ask(limit, StoreAsk::UpTo, key, most).map(|answer| answer.taken)
     }
 
     fn reset(&mut self, limit: &StoreLimit, key: &[u8]) -> Result<(), StoreError> {
-        self.ask(limit, Ask::Reset, key, 0).map(drop)
+        self.ask(limit, StoreAsk::Reset, key, 0).map(drop)
     }
 }
 

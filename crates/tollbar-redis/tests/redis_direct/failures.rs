@@ -102,12 +102,14 @@ fn planted_numbers_never_admit_more() {
     let mut store = store(&server.tcp());
     let key = "tollbar:{test}:key";
     let numbers = ["0", "1", "1000000", "1700000000000000", "9007199254740992", "9999999999999999"];
-    for text in &SLOW[..5] {
+    for text in &SLOW[..6] {
         let limit = limit(&store, text);
         for first in numbers {
             for second in numbers {
                 let value = if text.contains("weighted") {
                     format!("{first} {second} {second}")
+                } else if text.contains("segments") {
+                    format!("s3600000000 {first} {second} {second}")
                 } else {
                     format!("{first} {second}")
                 };
@@ -142,6 +144,10 @@ fn a_clock_set_back_waits_no_longer_than_what_is_used() {
         ("5/day algo fixed-window", format!("{day} 3")),
         ("5/day algo fixed-window anchor first", format!("{ahead} 3")),
         ("5/day algo weighted-window", format!("{day} 2 3")),
+        (
+            "5/day algo sliding-window segments 24",
+            format!("s3600000000 {} 1 0 2", day / 3_600_000_000),
+        ),
         ("5/day algo sliding-log", String::new()),
     ] {
         let limit = limit(&store, text);

@@ -31,11 +31,12 @@ fn limit(store: &RedisStore, text: &str) -> StoreLimit {
 }
 
 /// A policy of each algorithm: five permits at once, and then none for a long time.
-const SLOW: [&str; 6] = [
+const SLOW: [&str; 7] = [
     "5/day",
     "5/day algo interval",
     "5/day algo interval anchor first",
     "5/day algo fixed-window",
     "5/day algo weighted-window",
+    "5/day algo sliding-window segments 24",
     "5/day algo sliding-log",
 ];

@@ -198,9 +198,14 @@ fn a_part_of_a_permit_is_not_charged() {
 fn a_changed_policy_gives_no_more_than_a_new_key() {
     let server = Server::start();
     let mut store = store(&server.unix());
-    for kind in
-        ["", "algo interval", "algo fixed-window", "algo weighted-window", "algo sliding-log"]
-    {
+    for kind in [
+        "",
+        "algo interval",
+        "algo fixed-window",
+        "algo weighted-window",
+        "algo sliding-window",
+        "algo sliding-log",
+    ] {
         for (before, after) in
             [("100/day", "7/day"), ("7/day", "100/day"), ("7/min", "9/day"), ("9/day", "7/min")]
         {

@@ -148,6 +148,24 @@ fn weighted_window() {
 }
 
 #[test]
+fn s45_sliding_window() {
+    // Twelve segments of any of the random periods would not be whole microseconds.
+    let of = |segments: u64, mode: &str, random: &mut Rng| {
+        let (most, segment) = (1 + random.below(60), 20 + random.below(2_000));
+        format!("{most}/{}us algo sliding-window segments {segments}{mode}", segment * segments)
+    };
+    let mut random = Rng(45);
+    let modes = ["", " mode strict", " mode interpolated"];
+    let texts: Vec<String> = [1, 2, 5, 12, 100]
+        .iter()
+        .flat_map(|segments| modes.map(|mode| (*segments, mode)))
+        .map(|(segments, mode)| of(segments, mode, &mut random))
+        .collect();
+    let named: Vec<&str> = texts.iter().map(String::as_str).collect();
+    algorithm(&named, &[], false);
+}
+
+#[test]
 fn sliding_log() {
     let named = ["10/ms algo sliding-log", "1/333us algo sliding-log", "200/10ms algo sliding-log"];
     algorithm(&named, &["algo sliding-log", "algo sliding-log count rejected"], false);
@@ -168,6 +186,8 @@ fn keys_expire_when_they_are_as_good_as_new() {
         "7/90ms algo weighted-window",
         "7/90ms algo sliding-log",
         "7/90ms algo sliding-log count rejected",
+        "7/90ms algo sliding-window segments 9",
+        "7/90ms algo sliding-window segments 9 mode interpolated",
         "1000003/day burst 1000",
     ] {
         let limit = limit(&store, text);
@@ -213,7 +233,9 @@ fn what_the_server_cannot_count_exactly_is_refused() {
     let store = store("redis://192.0.2.1");
     let refused = |text: &str| store.limit("test", &policy(text)).map(drop).unwrap_err();
     for (text, why) in [
-        ("10/s algo sliding-window", LimitError::Unsupported(Kind::SlidingWindow)),
+        ("10/us algo sliding-window segments 5", LimitError::Fraction),
+        ("10/s algo sliding-window anchor first", LimitError::Anchor),
+        ("1000000/365day algo sliding-window mode interpolated", LimitError::TooLarge),
         ("10/s algo pacer", LimitError::Unsupported(Kind::Pacer)),
         ("10/s algo warm-up warm 1s", LimitError::Unsupported(Kind::WarmUp)),
         ("10/s borrow", LimitError::Borrow),
@@ -236,7 +258,7 @@ fn what_the_server_cannot_count_exactly_is_refused() {
         }
         assert_eq!(refused(text), why, "{text}");
     }
-    let known = "gcra interval fixed-window weighted-window sliding-log";
+    let known = "gcra interval fixed-window weighted-window sliding-window sliding-log";
     let said = LimitError::Unsupported(Kind::Pacer).to_string();
     assert_eq!(said, format!("the Redis store does not have algo pacer; expected one of {known}"));
     let page = include_str!("../../src/store/redis.rs");
