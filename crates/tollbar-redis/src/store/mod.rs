@@ -17,8 +17,8 @@
 //! ones, so any number of machines share a limit exactly, at the price of a round trip for each
 //! decision. [`crate::lease`] decides without waiting for the network.
 //!
-//! [`StoreLimit`] has no connection: it writes the question, and reads the answer, of a call that the
-//! program makes by the Redis client that it has.
+//! [`StoreLimit`] has no connection: it writes the question, and reads the answer, of a call that
+//! the program makes by the Redis client that it has.
 
 mod connection;
 mod error;
@@ -51,8 +51,8 @@ pub trait Store {
     /// A policy as this store applies it, with the limit's name.
     type Limit;
 
-    /// Compiles `policy` for this store. `name` tells limits apart: 1 to [`NAME_MOST`] visible ASCII
-    /// characters without braces.
+    /// Compiles `policy` for this store. `name` tells limits apart: 1 to [`NAME_MOST`] visible
+    /// ASCII characters without braces.
     fn limit(&self, name: &str, policy: &Policy) -> Result<Self::Limit, LimitError>;
 
     /// Takes `cost` permits of `key` now, or says when they could be taken. A cost of 0 charges

@@ -132,7 +132,7 @@ impl Plan {
         }
     }
 
-    /// How many numbers of the state the script returns, after its verdict, the permits and the time.
+    /// How many numbers of the state the script returns, after verdict, permits and time.
     pub(super) fn state_words(&self) -> usize {
         match self {
             Plan::Closed => 0,

@@ -6,7 +6,7 @@
 //!
 //! let logins = StoreLimit::new("logins", &"5/min".parse()?)?;
 //! let question = logins.question(StoreAsk::Check, b"192.0.2.1", 1)?;
-//! # let evalsha = |_: &core::ffi::CStr, _: &[u8], _: &[u64]| [0, 1, 1_767_225_600_000_000, 12_000_000, 0, 0];
+//! # let evalsha = |_: &core::ffi::CStr, _: &[u8], _: &[u64]| [0, 1, 1_767_225_600_000_000, 12_000_000];
 //! // By the Redis client of the program, which returns the script's whole numbers.
 //! let reply = evalsha(question.script().unwrap(), question.key(), question.args());
 //! assert!(logins.answer(&question, &reply)?.decision.is_allowed());
@@ -68,8 +68,8 @@ pub struct StoreQuestion {
 /// What the store has decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoreAnswer {
-    /// The decision. After [`StoreAsk::UpTo`] its verdict says whether any permit was taken, and its times
-    /// are those of one permit. After [`StoreAsk::Reset`] it is that of a cost of 0.
+    /// The decision. After [`StoreAsk::UpTo`] its verdict says whether any permit was taken, and
+    /// its times are those of one permit. After [`StoreAsk::Reset`] it is that of a cost of 0.
     pub decision: Decision,
     /// The permits that the store has charged.
     pub taken: u64,
