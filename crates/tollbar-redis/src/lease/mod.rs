@@ -64,7 +64,6 @@ pub use driver::{Driver, Question};
 #[cfg(not(loom))]
 pub use error::NodeError;
 #[cfg(not(loom))]
-#[cfg(not(loom))]
 pub(crate) use layout::is_name;
 #[cfg(not(loom))]
 pub use node::{Node, Wait};
@@ -73,6 +72,7 @@ pub use set::{set, SetError};
 #[cfg(not(loom))]
 pub use stats::{Circuit, Stats};
 pub use terms::{Fallback, OnLoss, Options, Terms, TermsError};
+#[cfg(not(loom))]
 pub use wire::{CALL_SCRIPT, CALL_SCRIPT_C};
 
 /// What crates/tollbar-redis/model uses beyond the public interface, so that it explores the
