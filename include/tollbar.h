@@ -929,6 +929,13 @@ int32_t tollbar_limiter_set_policy(const tollbar_limiter *limiter,
                                    const tollbar_policy_spec *spec,
                                    uint32_t keep);
 
+/* tollbar_limiter_set_policy at the caller's time, for a limiter that is asked at the caller's
+ * time. The limiter converts what it keeps by that time. */
+int32_t tollbar_limiter_set_policy_at(const tollbar_limiter *limiter,
+                                      const tollbar_policy_spec *spec,
+                                      uint32_t keep,
+                                      uint64_t now_ns);
+
 /* Writes the limiter's policy to `out`: the one that it was made with, or was last changed to. */
 int32_t tollbar_limiter_get_policy(const tollbar_limiter *limiter, tollbar_policy_spec *out);
 

@@ -628,8 +628,8 @@ void tollbar_store_limit_free(tollbar_store_limit *limit);
 
 /* Writes what to ask the store about `cost` permits of a key to `*question`. `ask` is a
  * TOLLBAR_STORE_ number, and the key has 1 to TOLLBAR_STORE_KEY_MAX bytes (TOLLBAR_E_STORE_KEY).
- * The program makes the call by EVALSHA and, if the store does not know the script, by EVAL. A call
- * that may have reached the store may have charged the key. */
+ * The program makes the call by EVALSHA and, if the store does not know the script, by EVAL. A
+ * call that may have reached the store may have charged the key. */
 int32_t tollbar_store_ask(const tollbar_store_limit *limit,
                           uint32_t ask,
                           const void *key,

@@ -383,7 +383,12 @@ func (l *Limiter) setPolicy(policy string, keep Keep) (Policy, error) {
 	if err != nil {
 		return Policy{}, err
 	}
-	code := cLimiterSetPolicy(l.handle, &spec, uint32(keep))
+	var code int32
+	if now, ok := l.given(); ok {
+		code = cLimiterSetPolicyAt(l.handle, now, &spec, uint32(keep))
+	} else {
+		code = cLimiterSetPolicy(l.handle, &spec, uint32(keep))
+	}
 	runtime.KeepAlive(l)
 	if code != 0 {
 		return Policy{}, refused(policy, Code(code))

@@ -144,6 +144,11 @@ func cLimiterSetPolicy(limiter uintptr, spec *tollbar_policy_spec, keep uint32) 
 		C.uint32_t(keep)))
 }
 
+func cLimiterSetPolicyAt(limiter uintptr, now uint64, spec *tollbar_policy_spec, keep uint32) int32 {
+	return int32(C.go_limiter_set_policy_at(C.uintptr_t(limiter), C.uint64_t(now),
+		(*C.tollbar_policy_spec)(unsafe.Pointer(spec)), C.uint32_t(keep)))
+}
+
 func cLimiterCancel(limiter uintptr, booked *tollbar_reservation, back *uint64) int32 {
 	return int32(C.go_limiter_cancel(C.uintptr_t(limiter), (*C.tollbar_reservation)(unsafe.Pointer(booked)),
 		(*C.uint64_t)(back)))

@@ -70,6 +70,11 @@ func cLimiterSetPolicy(limiter uintptr, spec *tollbar_policy_spec, keep uint32) 
 	return library.Call3(tollbar_limiter_set_policy, limiter, uintptr(unsafe.Pointer(spec)), uintptr(keep))
 }
 
+func cLimiterSetPolicyAt(limiter uintptr, now uint64, spec *tollbar_policy_spec, keep uint32) int32 {
+	return library.Call4(tollbar_limiter_set_policy_at, limiter, uintptr(unsafe.Pointer(spec)), uintptr(keep),
+		uintptr(now))
+}
+
 func cLimiterCancel(limiter uintptr, booked *tollbar_reservation, back *uint64) int32 {
 	return library.Call3(tollbar_limiter_cancel, limiter, uintptr(unsafe.Pointer(booked)),
 		uintptr(unsafe.Pointer(back)))
@@ -357,6 +362,7 @@ var (
 	tollbar_limiter_reset            = libtollbar.Need("tollbar_limiter_reset")
 	tollbar_limiter_get_state        = libtollbar.Need("tollbar_limiter_get_state")
 	tollbar_limiter_set_policy       = libtollbar.Need("tollbar_limiter_set_policy")
+	tollbar_limiter_set_policy_at    = libtollbar.Need("tollbar_limiter_set_policy_at")
 	tollbar_table_new                = libtollbar.Need("tollbar_table_new")
 	tollbar_table_open               = libtollbar.Need("tollbar_table_open")
 	tollbar_table_close              = libtollbar.Need("tollbar_table_close")

@@ -142,8 +142,8 @@ type LimiterOptions struct {
 	// means 1,024.
 	Waiters uint32
 	// Time, unless nil, is read in place of Clock. Waits still last as long as Go's timers say. With
-	// Time the error is [ErrOptionMismatch] for [TakeMany], where [TakeManyAt] works,
-	// [Limiter.MoreAfter], and [Limiter.SetPolicy] without [KeepReset].
+	// Time the error is [ErrOptionMismatch] for [TakeMany], where [TakeManyAt] works, and for
+	// [Limiter.MoreAfter].
 	Time func() time.Time
 }
 
@@ -209,9 +209,6 @@ func (l *Limiter) String() string {
 func (l *Limiter) SetPolicy(policy string, keep Keep) error {
 	if l.ended() {
 		return ErrClosed
-	}
-	if l.time != nil && keep != KeepReset {
-		return refused(policy, ErrOptionMismatch)
 	}
 	l.changing.Lock()
 	defer l.changing.Unlock()

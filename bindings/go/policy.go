@@ -173,7 +173,7 @@ type Class struct {
 // is a straight line, and [CurvePolicy] makes the knots of a function. For a LevelRefill each of up
 // to 4 is a level as a share of Burst and a rate as a share of the policy's, in whole percents; no
 // pair is one rate at all levels.
-type Knots [40]Knot
+type Knots [64]Knot
 
 // Knot is a pair of [Knots].
 type Knot [2]uint16

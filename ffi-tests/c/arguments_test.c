@@ -164,6 +164,8 @@ static void c4_limiter_arguments(void **state) {
     NULL_IS(tollbar_limiter_get_state(limiter, NULL));
     NULL_IS(tollbar_limiter_set_policy(NULL, &spec, 0));
     NULL_IS(tollbar_limiter_set_policy(limiter, NULL, 0));
+    NULL_IS(tollbar_limiter_set_policy_at(NULL, &spec, 0, 0));
+    NULL_IS(tollbar_limiter_set_policy_at(limiter, NULL, 0, 0));
     NULL_IS(tollbar_limiter_get_policy(NULL, &spec));
     NULL_IS(tollbar_limiter_get_policy(limiter, NULL));
 
@@ -187,6 +189,7 @@ static void c4_limiter_arguments(void **state) {
     ODD_IS(tollbar_limiter_cancel_at(limiter, &booked, 0, ODD(uint64_t)));
     ODD_IS(tollbar_limiter_get_state(limiter, ODD(tollbar_limiter_state)));
     ODD_IS(tollbar_limiter_set_policy(limiter, ODD(tollbar_policy_spec), 0));
+    ODD_IS(tollbar_limiter_set_policy_at(limiter, ODD(tollbar_policy_spec), 0, 0));
     ODD_IS(tollbar_limiter_get_policy(limiter, ODD(tollbar_policy_spec)));
     ODD_IS(tollbar_limiter_reset(ODD(tollbar_limiter)));
 

@@ -193,6 +193,30 @@ static void limiters_live_in_the_callers_memory(void **state) {
     free(block);
 }
 
+/* Changes of the caller's time, far from the clock's: who had no permit has none, by any algorithm. */
+static void a1_a_change_at_the_callers_time(void **state) {
+    static const char *const texts[] = {
+        "10/h", "10/h algo interval", "10/h algo fixed-window", "10/h algo weighted-window", "10/h algo sliding-window",
+        "10/h algo sliding-log", "10/h curve ln", "10/h algo pacer",
+    };
+    const uint64_t now = 2 * HOUR - SEC;
+    size_t from, to;
+    (void)state;
+    for (from = 0; from < COUNT(texts); from++)
+        for (to = 0; to < COUNT(texts); to++) {
+            tollbar_limiter *limiter = limiter_of(texts[from]);
+            const tollbar_policy_spec next = spec_of(texts[to]);
+            uint64_t taken = 0;
+            (void)tollbar_limiter_take_up_to_at(limiter, UINT64_MAX, now, &taken);
+            assert_true(taken > 0);
+            assert_int_equal(tollbar_limiter_set_policy_at(limiter, &next, TOLLBAR_KEEP_COUNT, now), 0);
+            (void)tollbar_limiter_take_up_to_at(limiter, UINT64_MAX, now, &taken);
+            if (taken != 0)
+                fail_msg("%s to %s: %u more", texts[from], texts[to], (unsigned)taken);
+            tollbar_limiter_free(limiter);
+        }
+}
+
 /* A limiter that has taken four of ten permits, and then changed to `to`. The changes read the
  * clock after `*now`. By at most half a second, so that at 100/min at most one permit is missing at
  * `*now`. */
@@ -265,6 +289,7 @@ int main(void) {
         cmocka_unit_test(c6_state_struct_sizes),
         cmocka_unit_test(c6_options_struct_sizes),
         cmocka_unit_test(a_policy_changes_while_it_is_used),
+        cmocka_unit_test(a1_a_change_at_the_callers_time),
         cmocka_unit_test(changes_are_bounded),
     };
     return cmocka_run_group_tests_name("limiters", tests, NULL, NULL);

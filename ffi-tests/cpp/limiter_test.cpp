@@ -183,6 +183,12 @@ TEST(a_policy_changes) {
     requests.set_policy("20/h", TOLLBAR_KEEP_RESET);
     CHECK(requests.take_up_to(99).permits == 20);
     CHECK(requests.try_set_policy("1/s", 3).error() == errc::out_of_range && requests.peek().denied());
+    // By the caller's time: the clock of the machine is far ahead.
+    const auto now = 1h;
+    const limiter mine("10/h");
+    CHECK(mine.admit_at(now, 10));
+    mine.set_policy_at(now, "10/h algo fixed-window");
+    CHECK(!mine.admit_at(now) && mine.try_set_policy_at(now, "1/s", 3).error() == errc::out_of_range);
 }
 
 TEST(limiters_move) {
@@ -208,10 +214,10 @@ TEST(limiters_move) {
 }
 
 TEST(a_limiter_in_memory_of_the_callers) {
-    CHECK(limiter::size() <= 4608 && limiter::align() <= 256);
-    void *const memory = std::aligned_alloc(256, 4608);
+    CHECK(limiter::size() <= 5120 && limiter::align() <= 256);
+    void *const memory = std::aligned_alloc(256, 5120);
     {
-        auto placed = limiter::init_in(memory, 4608, "2/min algo sliding-log");
+        auto placed = limiter::init_in(memory, 5120, "2/min algo sliding-log");
         limiter moved = std::move(placed);
         CHECK(static_cast<void *>(moved.get()) == memory && moved.admit_at(1h) && moved.admit_at(1h) &&
             !moved.admit_at(1h));

@@ -239,6 +239,13 @@ public:
     result<void> try_set_policy(const spec &to, std::uint32_t keep = TOLLBAR_KEEP_COUNT) const noexcept {
         return detail::done(tollbar_limiter_set_policy(get(), to.get(), keep));
     }
+    /// set_policy at the caller's time, for a limiter that is asked at the caller's time.
+    void set_policy_at(instant now, const spec &to, std::uint32_t keep = TOLLBAR_KEEP_COUNT) const {
+        try_set_policy_at(now, to, keep).value();
+    }
+    result<void> try_set_policy_at(instant now, const spec &to, std::uint32_t keep = TOLLBAR_KEEP_COUNT) const noexcept {
+        return detail::done(tollbar_limiter_set_policy_at(get(), to.get(), keep, now.get()));
+    }
 
     /// Makes the state fresh and ends a ban. Other calls may run at the same time, and admissions
     /// in the same instant may survive the reset.

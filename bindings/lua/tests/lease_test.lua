@@ -68,7 +68,7 @@ test("without a store it lives on its share", function()
     equal(waits, false)
     equal(reason, "store down")
     equal(one:wait("other", 60, 8), true)
-    equal(tostring(one), "tollbar.lease, circuit unknown")
+    equal(tostring(one), "tollbar.lease, circuit open")
 end)
 
 test("options", function()

@@ -51,8 +51,8 @@ test("decisions are counted", function()
 end)
 
 test("M6: the most that a policy admits in a window", function()
-    equal(tollbar.worst_case("120/min", 60e9), 239ULL)
-    equal(tollbar.worst_case("120/min", 3600000000000ULL), 7319ULL)
+    equal(tollbar.worst_case("120/min", 60), 239ULL)
+    equal(tollbar.worst_case("120/min", 3600), 7319ULL)
     local none, message = tollbar.worst_case("3/min algo nothing", 1)
     equal(none, nil)
     assert(message:find("column 12", 1, true), message)
@@ -180,6 +180,13 @@ test("set_policy keeps the number of permits that the limiter has left", functio
     equal(limiter:set_policy("20/mn"), nil)
     raises("keep cannot be all", function() local _ = limiter:set_policy("1/s", "all") end)
     equal(limiter:allow(), false)
+    -- By the caller's time: the clock of the machine is far ahead.
+    limiter = assert(tollbar.limiter("10/h"))
+    local now = 3600000000000ULL
+    equal((limiter:check_at(now, 10)), true)
+    equal(limiter:set_policy_at(now, "10/h algo fixed-window"), true)
+    equal((limiter:check_at(now)), false)
+    equal(limiter:set_policy_at(now, "20/mn"), nil)
 end)
 
 test("a reservation says when to act", function()

@@ -350,6 +350,10 @@ int32_t tollbar_limiter_get_state(const tollbar_limiter *limiter,
 int32_t tollbar_limiter_set_policy(const tollbar_limiter *limiter,
                                    const tollbar_policy_spec *spec,
                                    uint32_t keep);
+int32_t tollbar_limiter_set_policy_at(const tollbar_limiter *limiter,
+                                      const tollbar_policy_spec *spec,
+                                      uint32_t keep,
+                                      uint64_t now_ns);
 int32_t tollbar_limiter_get_policy(const tollbar_limiter *limiter, tollbar_policy_spec *out);
 typedef struct tollbar_table tollbar_table;
 typedef struct tollbar_table_options {

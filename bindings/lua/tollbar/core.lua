@@ -1,31 +1,12 @@
 --- The library, and the common code of limiters and tables: errors, arguments, results.
 local ffi = require "ffi"
+local library = require "tollbar.library"
 local values = require "tollbar.cdef"
 
 local core = {}
 
-local function environment(name)
-    local value = os.getenv(name)
-    return value ~= "" and value or nil
-end
-
---- Loads the library of that name ("libtollbar"): `path` if given, else the one of the checkout
---- that this file is in, if `make lib` built it, else the installed one.
-function core.load(name, path)
-    if path then
-        return ffi.load(path)
-    end
-    local here = debug.getinfo(1, "S").source:match("^@(.*)bindings/lua/tollbar/core%.lua$")
-    if here then
-        local built = (here == "" and "./" or here) .. "build/" .. name .. ".so"
-        local file = io.open(built, "rb")
-        if file then
-            file:close()
-            return ffi.load(built)
-        end
-    end
-    return ffi.load(name .. ".so.1")
-end
+core.load = library.load
+local environment = library.environment
 
 --- Returns the path of libtollbar-redis: TOLLBAR_REDIS_LIBRARY, or the file beside TOLLBAR_LIBRARY.
 function core.redis_path()
@@ -270,13 +251,14 @@ end
 local most = ffi.new("uint64_t[1]")
 
 --- Returns the most permits of one key, as a uint64_t, that a policy of this text admits in some
---- window of `nanoseconds`, by requests that cost 1 and come at the worst times.
-function core.worst_case(text, nanoseconds)
+--- window of so many seconds, by requests that cost 1 and come at the worst times.
+function core.worst_case(text, seconds)
+    local window = core.patience(seconds)
     local spec, message, number = core.policy(text)
     if not spec then
         return nil, message, number
     end
-    local code = lib.tollbar_policy_spec_worst_case(spec, nanoseconds, most)
+    local code = lib.tollbar_policy_spec_worst_case(spec, window, most)
     if code ~= ALLOWED then
         return core.failure(code)
     end

@@ -214,6 +214,16 @@ function Limiter:set_policy(to, keep)
     return core.yes(lib.tollbar_limiter_set_policy(self.handle, spec, kept), "the limiter")
 end
 
+--- `set_policy` at the caller's time, for a limiter that is asked at the caller's time.
+function Limiter:set_policy_at(now, to, keep)
+    local kept = core.choice("keep", keep or "count", core.KEEPS)
+    local spec, message, code = core.policy(to)
+    if not spec then
+        return nil, message, code
+    end
+    return core.yes(lib.tollbar_limiter_set_policy_at(self.handle, spec, kept, count(now)), "the limiter")
+end
+
 --- Returns the policy's text.
 function Limiter:policy()
     local spec = core.new_spec()

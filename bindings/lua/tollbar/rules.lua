@@ -9,8 +9,9 @@
 local ffi = require "ffi"
 require "tollbar.cdef_rules"
 
-local path = os.getenv "TOLLBAR_RULES_LIBRARY"
-local lib = ffi.load(path and path ~= "" and path or "libtollbar-rules.so.1")
+local library = require "tollbar.library"
+
+local lib = library.load("libtollbar-rules", library.environment "TOLLBAR_RULES_LIBRARY")
 
 -- A struct around the pointer, which is NULL once the rules are closed.
 ffi.cdef "typedef struct { tollbar_rules *handle; } tollbar_lua_rules;"

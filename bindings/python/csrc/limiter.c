@@ -210,14 +210,17 @@ static PyObject *limiter_cancel(PyObject *self, PyObject *const *args, Py_ssize_
     return code < 0 ? core_raise(of(self)->state, code, NULL) : PyLong_FromUnsignedLongLong(back);
 }
 
-/* _set_policy(text, keep) */
+/* _set_policy(text, keep, at) */
 static PyObject *limiter_set_policy(PyObject *self, PyObject *args) {
-    PyObject *text;
+    PyObject *text, *at;
     unsigned int keep;
+    uint64_t now = 0;
     tollbar_policy_spec spec;
-    if (!PyArg_ParseTuple(args, "OI", &text, &keep) || core_spec_parse(of(self)->state, text, &spec) != 0)
+    if (!PyArg_ParseTuple(args, "OIO", &text, &keep, &at) || core_spec_parse(of(self)->state, text, &spec) != 0
+        || (at != Py_None && core_uint64(at, "at", &now) != 0))
         return NULL;
-    int32_t code = tollbar_limiter_set_policy(of(self)->handle, &spec, keep);
+    int32_t code = at == Py_None ? tollbar_limiter_set_policy(of(self)->handle, &spec, keep)
+                                 : tollbar_limiter_set_policy_at(of(self)->handle, &spec, keep, now);
     if (code != 0)
         return core_raise(of(self)->state, code, NULL);
     of(self)->books = core_books_ahead(&spec);
@@ -284,7 +287,7 @@ static PyMethodDef limiter_methods[] = {
     CORE_FAST("check_many", limiter_check_many, "($self, /, costs, *, at=None)",
               "A 1 for each request that may pass, a 0 for each that may not;\n"
               "costs is how many requests of 1, or a cost for each."),
-    CORE_METHOD("_set_policy", limiter_set_policy, METH_VARARGS, "($self, text, keep, /)", "Changes the policy."),
+    CORE_METHOD("_set_policy", limiter_set_policy, METH_VARARGS, "($self, text, keep, at, /)", "Changes the policy."),
     CORE_METHOD("_take", limiter_take, METH_O, "($self, cost, /)", "Takes permits if they are there."),
     CORE_METHOD("_book", (PyCFunction)(void (*)(void))limiter_book, METH_FASTCALL, "($self, cost, patience, at=None, /)",
                 "Books permits ahead of time."),

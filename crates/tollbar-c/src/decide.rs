@@ -267,17 +267,24 @@ pub unsafe extern "C" fn tollbar_limiter_set_policy(
     spec: *const tollbar_policy_spec,
     keep: u32,
 ) -> i32 {
-    call(|| {
-        // SAFETY: by the caller's promise.
-        let (limiter, policy) = unsafe { (reference(limiter)?, policy(spec)?) };
-        let keep = keep_of(keep)?;
-        State::validate_on(&policy, limiter.limiter.clock().source()).map_err(policy_code)?;
-        // `Limiter` keeps the policies that it was changed to, and this struct the first one.
-        if limiter.limiter.changed_policy().is_some() || limiter.policy != policy {
-            limiter.limiter.set_policy(&policy, keep).map_err(policy_code)?;
-        }
-        Ok(TOLLBAR_ALLOWED)
-    })
+    // SAFETY: by the caller's promise.
+    call(|| unsafe { set_policy(limiter, spec, keep, None) })
+}
+
+/// tollbar_limiter_set_policy at the caller's time, for a limiter that is asked at the caller's
+/// time. The limiter converts what it keeps by that time.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_limiter_set_policy_at(
+    limiter: *const tollbar_limiter,
+    spec: *const tollbar_policy_spec,
+    keep: u32,
+    now_ns: u64,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    call(|| unsafe { set_policy(limiter, spec, keep, Some(now_ns)) })
 }
 
 /// Writes the limiter's policy to `out`: the one that it was made with, or was last changed to.
@@ -334,4 +341,27 @@ unsafe fn take_up_to(
     let permits = limiter.take_up_to_at(now.unwrap_or_else(|| limiter.clock().now()), most);
     taken.write(permits);
     Ok(if permits == 0 { TOLLBAR_DENIED } else { TOLLBAR_ALLOWED })
+}
+
+/// # Safety
+/// As the public calls.
+unsafe fn set_policy(
+    limiter: *const tollbar_limiter,
+    spec: *const tollbar_policy_spec,
+    keep: u32,
+    now: Option<u64>,
+) -> Result<i32, i32> {
+    // SAFETY: by the caller's promise.
+    let (limiter, policy) = unsafe { (reference(limiter)?, policy(spec)?) };
+    let keep = keep_of(keep)?;
+    State::validate_on(&policy, limiter.limiter.clock().source()).map_err(policy_code)?;
+    // `Limiter` keeps the policies that it was changed to, and this struct the first one.
+    if limiter.limiter.changed_policy().is_some() || limiter.policy != policy {
+        match now {
+            Some(now) => limiter.limiter.set_policy_at(now, &policy, keep),
+            None => limiter.limiter.set_policy(&policy, keep),
+        }
+        .map_err(policy_code)?;
+    }
+    Ok(TOLLBAR_ALLOWED)
 }

@@ -71,6 +71,41 @@ fn f1_machines_in_turn_are_one_store() {
     }
 }
 
+/// Requests that come before the client has reached the store wait for it. If it is not there, they
+/// are decided as soon as that is known, and without a client at once.
+#[test]
+fn requests_before_the_first_connection_wait_for_it() {
+    let server = Server::start();
+    let policy: Policy = "60/day burst 60".parse().expect("a policy");
+    for (url, most) in
+        [(Some(server.unix()), 60), (Some("unix:/no/socket".to_owned()), 0), (None, 0)]
+    {
+        let node = Node::private("early", &policy, &options(1, OnLoss::Full)).expect("a node");
+        let (stop, node) = (AtomicU32::new(0), &node);
+        let mut client = url.as_ref().map(|url| {
+            let client = Client::new(&Url::parse(url).expect("a URL"));
+            client.and_then(|client| client.with(node)).expect("a client")
+        });
+        let begin = Instant::now();
+        let admitted: u32 = std::thread::scope(|scope| {
+            let ask = || (0..20).filter(|_| node.wait(b"k", 1, 60 * SECOND).is_allowed()).count();
+            let early: Vec<_> = (0..4).map(|_| scope.spawn(ask)).collect();
+            // The requests are there before the client's first turn.
+            std::thread::sleep(Duration::from_millis(20));
+            let stop = &stop;
+            if let Some(mut client) = client.take() {
+                scope.spawn(move || client.run(stop));
+            }
+            let _stop = Stop(stop);
+            early.into_iter().map(|thread| thread.join().expect("requests") as u32).sum()
+        });
+        println!("{admitted} of {most} by {url:?} within {:?}", begin.elapsed());
+        // A machine that did not run for 250 ms has decided by its share, which is nothing.
+        assert!(admitted == most || begin.elapsed() > Duration::from_millis(250), "{admitted}");
+        assert!(begin.elapsed() < Duration::from_secs(50), "{url:?}: {:?}", begin.elapsed());
+    }
+}
+
 /// A wait takes a round trip: the caller wakes the client, and the answer wakes the caller. The
 /// bound is wide for a busy machine; the figure is printed.
 #[test]

@@ -261,6 +261,12 @@ CASE(tollbar_limiter_set_policy) {
     RUN(tollbar_limiter_set_policy(w->limiter, &spec, TOLLBAR_KEEP_COUNT));
     RUN(tollbar_limiter_set_policy(w->limiter, &w->spec, TOLLBAR_KEEP_TIME));
 }
+CASE(tollbar_limiter_set_policy_at) {
+    tollbar_policy_spec spec = w->spec;
+    spec.limit += 1;
+    RUN(tollbar_limiter_set_policy_at(w->limiter, &spec, TOLLBAR_KEEP_COUNT, w->now));
+    RUN(tollbar_limiter_set_policy_at(w->limiter, &w->spec, TOLLBAR_KEEP_TIME, w->now));
+}
 CASE(tollbar_limiter_get_policy) {
     tollbar_policy_spec spec = TOLLBAR_POLICY_SPEC_INIT;
     RUN(tollbar_limiter_get_policy(w->limiter, &spec));

@@ -58,15 +58,15 @@ class Limiter(_core.Limiter):
     def policy(self) -> Policy:
         return Policy(self._text())
 
-    def set_policy(self, policy: str | Policy, *, keep: str = "count") -> None:
+    def set_policy(self, policy: str | Policy, *, keep: str = "count", at: SupportsIndex | None = None) -> None:
         """Changes the policy while other threads use the limiter. It keeps the permits that it has
         left, up to the new burst; with keep="time" the time until its debt is paid, and with
         keep="reset" nothing. Bookings keep their departures.
 
-        A limiter can be changed to 4,096 different policies in its life, and then raises
-        ValueError.
+        A limiter whose checks have `at` is given `at` here, too. It can be changed to 4,096 different
+        policies in its life, and then raises ValueError.
         """
-        self._set_policy(_text(policy), choice("keep", keep, KEEPS))
+        self._set_policy(_text(policy), choice("keep", keep, KEEPS), at)
 
     def counts(self) -> Counts:
         """The counts of decisions of all threads since the limiter was made. Peeks do not count.

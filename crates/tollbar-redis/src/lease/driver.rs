@@ -395,6 +395,8 @@ impl Driver {
                 self.circuit == Circuit::Closed && now.saturating_sub(self.closed_at) < STEADY;
             self.pause = if is_flapping { (self.pause * 2).min(PROBES_MOST) } else { PROBES };
             self.circuit = Circuit::Open;
+            // Callers may wait for the first answer.
+            self.news = true;
             node.count(Count::Opened, 1);
             // The node may miss a change of the terms.
             node.cut_leases(now);
@@ -407,6 +409,7 @@ impl Driver {
         if self.circuit != Circuit::Closed {
             self.closed_at = now;
             self.circuit = Circuit::Closed;
+            self.news = true;
             node.header().circuit.store(Circuit::Closed as u64, Ordering::Relaxed);
         }
     }

@@ -162,6 +162,14 @@ impl Node {
         }
     }
 
+    /// Whether a client of this node is there, and takes its turns.
+    pub(super) fn has_client(&self, now: u64) -> bool {
+        match self.header().beat.load(Ordering::Relaxed) {
+            0 => false,
+            beat => now.abs_diff(beat) <= SILENCE,
+        }
+    }
+
     /// The node's counters. They are read one by one, not at one instant.
     pub fn stats(&self) -> Stats {
         let header = self.header();

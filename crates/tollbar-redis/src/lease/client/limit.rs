@@ -48,6 +48,10 @@ impl<N: Deref<Target = Node>> Limit<N> {
     #[inline(never)]
     pub(super) fn boxed(node: N, random: u64) -> Result<Box<Limit<N>>, NodeError> {
         let driver = Driver::new(node.capacity(), random).ok_or(NodeError::NoMemory)?;
+        // Requests that wait know from now on that there is a client. It need not beat if another
+        // has: the exchange fails. Relaxed: the word publishes no other.
+        let (beat, now) = (&node.header().beat, node.now());
+        let _ = beat.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed);
         let limit = Limit {
             node,
             driver,

@@ -50,7 +50,8 @@ impl Node {
     /// long as the store answers, it admits all that the store would admit. A wait takes about one
     /// round trip, because the call wakes the client and the answer wakes the call.
     ///
-    /// The call does not wait while the circuit is open. It denies as [`Reason::Pending`] if no
+    /// The call does not wait while the circuit is open. While a client connects for the first
+    /// time, the call waits for that. It denies as [`Reason::Pending`] if no
     /// answer came within `timeout` or within [`Terms::patience`](crate::lease::Terms::patience).
     /// The store may still charge such a request.
     pub fn wait(&self, key: &[u8], cost: u64, timeout: u64) -> Decision {
@@ -85,8 +86,11 @@ impl Node {
         if cost > self.live().most() {
             return Some(never(0));
         }
-        if self.circuit(now) != Circuit::Closed {
-            return Some(self.check_at(key, now, cost));
+        match self.circuit(now) {
+            Circuit::Closed => {}
+            // The client connects. Its first answer or fault ends this.
+            Circuit::Unknown if now < wait.end && self.has_client(now) => return None,
+            _ => return Some(self.check_at(key, now, cost)),
         }
         for _ in 0..TRIES {
             let Some(line) = self.claim(hash, now) else { return Some(self.full()) };
