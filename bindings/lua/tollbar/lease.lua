@@ -14,7 +14,9 @@ local count, text, answer, failure = core.count, core.text, core.answer, core.fa
 local ALLOWED, WAITS = lib.TOLLBAR_ALLOWED, lib.TOLLBAR_LEASE_WAITS
 
 -- A struct around the pointer, as in limiter.lua. NULL means closed.
-ffi.cdef "typedef struct { tollbar_lease *handle; tollbar_lease_client *client; } tollbar_lua_lease;"
+ffi.cdef [[
+typedef struct { tollbar_lease *handle; tollbar_lease_client *client; tollbar_lease_calls *calls; } tollbar_lua_lease;
+]]
 
 -- poll(2) under a name of this module, because a program may declare its own. The values of POLLIN
 -- and POLLOUT are those of Linux, the BSDs and macOS.
@@ -30,6 +32,78 @@ local word = ffi.new("uint32_t[1]")
 
 local CIRCUITS = { [0] = "unknown", "closed", "open" }
 local Lease = {}
+
+-- What the leases that ask by the program's own client have in Lua: its function `run`, and whether
+-- a call of it has no reply yet.
+local callers = setmetatable({}, { __mode = "k" })
+local new_call = core.struct("tollbar_lease_call")
+local SCRIPT = ffi.string(lib.tollbar_lease_calls_script())
+
+--- Copies the keys and arguments of a call.
+local function strings_of(call)
+    local strings = {}
+    for i = 1, tonumber(call.count) do
+        local part = call.parts[i - 1]
+        strings[i] = ffi.string(part.bytes, part.length)
+    end
+    return strings
+end
+
+--- Passes the result of `run` on: a table with the script's string, false and the store's error, or
+--- nil and why there is no reply.
+local function pass_on(calls, ran, reply, why)
+    local text = type(reply) == "table" and reply[1] or reply
+    if ran and type(text) == "string" then
+        return lib.tollbar_lease_calls_answered(calls, text, #text)
+    end
+    local words = tostring(ran and why or reply)
+    if ran and reply == false then
+        return lib.tollbar_lease_calls_refused(calls, words, #words)
+    end
+    return lib.tollbar_lease_calls_lost(calls, words, #words)
+end
+
+--- Makes the call that is due, by the program's client. Returns a code, the milliseconds until the
+--- next turn, and whether it made a call.
+local function turn(self, flags)
+    local caller, call = callers[self], new_call()
+    if caller.calls then
+        -- Another light thread waits for a reply.
+        return ALLOWED, 1, true
+    end
+    local code = lib.tollbar_lease_calls_turn(self.calls, flags, call)
+    if code ~= ALLOWED or call.count == 0 then
+        return code, call.wait_ms, false
+    end
+    caller.calls = true
+    local ran, reply, why = pcall(caller.run, SCRIPT, tonumber(call.keys), unpack(strings_of(call)))
+    caller.calls = false
+    -- The lease may have been closed meanwhile.
+    return self.calls == nil and ALLOWED or pass_on(self.calls, ran, reply, why), 0, true
+end
+
+--- Lets the program's client tell the store what it does not know, for so many nanoseconds.
+local function report(self, patience)
+    local ends, sleep = lib.tollbar_lease_now(self.handle) + patience, sleeping.of(nil)
+    while self.calls ~= nil and lib.tollbar_lease_now(self.handle) < ends do
+        local code, wait, calls = turn(self, lib.TOLLBAR_LEASE_CLOSING)
+        if code ~= ALLOWED or wait == 0 and not calls then
+            return
+        elseif wait ~= 0 and sleep then
+            sleep(0.001)
+        elseif wait ~= 0 then
+            ffi.C.tollbar_lua_poll(nil, 0, 1)
+        end
+    end
+end
+
+--- Does the pending work. Returns a code, and the milliseconds until the next turn.
+local function tick(self)
+    if self.calls ~= nil then
+        return turn(self, 0)
+    end
+    return lib.tollbar_lease_client_tick(self.client, word), word[0]
+end
 
 --- Returns a key's bytes and their number. nil and the empty key are the key of a limit for all
 --- requests.
@@ -61,6 +135,10 @@ end
 
 --- Sleeps until the client's descriptor is ready, for a millisecond at most.
 local function sleep_until_ready(self)
+    if self.calls ~= nil then
+        ffi.C.tollbar_lua_poll(nil, 0, 1)
+        return
+    end
     watched.fd = lib.tollbar_lease_client_fd(self.client, word)
     local reads = bit.band(word[0], lib.TOLLBAR_EVENT_READ) ~= 0
     local writes = bit.band(word[0], lib.TOLLBAR_EVENT_WRITE) ~= 0
@@ -89,7 +167,7 @@ function Lease:wait(key, timeout, cost, sleep)
     sleep = sleeping.of(sleep)
     local code = lib.tollbar_lease_poll(self.handle, data, length, request, decision)
     while code == WAITS do
-        code = lib.tollbar_lease_client_tick(self.client, word)
+        code = tick(self)
         if code ~= ALLOWED then
             break
         end
@@ -135,18 +213,20 @@ function Lease:stats()
 end
 
 --- Does the client's pending work without waiting, and returns the seconds until the next call.
---- Call it in nginx from ngx.timer.every in each worker, elsewhere from the program's loop.
+--- Call it in nginx from ngx.timer.every in each worker, elsewhere from the program's loop. With
+--- `run` it waits for the reply of that function.
 function Lease:tick()
-    local code = lib.tollbar_lease_client_tick(self.client, word)
+    local code, wait = tick(self)
     if code ~= ALLOWED then
         return failure(code, "the lease")
     end
-    return word[0] / 1000
+    return wait / 1000
 end
 
 --- Returns the text of the store's last error, or nil if there is none.
 function Lease:why()
-    local words = ffi.string(lib.tollbar_lease_client_error(self.client))
+    local words = self.calls ~= nil and lib.tollbar_lease_calls_error(self.calls) or lib.tollbar_lease_client_error(self.client)
+    words = ffi.string(words)
     return words ~= "" and words or nil
 end
 
@@ -155,9 +235,17 @@ end
 --- second close returns true.
 function Lease:close(seconds)
     local patience = seconds == nil and 0 or core.patience(seconds) / 1000000ULL
-    local client, handle = self.client, self.handle
-    self.client, self.handle = nil, nil
-    local code = lib.tollbar_lease_client_close(client, patience < 0xffffffffULL and patience or 0xffffffffULL)
+    if self.calls ~= nil and seconds then
+        report(self, patience * 1000000ULL)
+    end
+    local client, calls, handle = self.client, self.calls, self.handle
+    self.client, self.calls, self.handle = nil, nil, nil
+    local code
+    if calls ~= nil then
+        code = lib.tollbar_lease_calls_close(calls)
+    else
+        code = lib.tollbar_lease_client_close(client, patience < 0xffffffffULL and patience or 0xffffffffULL)
+    end
     lib.tollbar_lease_close(handle)
     return code == ALLOWED
 end
@@ -173,19 +261,29 @@ local new_handle = ffi.metatype("tollbar_lua_lease", {
 })
 
 local new_options = core.struct("tollbar_lease_options")
-local KNOWN = { nodes = true, url = true, capacity = true, life = true, overdraft = true, fallback = true,
+local KNOWN = { nodes = true, url = true, run = true, capacity = true, life = true, overdraft = true, fallback = true,
     inexact = true, refill = true }
 local FALLBACKS = { share = lib.TOLLBAR_FALLBACK_SHARE, deny = lib.TOLLBAR_FALLBACK_DENY, allow = lib.TOLLBAR_FALLBACK_ALLOW }
 local lease = {}
 
 --- lease("logins", "100/s burst 50", { nodes = 4, url = "redis://127.0.0.1" }) makes this machine's
---- part of a limit that four machines share. Processes that are forked later (nginx's workers)
+--- part of a limit that four machines share. In place of a url, `run` calls a script by the Redis
+--- client that the program has, for Sentinel, clusters and TLS. In OpenResty:
+--
+--     local function run(script, keys, ...) return red:eval(script, keys, ...) end
+--
+--- It returns what lua-resty-redis does: a table, false and the store's error, or nil and why there is
+--- no reply. Calls of one lease are one after the other. Processes that are forked later (nginx's workers)
 --- belong to the same machine. With `refill = true` every key's bucket counts as empty after the
 --- store has lost data, and refills. Otherwise a key that the store has lost has a full bucket.
 function lease.new(name, policy, options)
     text("a name", name)
     options = core.options(options, KNOWN)
-    text("a url", options.url)
+    if options.run == nil then
+        text("a url", options.url)
+    elseif type(options.run) ~= "function" or options.url ~= nil then
+        error("run is a function, in place of a url", 2)
+    end
     local how = new_options()
     how.nodes = core.number(options.nodes)
     how.capacity = options.capacity == nil and 4096 or count(options.capacity)
@@ -213,6 +311,15 @@ function lease.new(name, policy, options)
         return failure(code, "lease " .. name)
     end
     self.handle = made[0]
+    if options.run then
+        local calls = ffi.new("tollbar_lease_calls *[1]")
+        code = lib.tollbar_lease_calls_new(self.handle, calls)
+        if code ~= ALLOWED then
+            return failure(code, "lease " .. name)
+        end
+        self.calls, callers[self] = calls[0], { run = options.run, calls = false }
+        return self
+    end
     code = lib.tollbar_lease_client_new(self.handle, options.url, #options.url, column, asks)
     if code ~= ALLOWED then
         -- The message leaves out the URL, which may contain a password.
