@@ -393,7 +393,8 @@ static ngx_int_t change_policy(ngx_shm_zone_t *shm_zone, const ngx_tollbar_zone_
     if (tollbar_table_bytes(policies, 2, &options, &bytes) == TOLLBAR_E_MIXED_POLICIES) {
         return wrong(shm_zone, 0, "zone \"%V\" cannot change the policy of the table in \"%V\": "
                      "without \"room\" it must stay under a sliding window or a sliding log, so the zone must have "
-                     "another file", &shm_zone->shm.name, &zone->file.path);
+                     "another file, or the \"room\", \"capacity\" and \"on_full\" that the table was made with",
+                     &shm_zone->shm.name, &zone->file.path);
     }
     zone->file.changes = 1;
     zone->file.keep = ngx_tollbar_zone_same_rates(old, zone) ? TOLLBAR_KEEP_TIME

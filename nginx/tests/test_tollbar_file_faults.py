@@ -206,7 +206,7 @@ def test_a_log_cannot_change(launch, place):
     ]
     assert len(said) == 2 and all(
         f'of the table in "{path}": without "room" it must stay under a sliding window or a sliding log, '
-        f"so the zone must have another file in " in one
+        'so the zone must have another file, or the "room", "capacity" and "on_full" that the table was made with in ' in one
         for one in said
     ), said
     assert count(nginx.volley("/?k=a", 9)) == 2

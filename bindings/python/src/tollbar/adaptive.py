@@ -76,7 +76,8 @@ class Adaptive(_core.Adaptive):
             answer = ask()
 
     With a `timeout` in seconds the algorithm is AIMD, otherwise Netflix's Gradient2. All releases
-    of a `window`, in seconds, are one sample. With 0 each release is a sample. Any number of
+    of a `window`, in seconds, are one sample. With 0 each release is a sample, and an overload that
+    lasts may become the rule: the limit rises to `most`. Any number of
     threads may use one object at once. Experimental: a minor version may change it.
     """
 
