@@ -4251,15 +4251,16 @@ const char *tollbar_version_string(void);
 #define TOLLBAR_E_CLIENT_LEASES (-91)
 
 /* The scripts of a store have gcra, interval, fixed-window, weighted-window, sliding-window and
- * sliding-log, without `borrow`, `ban`, `reserve` and a second rate. Their windows of segments do
- * not begin with a key's first request. */
+ * sliding-log, without `borrow`, `ban`, `init`, `reserve` and a second rate. Their windows of
+ * segments do not begin with a key's first request. */
 #define TOLLBAR_E_STORE_ALGORITHM (-92)
 
 /* The policy's numbers exceed 2^53, or its period is no whole number of microseconds: the store
  * could not count exactly. */
 #define TOLLBAR_E_STORE_NUMBERS (-93)
 
-/* The key in the store has a value that tollbar's scripts did not write. */
+/* The key in the store has a value that the limit's script did not write: another algorithm's
+ * under the same name, or another program's. */
 #define TOLLBAR_E_STORE_VALUE (-94)
 
 /* The reply of the store is not one of the script's. */

@@ -615,9 +615,9 @@ typedef struct tollbar_store_question {
 } tollbar_store_question;
 
 /* Compiles a policy for a store: gcra, interval, fixed-window, weighted-window, sliding-window or
- * sliding-log, without `borrow`, `ban`, `reserve` and a second rate. `name` tells limits apart: 1
- * to 64 visible ASCII characters without braces (TOLLBAR_E_LEASE_NAME). The caller frees `*out`
- * with tollbar_store_limit_free. */
+ * sliding-log, without `borrow`, `ban`, `init`, `reserve` and a second rate. `name` tells limits
+ * apart: 1 to 64 visible ASCII characters without braces (TOLLBAR_E_LEASE_NAME). The caller frees
+ * `*out` with tollbar_store_limit_free. */
 int32_t tollbar_store_limit_new(const char *name,
                                 size_t length,
                                 const tollbar_policy_spec *spec,
@@ -641,8 +641,9 @@ int32_t tollbar_store_ask(const tollbar_store_limit *limit,
  * result and `out`, which may be NULL, are those of tollbar_table_check; the times are whole
  * microseconds, rounded up. Unless NULL, `*taken` gets the permits that the store has charged.
  *
- * TOLLBAR_E_STORE_VALUE: the key has a value that no script of these wrote, and nothing was
- * charged. TOLLBAR_E_STORE_REPLY: the numbers are not a script's. */
+ * TOLLBAR_E_STORE_VALUE: the key has another algorithm's or another program's value, and nothing
+ * was charged. Give a limit another name with another algorithm. TOLLBAR_E_STORE_REPLY: the
+ * numbers are not a script's, which returns six at most. */
 int32_t tollbar_store_answer(const tollbar_store_limit *limit,
                              const tollbar_store_question *question,
                              const int64_t *reply,

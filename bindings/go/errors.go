@@ -244,13 +244,14 @@ const (
 	// ErrClientLeases: the client has 128 leases, or one of this limit.
 	ErrClientLeases Code = -91
 	// ErrStoreAlgorithm: the scripts of a store have gcra, interval, fixed-window,
-	// weighted-window, sliding-window and sliding-log, without `borrow`, `ban`, `reserve` and a
-	// second rate. Their windows of segments do not begin with a key's first request.
+	// weighted-window, sliding-window and sliding-log, without `borrow`, `ban`, `init`, `reserve`
+	// and a second rate. Their windows of segments do not begin with a key's first request.
 	ErrStoreAlgorithm Code = -92
 	// ErrStoreNumbers: the policy's numbers exceed 2^53, or its period is no whole number of
 	// microseconds: the store could not count exactly.
 	ErrStoreNumbers Code = -93
-	// ErrStoreValue: the key in the store has a value that tollbar's scripts did not write.
+	// ErrStoreValue: the key in the store has a value that the limit's script did not write:
+	// another algorithm's under the same name, or another program's.
 	ErrStoreValue Code = -94
 	// ErrStoreReply: the reply of the store is not one of the script's.
 	ErrStoreReply Code = -95

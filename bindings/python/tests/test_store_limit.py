@@ -60,8 +60,8 @@ def test_clients_of_all_sorts_share_one_limit(server):
 
 def test_a_decision_is_that_of_a_limiter(server):
     with redis.Redis(port=server.port) as client:
-        for policy in ("300/s burst 9", "9/5ms algo interval", "20/10ms algo weighted-window",
-                       "9/8ms algo sliding-window segments 4 mode interpolated", "8/4ms algo sliding-log"):
+        for policy in ("100/s burst 9", "9/50ms algo interval", "20/100ms algo weighted-window",
+                       "9/80ms algo sliding-window segments 4 mode interpolated", "8/40ms algo sliding-log"):
             limit, local, seen = StoreLimit(policy, name="trace", client=client), Limiter(policy), [0, 0]
             real, now = client.execute_command, 0
 
@@ -79,8 +79,8 @@ def test_a_decision_is_that_of_a_limiter(server):
                 assert (got.allowed, got.remaining, got.retry_after_ns) == (
                     want.allowed, want.remaining, -(-want.retry_after_ns // 1000) * 1000), (policy, n)
                 seen[got.allowed] += 1
-                if n % 20 == 0:
-                    time.sleep(0.005)
+                if n % 50 == 0:
+                    time.sleep(0.1)
             client.execute_command = real
             assert min(seen) > 10, (policy, seen)
 
@@ -137,7 +137,7 @@ def test_what_is_wrong_is_said(server):
         with pytest.raises(ValueError, match="cost"):
             limit.allow("k", -1)
         client.set("tollbar:{wrong}:poem", "roses")
-        with pytest.raises(LeaseError, match="a value that tollbar did not write"):
+        with pytest.raises(LeaseError, match="another algorithm's or another program's value"):
             limit.allow("poem")
         assert client.get("tollbar:{wrong}:poem") == b"roses"
         for reply in (None, [], [0, 1], ["0"] * 6, [2**70, 0, 0, 0], [-1, 0, 0, 0], [0, 2, 9, 0], [0, 1, 9], b"OK"):

@@ -220,13 +220,14 @@ pub const TOLLBAR_E_UNREPORTED: i32 = -89;
 /// The client has 128 leases, or one of this limit.
 pub const TOLLBAR_E_CLIENT_LEASES: i32 = -91;
 /// The scripts of a store have gcra, interval, fixed-window, weighted-window, sliding-window and
-/// sliding-log, without `borrow`, `ban`, `reserve` and a second rate. Their windows of segments do
-/// not begin with a key's first request.
+/// sliding-log, without `borrow`, `ban`, `init`, `reserve` and a second rate. Their windows of
+/// segments do not begin with a key's first request.
 pub const TOLLBAR_E_STORE_ALGORITHM: i32 = -92;
 /// The policy's numbers exceed 2^53, or its period is no whole number of microseconds: the store
 /// could not count exactly.
 pub const TOLLBAR_E_STORE_NUMBERS: i32 = -93;
-/// The key in the store has a value that tollbar's scripts did not write.
+/// The key in the store has a value that the limit's script did not write: another algorithm's
+/// under the same name, or another program's.
 pub const TOLLBAR_E_STORE_VALUE: i32 = -94;
 /// The reply of the store is not one of the script's.
 pub const TOLLBAR_E_STORE_REPLY: i32 = -95;
@@ -417,13 +418,13 @@ fn lookup(code: i32) -> (&'static CStr, &'static CStr) {
         }
         TOLLBAR_E_STORE_ALGORITHM => (
             c"TOLLBAR_E_STORE_ALGORITHM",
-            c"a store decides gcra, interval, fixed-window, weighted-window, sliding-window, sliding-log, without borrow, ban, reserve, lists",
+            c"a store decides gcra, interval, fixed-window, weighted-window, sliding-log and aligned sliding-window, without borrow, ban, init, reserve, lists",
         ),
         TOLLBAR_E_STORE_NUMBERS => {
             (c"TOLLBAR_E_STORE_NUMBERS", c"numbers above 2^53, or parts of a microsecond, which a store cannot count exactly")
         }
         TOLLBAR_E_STORE_VALUE => {
-            (c"TOLLBAR_E_STORE_VALUE", c"the key in the store has a value that tollbar did not write")
+            (c"TOLLBAR_E_STORE_VALUE", c"the key in the store has another algorithm's or another program's value")
         }
         TOLLBAR_E_STORE_REPLY => {
             (c"TOLLBAR_E_STORE_REPLY", c"the store's reply is not one of the script's")

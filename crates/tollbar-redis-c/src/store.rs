@@ -64,9 +64,9 @@ const _: () = assert!(
 const _: () = assert!(size_of::<tollbar_store_question>() % align_of::<u64>() == 0);
 
 /// Compiles a policy for a store: gcra, interval, fixed-window, weighted-window, sliding-window or
-/// sliding-log, without `borrow`, `ban`, `reserve` and a second rate. `name` tells limits apart: 1
-/// to 64 visible ASCII characters without braces (TOLLBAR_E_LEASE_NAME). The caller frees `*out`
-/// with tollbar_store_limit_free.
+/// sliding-log, without `borrow`, `ban`, `init`, `reserve` and a second rate. `name` tells limits
+/// apart: 1 to 64 visible ASCII characters without braces (TOLLBAR_E_LEASE_NAME). The caller frees
+/// `*out` with tollbar_store_limit_free.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -136,8 +136,9 @@ pub unsafe extern "C" fn tollbar_store_ask(
 /// result and `out`, which may be NULL, are those of tollbar_table_check; the times are whole
 /// microseconds, rounded up. Unless NULL, `*taken` gets the permits that the store has charged.
 ///
-/// TOLLBAR_E_STORE_VALUE: the key has a value that no script of these wrote, and nothing was
-/// charged. TOLLBAR_E_STORE_REPLY: the numbers are not a script's.
+/// TOLLBAR_E_STORE_VALUE: the key has another algorithm's or another program's value, and nothing
+/// was charged. Give a limit another name with another algorithm. TOLLBAR_E_STORE_REPLY: the
+/// numbers are not a script's, which returns six at most.
 ///
 /// # Safety
 /// Pointers are NULL or as said. `reply` has `count` numbers.

@@ -21,6 +21,9 @@ pub enum LimitError {
     Unsupported(Kind),
     /// This store does not have `borrow`.
     Borrow,
+    /// This store does not have `init`: it forgets a key whose bucket is full, which would begin
+    /// again with fewer permits.
+    Init,
     /// This store does not have `ban`.
     Ban,
     /// This store does not have lists of policies.
@@ -110,6 +113,7 @@ impl fmt::Display for LimitError {
                 let mut supported = Kind::ALL.into_iter().filter(|kind| means(*kind).is_some());
                 supported.try_for_each(|kind| write!(f, " {}", kind.name()))
             }
+            LimitError::Init => f.write_str("the Redis store does not have init"),
             LimitError::Ban => f.write_str("the Redis store does not have ban"),
             LimitError::List => {
                 f.write_str("the Redis store does not have lists; make a limit of each policy")

@@ -31,14 +31,12 @@ pub(super) const ARGS: usize = 2 + NUMBERS;
 pub(super) enum Plan {
     /// A limit of 0, which needs no script.
     Closed,
-    /// scripts/bucket.lua. `tolerance` is the burst and `lacking` what a new key's bucket lacks,
-    /// both in units.
+    /// scripts/bucket.lua. `tolerance` is the burst in units.
     Bucket {
         step: NonZeroU64,
         rate: NonZeroU64,
         permit: NonZeroU64,
         tolerance: u64,
-        lacking: u64,
     },
     Window {
         period: u64,
@@ -95,6 +93,9 @@ impl Plan {
         if policy.borrow {
             return Err(LimitError::Borrow);
         }
+        if policy.init != policy.burst {
+            return Err(LimitError::Init);
+        }
         if policy.ban != 0 {
             return Err(LimitError::Ban);
         }
@@ -146,8 +147,8 @@ impl Plan {
     pub(super) fn args(&self, ask: StoreAsk, cost: u64) -> [u64; ARGS] {
         let numbers = match *self {
             Plan::Closed => [0; NUMBERS],
-            Plan::Bucket { step, rate, permit, tolerance, lacking } => {
-                [step.get(), rate.get(), permit.get(), tolerance, lacking]
+            Plan::Bucket { step, rate, permit, tolerance } => {
+                [step.get(), rate.get(), permit.get(), tolerance, 0]
             }
             Plan::Window { period, limit, anchored, count_rejected } => {
                 // The last one is the offset: windows begin at multiples of the period.
@@ -177,7 +178,7 @@ impl Plan {
         let [first, second, third] = reply.state;
         let (remaining, retry, reset) = match *self {
             Plan::Closed => (0, NEVER, 0),
-            Plan::Bucket { step, rate, permit, tolerance, lacking } => {
+            Plan::Bucket { step, rate, permit, tolerance } => {
                 let room = tolerance.saturating_sub(first);
                 let until = |excess: u64| match div_up(excess, rate) {
                     0 => 0,
@@ -189,7 +190,7 @@ impl Plan {
                 let excess = first
                     .saturating_add(cost.saturating_mul(permit.get()))
                     .saturating_sub(tolerance);
-                (room / permit, until(excess), until(first.saturating_sub(lacking)))
+                (room / permit, until(excess), until(first))
             }
             Plan::Window { period, limit, .. } => {
                 let end = first.saturating_add(period).saturating_sub(now);
@@ -227,19 +228,12 @@ impl Plan {
         let rate = NonZeroU64::new(u64::try_from(limit.checked_div(divisor)?).ok()?)?;
         let permit =
             NonZeroU64::new(u64::try_from(u128::from(policy.period).checked_div(divisor)?).ok()?)?;
-        let lacking = policy.burst.checked_sub(policy.init)?.checked_mul(permit.get())?;
-        Plan::bucket(NonZeroU64::new(1)?, rate, permit, policy.burst, lacking)
+        Plan::bucket(NonZeroU64::new(1)?, rate, permit, policy.burst)
     }
 
     /// `None` if a sum of the script would not be exact: a debt and a charge, or the clock and the
     /// time to fill the bucket.
-    fn bucket(
-        step: NonZeroU64,
-        rate: NonZeroU64,
-        permit: NonZeroU64,
-        burst: u64,
-        lacking: u64,
-    ) -> Option<Plan> {
+    fn bucket(step: NonZeroU64, rate: NonZeroU64, permit: NonZeroU64, burst: u64) -> Option<Plan> {
         let tolerance = burst.checked_mul(permit.get())?;
         let sums = tolerance.checked_mul(2)?.checked_add(rate.get())?.checked_add(permit.get())?;
         let ahead = div_up(tolerance, rate).checked_add(1)?.checked_mul(step.get())?;
@@ -248,7 +242,6 @@ impl Plan {
             rate,
             permit,
             tolerance,
-            lacking,
         })
     }
 
@@ -285,7 +278,6 @@ impl Plan {
                     NonZeroU64::new(limit)?,
                     NonZeroU64::new(1)?,
                     policy.burst,
-                    0,
                 );
             }
             Means::Steps => Plan::Window {

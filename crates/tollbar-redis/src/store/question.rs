@@ -158,8 +158,8 @@ impl StoreLimit {
     /// Reads the numbers that the script returned to `question`, which came from this limit.
     ///
     /// # Errors
-    /// [`StoreError::Foreign`] if the key has a value that no script of these wrote; nothing was
-    /// charged. [`StoreError::Protocol`] if the numbers are not a script's.
+    /// [`StoreError::Foreign`] if the key has another algorithm's or another program's value;
+    /// nothing was charged. [`StoreError::Protocol`] if the numbers are not a script's.
     pub fn answer(
         &self,
         question: &StoreQuestion,

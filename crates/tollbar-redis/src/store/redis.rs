@@ -17,7 +17,6 @@
 //! | algorithms | gcra, interval, fixed-window, weighted-window, sliding-window, sliding-log; `limit` refuses the others and `borrow` |
 //! | key | `tollbar:{NAME}:KEY`; the braces are a cluster's hash tag; each decision uses one key |
 //! | expiry | at most about two milliseconds after the key is as good as new, by the clock that the script read; never before |
-//! | gcra with `init` | a key is remembered until its bucket is full; an idle key starts with `init` again after that |
 //! | clock set back | a key waits for the clock to catch up, but no longer than if all its permits had been used just now: a period, for a weighted window two, for a bucket the time to fill |
 //! | another value at the key | an error that names the key; nothing is admitted or overwritten |
 //! | memory of the server | about 100 bytes for each key; a sliding log as much again for each admission in the window |

@@ -108,6 +108,10 @@ fn planted_numbers_never_admit_more() {
             for second in numbers {
                 let value = if text.contains("weighted") {
                     format!("{first} {second} {second}")
+                } else if *text == "5/day" {
+                    format!("b{first} {second} 1 17280000000")
+                } else if *text == "5/day algo interval" {
+                    format!("b{first} {second} 86400000000 1")
                 } else if text.contains("segments") {
                     format!("s3600000000 {first} {second} {second}")
                 } else {
@@ -139,8 +143,8 @@ fn a_clock_set_back_waits_no_longer_than_what_is_used() {
     let ahead = (time[0].text().parse::<u64>().unwrap() + 365 * 86_400) * 1_000_000;
     let day = ahead - ahead % 86_400_000_000;
     for (text, value) in [
-        ("5/day", format!("{ahead} 86400000000")),
-        ("5/day algo interval", format!("{} 1", day / 86_400_000_000)),
+        ("5/day", format!("b{ahead} 86400000000 1 17280000000")),
+        ("5/day algo interval", format!("b{} 2 86400000000 1", day / 86_400_000_000)),
         ("5/day algo fixed-window", format!("{day} 3")),
         ("5/day algo fixed-window anchor first", format!("{ahead} 3")),
         ("5/day algo weighted-window", format!("{day} 2 3")),
@@ -168,6 +172,37 @@ fn a_clock_set_back_waits_no_longer_than_what_is_used() {
                 decision.retry_after <= most && decision.remaining <= 2,
                 "{text}: {decision:?}"
             );
+        }
+    }
+}
+
+/// After a clock was set back, a wait that an answer has ends, also for a key that asks on and on.
+#[test]
+fn a_clock_set_back_lets_a_key_wait_once() {
+    let server = Server::start();
+    let mut store = store(&server.unix());
+    let key = "tollbar:{test}:key";
+    let Raw::Array(time) = server.command(&["TIME"]) else { panic!() };
+    let ahead = (time[0].text().parse::<u64>().unwrap() + 3600) * 1_000_000;
+    for (text, value) in [
+        ("5/200ms", format!("b{ahead} 200000 1 40000")),
+        ("5/200ms algo interval", format!("b{} 5 200000 1", ahead / 200_000)),
+        ("5/200ms algo fixed-window", format!("{} 5", ahead - ahead % 200_000)),
+        ("5/200ms algo weighted-window", format!("{} 0 5", ahead - ahead % 200_000)),
+        ("5/200ms algo sliding-window segments 4", format!("s50000 {} 5 0 0 0", ahead / 50_000)),
+        (
+            "5/200ms algo sliding-window segments 4 mode interpolated",
+            format!("s50000 {} 5 0 0 0 0", ahead / 50_000),
+        ),
+    ] {
+        let limit = limit(&store, text);
+        server.command(&["SET", key, &value]);
+        let first = store.check(&limit, b"key", 1).unwrap();
+        assert!(first.retry_after <= 400_000_000, "{text}: {first:?}");
+        let begin = std::time::Instant::now();
+        while !store.check(&limit, b"key", 1).unwrap().is_allowed() {
+            assert!(begin.elapsed().as_secs() < 30, "{text}");
+            std::thread::sleep(std::time::Duration::from_millis(20));
         }
     }
 }

@@ -228,3 +228,26 @@ fn a_changed_policy_gives_no_more_than_a_new_key() {
         }
     }
 }
+
+/// Whole permits are kept, whatever the units of the policies are, up to the new burst.
+#[test]
+fn a_changed_rate_keeps_the_permits() {
+    let server = Server::start();
+    let mut store = store(&server.unix());
+    for (n, (before, used, after, left)) in [
+        ("1001/day", 1, "1000/day", 999),
+        ("1000/day", 1000, "1001/day", 1),
+        ("7/day", 3, "100/day", 97),
+        ("5/day algo interval", 2, "9/25h algo interval", 7),
+        ("5/day algo interval", 5, "5/day", 0),
+        ("9/day", 4, "9/day algo interval", 5),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let (key, one, other) = (n.to_le_bytes(), limit(&store, before), limit(&store, after));
+        assert!(store.check(&one, &key, used).unwrap().is_allowed());
+        let decision = store.peek(&other, &key, 1).unwrap();
+        assert_eq!(decision.remaining, left, "{before} to {after}: {decision:?}");
+    }
+}

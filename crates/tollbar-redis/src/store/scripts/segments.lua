@@ -20,7 +20,7 @@ for n = 1, places do
   counts[n] = 0
 end
 
-local value = redis.pcall('GET', KEYS[1])
+local value, write = redis.pcall('GET', KEYS[1]), false
 if type(value) == 'string' then
   local kept, at, list = string.match(value, '^s(%d+) (%d+)([%d ]+)$')
   if not kept or #value > 20000 then
@@ -30,7 +30,7 @@ if type(value) == 'string' then
   local n, sum, shift = 0, 0, segment - at
   if kept == length and -shift > whole + 2 then
     -- The clock was set back by more than a window: what was taken counts as taken just now.
-    shift = 0
+    shift, write = 0, true
   elseif kept == length and shift < 0 then
     -- The clock was set back. The request is decided at the start of the segment that was written.
     segment, elapsed, shift = at, 0, 0
@@ -57,43 +57,41 @@ elseif value then
   return value
 end
 
--- The permits that count whole, n segments from the running one on.
-local function used(n)
-  local sum = 0
-  for place = 1, whole + 1 - n do
-    sum = sum + counts[place]
-  end
-  return sum
+-- The permits that count whole now, and those that the segment before them counts for, rounded up.
+local used, part = 0, 0
+for place = 1, whole + 1 do
+  used = used + counts[place]
 end
--- The permits that count in part there.
-local function fading(n)
-  return partial and counts[whole + 2 - n] or 0
-end
-local function left()
-  local rest = fading(0) * (length - elapsed)
+if partial then
+  local rest = counts[places] * (length - elapsed)
   local over = math.fmod(rest, length)
-  local part = (rest - over) / length
+  part = (rest - over) / length
   if over > 0 then
     part = part + 1
   end
-  return math.max(0, limit - used(0) - part)
+end
+local function left()
+  return math.max(0, limit - used - part)
 end
 -- The microseconds until `permits` are left.
 local function wait(permits)
+  local running, sum = segment * length, used
   for n = 0, places do
-    local room, old, from = limit - used(n) - permits, fading(n), 0
+    -- In the n-th segment from the running one.
+    local room, from = limit - sum - permits, 0
     if room >= 0 then
+      local old = partial and counts[whole + 2 - n] or 0
       if old > 0 then
         local fits = room * length
         from = math.max(0, length - (fits - math.fmod(fits, old)) / old)
       end
       if from < length then
-        local running = segment * length
         return math.max(running + n * length + from, running + elapsed) - now
       end
     end
+    sum = sum - (counts[whole + 1 - n] or 0)
   end
-  return (segment + places) * length - now
+  return running + places * length - now
 end
 
 if mode == '2' then
@@ -107,16 +105,19 @@ elseif cost > limit then
 elseif cost <= left() then
   verdict = 0
   if mode ~= '1' then
-    taken, counts[1] = cost, counts[1] + cost
-    local numbers = { string.format('s%.0f %.0f', length, segment) }
-    for n = 1, places do
-      numbers[n + 1] = string.format('%.0f', counts[n])
-    end
-    -- PXAT takes an absolute time, so the expiry counts from the clock read above. It is rounded up
-    -- to a millisecond, and one is added.
-    local over = (segment + places) * length
-    redis.call('SET', KEYS[1], table.concat(numbers, ' '), 'PXAT', string.format('%.0f', math.ceil(over / 1000) + 1))
+    taken, write = cost, true
+    counts[1], used = counts[1] + cost, used + cost
   end
+end
+if write and mode ~= '1' then
+  local numbers = { string.format('s%.0f %.0f', length, segment) }
+  for n = 1, places do
+    numbers[n + 1] = string.format('%.0f', counts[n])
+  end
+  -- PXAT takes an absolute time, so the expiry counts from the clock read above. It is rounded up
+  -- to a millisecond, and one is added.
+  local over = (segment + places) * length
+  redis.call('SET', KEYS[1], table.concat(numbers, ' '), 'PXAT', string.format('%.0f', math.ceil(over / 1000) + 1))
 end
 local asks = math.min(cost, limit)
 if mode == '2' then
