@@ -10,8 +10,8 @@ struct Counting;
 
 static IN_USE: AtomicIsize = AtomicIsize::new(0);
 
-/// The compiled versions that a process keeps for all its threads: 4,096 of at most 856 bytes.
-const MOST: isize = 4_096 * 856;
+/// The compiled versions that a process keeps for all its threads: 4,096 of at most 1,048 bytes.
+const MOST: isize = 4_096 * 1_048;
 
 // SAFETY: the system's allocator with a count beside it.
 unsafe impl GlobalAlloc for Counting {
