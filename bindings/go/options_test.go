@@ -113,8 +113,9 @@ func TestWithTime(t *testing.T) {
 	limiter.AllowN(9)
 	for limiter.Allow() {
 	}
-	if err := limiter.SetPolicy("2/min algo fixed-window", tollbar.KeepCount); err != nil || limiter.Allow() {
-		t.Error(err, "a permit came back")
+	err = limiter.SetPolicy("2/min algo fixed-window", tollbar.KeepCount)
+	if err != nil && !errors.Is(err, tollbar.ErrNeedsLibrary) || limiter.Allow() {
+		t.Error(err, "or a permit came back")
 	}
 	if _, err := limiter.MoreAfter(1, tollbar.Decision{}); !errors.Is(err, tollbar.ErrOptionMismatch) {
 		t.Error(err)

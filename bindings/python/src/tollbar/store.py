@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Generator
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, SupportsIndex, cast
 
 from . import _core, _redis
@@ -17,9 +16,15 @@ if TYPE_CHECKING:
 _CHECK, _PEEK, _UP_TO, _RESET = range(4)
 
 
-@lru_cache
+# The digests of the scripts, of which there are seven.
+_digests: dict[str, str] = {}
+
+
 def _sha(script: str) -> str:
-    return hashlib.sha1(script.encode(), usedforsecurity=False).hexdigest()
+    digest = _digests.get(script)
+    if digest is None:
+        digest = _digests[script] = hashlib.sha1(script.encode(), usedforsecurity=False).hexdigest()
+    return digest
 
 
 class _Limit:
