@@ -614,8 +614,8 @@ typedef struct tollbar_store_question {
     uint8_t key[592];
 } tollbar_store_question;
 
-/* Compiles a policy for a store: gcra, interval, fixed-window, weighted-window, sliding-window or
- * sliding-log, without `borrow`, `ban`, `init`, `reserve` and a second rate. `name` tells limits
+/* Compiles a policy for a store: gcra, interval, fixed-window, weighted-window, sliding-log or an
+ * aligned sliding-window, without `borrow`, `ban`, `init`, `reserve` and a second rate. `name` tells limits
  * apart: 1 to 64 visible ASCII characters without braces (TOLLBAR_E_LEASE_NAME). The caller frees
  * `*out` with tollbar_store_limit_free. */
 int32_t tollbar_store_limit_new(const char *name,

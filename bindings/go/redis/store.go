@@ -44,7 +44,7 @@ type StoreLimit struct {
 
 // NewStoreLimit makes the limit of that name (1 to 64 visible ASCII characters without braces), and
 // does not call the store. The policy is gcra, interval, fixed-window, weighted-window,
-// sliding-window or sliding-log, without borrow, ban, init, reserve and a second rate. The error is a
+// sliding-log or an aligned sliding-window, without borrow, ban, init, reserve and a second rate. The error is a
 // [*tollbar.PolicyError] or a [tollbar.Code].
 func NewStoreLimit(name, policy string, run RunScript) (*StoreLimit, error) {
 	if run == nil {

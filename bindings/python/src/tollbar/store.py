@@ -63,8 +63,8 @@ class StoreLimit(_Limit):
     Sentinel(...).master_for(...). Its errors come out as they are; such a request has no decision. A
     call that the client repeats may charge twice: give it few retries.
 
-    Algorithms: gcra, interval, fixed-window, weighted-window, sliding-window and sliding-log, without
-    borrow, ban, init, reserve and a second rate. Keys have 1 to 512 bytes. Any number of threads may use one limit.
+    Algorithms: gcra, interval, fixed-window, weighted-window, sliding-log and aligned sliding-window,
+    without borrow, ban, init, reserve and a second rate. Keys have 1 to 512 bytes. Any number of threads may use one limit.
     """
 
     def check(self, key: Key, cost: SupportsIndex = 1) -> _core.Decision:
