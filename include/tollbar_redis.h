@@ -615,9 +615,9 @@ typedef struct tollbar_store_question {
 } tollbar_store_question;
 
 /* Compiles a policy for a store: gcra, interval, fixed-window, weighted-window, sliding-log or an
- * aligned sliding-window, without `borrow`, `ban`, `init`, `reserve` and a second rate. `name` tells limits
- * apart: 1 to 64 visible ASCII characters without braces (TOLLBAR_E_LEASE_NAME). The caller frees
- * `*out` with tollbar_store_limit_free. */
+ * aligned sliding-window, without `borrow`, `ban`, `init`, `reserve` and a second rate. `name`
+ * tells limits apart: 1 to 64 visible ASCII characters without braces (TOLLBAR_E_LEASE_NAME). The
+ * caller frees `*out` with tollbar_store_limit_free. */
 int32_t tollbar_store_limit_new(const char *name,
                                 size_t length,
                                 const tollbar_policy_spec *spec,

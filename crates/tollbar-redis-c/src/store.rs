@@ -64,9 +64,9 @@ const _: () = assert!(
 const _: () = assert!(size_of::<tollbar_store_question>() % align_of::<u64>() == 0);
 
 /// Compiles a policy for a store: gcra, interval, fixed-window, weighted-window, sliding-log or an
-/// aligned sliding-window, without `borrow`, `ban`, `init`, `reserve` and a second rate. `name` tells limits
-/// apart: 1 to 64 visible ASCII characters without braces (TOLLBAR_E_LEASE_NAME). The caller frees
-/// `*out` with tollbar_store_limit_free.
+/// aligned sliding-window, without `borrow`, `ban`, `init`, `reserve` and a second rate. `name`
+/// tells limits apart: 1 to 64 visible ASCII characters without braces (TOLLBAR_E_LEASE_NAME). The
+/// caller frees `*out` with tollbar_store_limit_free.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
