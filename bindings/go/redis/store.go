@@ -44,8 +44,8 @@ type StoreLimit struct {
 
 // NewStoreLimit makes the limit of that name (1 to 64 visible ASCII characters without braces), and
 // does not call the store. The policy is gcra, interval, fixed-window, weighted-window,
-// sliding-log or an aligned sliding-window, without borrow, ban, init, reserve and a second rate. The error is a
-// [*tollbar.PolicyError] or a [tollbar.Code].
+// sliding-log or an aligned sliding-window, without borrow, ban, init, reserve and a second rate.
+// The error is a [*tollbar.PolicyError] or a [tollbar.Code].
 func NewStoreLimit(name, policy string, run RunScript) (*StoreLimit, error) {
 	if run == nil {
 		return nil, errors.New("tollbar: a limit in a store has a RunScript")

@@ -136,7 +136,8 @@ local store_limit = {}
 --     local function run(script, key, ...) return red:eval(script, 1, key, ...) end
 --
 --- The policy is gcra, interval, fixed-window, weighted-window, sliding-log or an aligned
---- sliding-window, without borrow, ban, init, reserve and a second rate. The name is 1 to 64 visible ASCII characters without braces.
+--- sliding-window, without borrow, ban, init, reserve and a second rate. The name is 1 to 64 visible
+--- ASCII characters without braces.
 function store_limit.new(name, policy, run)
     text("a name", name)
     if type(run) ~= "function" then

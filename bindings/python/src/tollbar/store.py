@@ -64,7 +64,8 @@ class StoreLimit(_Limit):
     call that the client repeats may charge twice: give it few retries.
 
     Algorithms: gcra, interval, fixed-window, weighted-window, sliding-log and aligned sliding-window,
-    without borrow, ban, init, reserve and a second rate. Keys have 1 to 512 bytes. Any number of threads may use one limit.
+    without borrow, ban, init, reserve and a second rate. Keys have 1 to 512 bytes. Any number of
+    threads may use one limit.
     """
 
     def check(self, key: Key, cost: SupportsIndex = 1) -> _core.Decision:
