@@ -88,8 +88,8 @@ static uint64_t whole_micros(uint64_t time) {
 /* Random requests of the server and, at the server's time, of a limiter. */
 static void s31_a_decision_is_that_of_a_limiter_at_the_servers_time(void **state) {
     static const char *const texts[] = {
-        "100/s burst 9", "9/50ms algo interval", "9/50ms algo fixed-window anchor first", "20/100ms algo weighted-window",
-        "9/80ms algo sliding-window segments 4 mode interpolated", "8/40ms algo sliding-log",
+        "60/s burst 3", "3/50ms algo interval", "3/50ms algo fixed-window anchor first", "5/100ms algo weighted-window",
+        "4/80ms algo sliding-window segments 4 mode interpolated", "3/40ms algo sliding-log",
     };
     uint64_t random = 31;
     size_t n;
@@ -134,7 +134,7 @@ static void s31_a_decision_is_that_of_a_limiter_at_the_servers_time(void **state
             assert_int_equal(got.reset_after_ns, whole_micros(want.reset_after_ns));
         }
         print_message("%s: %u admitted, %u refused\n", texts[n], admitted, refused);
-        assert_true(admitted > 20 && refused > 20);
+        assert_true(admitted > 10 && refused > 10);
         tollbar_store_limit_free(limit);
         tollbar_limiter_free(local);
     }

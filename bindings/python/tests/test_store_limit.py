@@ -60,8 +60,8 @@ def test_clients_of_all_sorts_share_one_limit(server):
 
 def test_a_decision_is_that_of_a_limiter(server):
     with redis.Redis(port=server.port) as client:
-        for policy in ("100/s burst 9", "9/50ms algo interval", "20/100ms algo weighted-window",
-                       "9/80ms algo sliding-window segments 4 mode interpolated", "8/40ms algo sliding-log"):
+        for policy in ("60/s burst 3", "3/50ms algo interval", "5/100ms algo weighted-window",
+                       "4/80ms algo sliding-window segments 4 mode interpolated", "3/40ms algo sliding-log"):
             limit, local, seen = StoreLimit(policy, name="trace", client=client), Limiter(policy), [0, 0]
             real, now = client.execute_command, 0
 
@@ -73,7 +73,7 @@ def test_a_decision_is_that_of_a_limiter(server):
 
             client.execute_command = keep
             for n in range(400):
-                cost = 3 if n % 7 == 0 else 1
+                cost = 2 if n % 7 == 0 else 1
                 got = limit.check(policy, cost)
                 want = local.check(cost, at=now)
                 assert (got.allowed, got.remaining, got.retry_after_ns) == (
