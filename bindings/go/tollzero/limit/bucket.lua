@@ -1,26 +1,39 @@
 -- A token bucket (gcra), and a bucket that is refilled in steps (interval). KEYS: the key. A step
 -- is `step` microseconds of this server's clock: 1 for gcra, the period for interval. Each step
--- adds `rate` units. A permit is `permit` units. The value is "step debt": the number of a step,
--- and the units that were missing from a full bucket at that step. All numbers stay below 2^53, up
--- to which Lua's numbers are exact.
+-- adds `rate` units. A permit is `permit` units. The value is "bNUMBER debt step permit": the number
+-- of a step, the units that were missing from a full bucket at that step, and what a step and a
+-- permit were. All numbers stay below 2^53, up to which Lua's numbers are exact.
 local mode, cost = ARGV[1], tonumber(ARGV[2])
 local step, rate, permit = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
-local tolerance, lacking = tonumber(ARGV[6]), tonumber(ARGV[7])
+local tolerance = tonumber(ARGV[6])
 
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local clock = (now - math.fmod(now, step)) / step
 
 local value = redis.pcall('GET', KEYS[1])
-local debt, write = lacking, false
+local debt, write = 0, false
 if type(value) == 'string' then
-  local at, owed = string.match(value, '^(%d+) (%d+)$')
-  if not at or #value > 33 then
+  local at, owed, kept, unit = string.match(value, '^b(%d+) (%d+) (%d+) (%d+)$')
+  at, owed, kept, unit = tonumber(at), tonumber(owed), tonumber(kept), tonumber(unit)
+  if not at or #value > 68 or kept == 0 or unit == 0 then
     return { 3 }
   end
-  -- The debt may come from a former policy with a larger burst. Now it is at most an empty bucket.
-  debt = math.min(tonumber(owed), tolerance)
-  local gone = clock - tonumber(at)
+  if unit ~= permit then
+    -- A former policy counted in other units: it owes as many permits, whole ones.
+    local over = math.fmod(owed, unit)
+    owed = (owed - over) / unit * permit
+    if over > 0 then
+      owed = owed + permit
+    end
+  end
+  -- A former policy may have had a larger burst. Now the debt is at most an empty bucket.
+  debt = math.min(owed, tolerance)
+  local gone = clock - at
+  if kept ~= step then
+    local past = now - at * kept
+    gone = (past - math.fmod(past, step)) / step
+  end
   if gone * rate < debt then
     debt = debt - gone * rate
   else
@@ -36,9 +49,6 @@ elseif value then
     return { 3 }
   end
   return value
-else
-  -- A bucket that does not start full begins to fill with the first request, allowed or denied.
-  write = lacking > 0 and cost > 0
 end
 
 if mode == '2' then
@@ -66,6 +76,6 @@ if write and mode ~= '1' then
   end
   -- PXAT takes an absolute time, so the expiry counts from the clock read above. It is rounded up
   -- to a millisecond, and one is added.
-  redis.call('SET', KEYS[1], string.format('%.0f %.0f', clock, debt), 'PXAT', string.format('%.0f', math.ceil(full * step / 1000) + 1))
+  redis.call('SET', KEYS[1], string.format('b%.0f %.0f %.0f %.0f', clock, debt, step, permit), 'PXAT', string.format('%.0f', math.ceil(full * step / 1000) + 1))
 end
 return { verdict, taken, now, debt }

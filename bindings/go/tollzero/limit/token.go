@@ -115,7 +115,7 @@ func (l *TokenLimiter) AllowNCtx(ctx context.Context, _ time.Time, n int) bool {
 
 // run runs the script that decides.
 func (l *TokenLimiter) run(ctx context.Context, mode int, cost int64) ([]int64, error) {
-	return l.server.run(ctx, bucketScript, l.key, mode, cost, 1, l.rate, tokenUnits, l.burst*tokenUnits, 0)
+	return l.server.run(ctx, bucketScript, l.key, mode, cost, 1, l.rate, tokenUnits, l.burst*tokenUnits)
 }
 
 // settle charges Redis what local has given without it, as far as the tokens have not come back
