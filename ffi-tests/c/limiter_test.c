@@ -193,7 +193,8 @@ static void limiters_live_in_the_callers_memory(void **state) {
     free(block);
 }
 
-/* Changes of the caller's time, far from the clock's: who had no permit has none, by any algorithm. */
+/* Changes at a time of the caller, far from the clock's: a limiter without permits has none after the
+ * change, from any algorithm to any other. */
 static void a1_a_change_at_the_callers_time(void **state) {
     static const char *const texts[] = {
         "10/h", "10/h algo interval", "10/h algo fixed-window", "10/h algo weighted-window", "10/h algo sliding-window",

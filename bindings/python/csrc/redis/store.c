@@ -81,7 +81,8 @@ static PyObject *store_ask(PyObject *self, PyObject *args) {
     return Py_BuildValue("zy#N", question.script, (const char *)question.key, (Py_ssize_t)question.key_length, numbers);
 }
 
-/* The numbers of a reply, or -1 with an error. What is no list of whole numbers has none. */
+/* Reads the numbers of a reply and returns how many they are, or -1 with an error. A reply that is not
+ * a list of whole numbers has none. */
 static Py_ssize_t numbers_of(PyObject *reply, int64_t *numbers) {
     if (!PyList_Check(reply))
         return 0;

@@ -29,7 +29,7 @@ if type(value) == 'string' then
   kept, at = tonumber(kept), tonumber(at)
   local n, sum, shift = 0, 0, segment - at
   if kept == length and -shift > whole + 2 then
-    -- The clock was set back by more than a window: what was taken counts as taken just now.
+    -- The clock was set back by more than a window: the permits count as taken just now.
     shift, write = 0, true
   elseif kept == length and shift < 0 then
     -- The clock was set back. The request is decided at the start of the segment that was written.
