@@ -93,7 +93,8 @@ static inline int32_t go_limiter_reserve_at(uintptr_t limiter, uint64_t now, uin
 static inline int32_t go_limiter_set_policy(uintptr_t limiter, const tollbar_policy_spec *spec, uint32_t keep) {
     return tollbar_limiter_set_policy(GO_LIMITER(limiter), spec, keep);
 }
-static inline int32_t go_limiter_set_policy_at(uintptr_t limiter, uint64_t now, const tollbar_policy_spec *spec, uint32_t keep) {
+static inline int32_t go_limiter_set_policy_at(uintptr_t limiter, uint64_t now, const tollbar_policy_spec *spec,
+                                               uint32_t keep) {
     return tollbar_limiter_set_policy_at(GO_LIMITER(limiter), spec, keep, now);
 }
 static inline int32_t go_limiter_cancel(uintptr_t limiter, const tollbar_reservation *booked, uint64_t *back) {

@@ -145,7 +145,8 @@ def sentence(data, policy):
     """What the page must say of a policy, from --json."""
     limits, (r, b) = data["limits"], parts(data, policy)
     clients, robots, requests = (limits[f"denied_{what}"][r][b] for what in ("clients", "robots", "requests"))
-    # All of the log's robots if none of them is refused; those that are if somebody else is, too.
+    # If the limit refuses clients and no robot, the sentence has the number of the log's robots. If it
+    # refuses robots and others, it has the number of the refused robots.
     among = limits["robots"] if clients and not robots else robots if robots < clients else None
     return [n for n in (clients, limits["clients"], among, requests, limits["requests"]) if n not in (None, 0)]
 

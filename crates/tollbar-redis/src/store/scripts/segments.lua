@@ -57,7 +57,8 @@ elseif value then
   return value
 end
 
--- The permits that count whole now, and those that the segment before them counts for, rounded up.
+-- `used`: the permits of the segments that count whole. `part`: what the segment before those, of
+-- which only a part is within the window, counts for, rounded up.
 local used, part = 0, 0
 for place = 1, whole + 1 do
   used = used + counts[place]
