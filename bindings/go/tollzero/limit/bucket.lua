@@ -30,8 +30,12 @@ if type(value) == 'string' then
   -- A former policy may have had a larger burst. Now the debt is at most an empty bucket.
   debt = math.min(owed, tolerance)
   local gone = clock - at
-  if kept ~= step then
+  local changed = kept ~= step
+  if changed then
+    -- A former policy had other steps. Its step that has begun gave no permits, and counts from now
+    -- on: the value is written anew, also for a request that is denied.
     local past = now - at * kept
+    past = past - math.fmod(past, kept)
     gone = (past - math.fmod(past, step)) / step
   end
   if gone * rate < debt then
@@ -39,6 +43,7 @@ if type(value) == 'string' then
   else
     debt = 0
   end
+  write = changed and kept > step and debt > 0
   if debt > tolerance then
     -- The clock was set back, so the stored step is ahead of it. The bucket counts as empty, and
     -- fills from now on.

@@ -1,6 +1,6 @@
 //! One limit for many clients.
 
-use crate::common::{away_from_edges, MIN};
+use crate::common::{away_from_edges, MIN, SEC};
 use crate::server::Server;
 use crate::{limit, store, SLOW};
 use std::io::{BufRead, BufReader, Write};
@@ -249,5 +249,31 @@ fn a_changed_rate_keeps_the_permits() {
         assert!(store.check(&one, &key, used).unwrap().is_allowed());
         let decision = store.peek(&other, &key, 1).unwrap();
         assert_eq!(decision.remaining, left, "{before} to {after}: {decision:?}");
+    }
+}
+
+/// A period of a former policy that has begun gave no permits. The new policy counts from the first
+/// request that it sees, also from one that it denies.
+#[test]
+fn a_begun_period_gives_no_permits_to_another_rate() {
+    let server = Server::start();
+    let mut store = store(&server.unix());
+    let one = limit(&store, "5/4s algo interval");
+    let other = limit(&store, "5/5s burst 5");
+    // Two seconds of a period of four: a permit of `other` for each.
+    let into = store.server_time() % (4 * SEC);
+    if !(2 * SEC..3 * SEC).contains(&into) {
+        std::thread::sleep(Duration::from_nanos((6 * SEC - into) % (4 * SEC)));
+    }
+    assert!(store.check(&one, b"key", 5).unwrap().is_allowed());
+    let start = store.server_time();
+    let decision = store.check(&other, b"key", 1).unwrap();
+    let most = (store.server_time() - start) / SEC;
+    assert!(decision.remaining <= most, "{decision:?}");
+    if most == 0 {
+        assert!(!decision.is_allowed(), "{decision:?}");
+        std::thread::sleep(Duration::from_nanos(decision.retry_after));
+        let decision = store.check(&other, b"key", 1).unwrap();
+        assert!(decision.is_allowed(), "{decision:?}");
     }
 }
