@@ -3788,6 +3788,9 @@ typedef struct tollbar_table_stats {
     /* Keys with a policy of their own. A process that was killed in a change may leave it one too
      * high, until tollbar_table_repair. */
     uint64_t overrides;
+    /* The most segments of a window, or permits of a log, for which each slot has room, as the
+     * table was made (tollbar_table_options.room). */
+    uint64_t room;
 } tollbar_table_stats;
 
 /* The content of a table's slots. The 64-bit numbers add up to the number of slots while no other
@@ -3919,7 +3922,7 @@ int32_t tollbar_table_repair(const tollbar_table *table,
 
 /* Statistics to be filled in. */
 #define TOLLBAR_TABLE_STATS_INIT                                                                     \
-    { (uint32_t)sizeof(tollbar_table_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+    { (uint32_t)sizeof(tollbar_table_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* --------------------------------------------------------------------------------------------
  * 30. Advanced: copies of tables

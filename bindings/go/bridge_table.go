@@ -425,7 +425,7 @@ func tableStats(table uintptr) (TableStats, Code) {
 		Resets: s.resets, Refused: s.refused, Inherited: s.inherited,
 		Untracked: s.untracked, Evicted: s.evicted, Retries: s.retries,
 		BackwardSteps: s.backward_steps, Allowed: s.allowed, Denied: s.denied,
-		Never: s.never, Overrides: s.overrides,
+		Never: s.never, Overrides: s.overrides, Room: s.room,
 	}, Code(code)
 }
 

@@ -12,6 +12,9 @@ import (
 func TestAnyAlgorithmBecomesAnyOtherWhereSlotsHaveRoom(t *testing.T) {
 	texts := []string{"20/s", "30/h algo sliding-window segments 10", "25/h algo sliding-log"}
 	table := mustTable(t, tollbar.TableOptions{Capacity: 100, Room: 30}, "20/h", "1/s")
+	if stats, err := table.Stats(); err != nil || stats.Room != 30 {
+		t.Error(stats.Room, err)
+	}
 	if taken, err := table.Under(0).TakeUpTo("k", 14); taken != 14 || err != nil {
 		t.Fatal(taken, err)
 	}

@@ -115,6 +115,9 @@ type TableStats struct {
 	// Overrides is the number of keys with a policy of their own. A process that was killed in a
 	// change may leave it one too high, until [Table.Repair].
 	Overrides uint64
+	// Room is the most segments of a sliding window, or permits of a sliding log, for which each
+	// slot has room, as the table was made ([TableOptions.Room]).
+	Room uint64
 }
 
 // Override is a key with a policy of its own.

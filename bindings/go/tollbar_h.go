@@ -222,7 +222,7 @@ type tollbar_table_sweep_result struct {
 type tollbar_table_stats struct {
 	struct_size, policies                                                                  uint32
 	capacity, slots, bytes, keys, inserted, reclaimed, vacated, resets, refused, inherited uint64
-	untracked, evicted, retries, backward_steps, allowed, denied, never, overrides         uint64
+	untracked, evicted, retries, backward_steps, allowed, denied, never, overrides, room   uint64
 }
 
 type tollbar_table_health struct {

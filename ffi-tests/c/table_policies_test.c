@@ -245,6 +245,7 @@ static void any_algorithm_becomes_any_other(void **state) {
         ask(&asked, 1000, from, "1/min");
         asked.options.room = 30;
         table = table_asked(&asked);
+        assert_int_equal(stats_of(table).room, 30);
         spec = spec_of(from);
         assert_int_equal(tollbar_table_take_up_to_at(table, 0, "k", 1, spec.limit - 6, SEC, &taken), TOLLBAR_ALLOWED);
         assert_int_equal(taken, spec.limit - 6);

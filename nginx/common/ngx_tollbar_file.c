@@ -201,6 +201,7 @@ ngx_int_t ngx_tollbar_file_init(ngx_shm_zone_t *shm_zone, void *data)
     const char *path = (const char *) file->path.data;
     const ngx_tollbar_zone_t *maker = maker_of(zone);
     tollbar_table_options options;
+    tollbar_table_stats stats = TOLLBAR_TABLE_STATS_INIT;
     int32_t error = TOLLBAR_E_OTHER_POLICIES;
     ngx_file_info_t info;
 
@@ -228,6 +229,8 @@ ngx_int_t ngx_tollbar_file_init(ngx_shm_zone_t *shm_zone, void *data)
     }
     file->device = info.st_dev;
     file->inode = info.st_ino;
+    (void) tollbar_table_get_stats(zone->table, &stats);
+    zone->room = (uint32_t) stats.room;
     return find_policy(shm_zone);
 }
 
@@ -378,6 +381,7 @@ static ngx_int_t change_policy(ngx_shm_zone_t *shm_zone, const ngx_tollbar_zone_
     const tollbar_policy_spec *policies[] = { zone->policies, old->policies };
     tollbar_table_options options = TOLLBAR_TABLE_OPTIONS_INIT(1);
     uint64_t bytes;
+    int32_t error;
 
     zone->number = old->number;
     if (ngx_tollbar_zone_same_policy(old->policies, zone->policies)) {
@@ -390,11 +394,11 @@ static ngx_int_t change_policy(ngx_shm_zone_t *shm_zone, const ngx_tollbar_zone_
     /* Without room a table with a sliding window or a sliding log has one policy for good. */
     options.clock = TOLLBAR_CLOCK_WALL;
     options.room = zone->room;
-    if (tollbar_table_bytes(policies, 2, &options, &bytes) == TOLLBAR_E_MIXED_POLICIES) {
-        return wrong(shm_zone, 0, "zone \"%V\" cannot change the policy of the table in \"%V\": "
-                     "without \"room\" it must stay under a sliding window or a sliding log, so the zone must have "
-                     "another file, or the \"room\", \"capacity\" and \"on_full\" that the table was made with",
-                     &shm_zone->shm.name, &zone->file.path);
+    error = tollbar_table_bytes(policies, 2, &options, &bytes);
+    if (error == TOLLBAR_E_MIXED_POLICIES || error == TOLLBAR_E_SLOT_ROOM) {
+        return wrong(shm_zone, 0, "zone \"%V\" cannot change the policy of the table in \"%V\", "
+                     "which was made with room %uD: %s, so the zone must have another file",
+                     &shm_zone->shm.name, &zone->file.path, zone->room, tollbar_strerror(error));
     }
     zone->file.changes = 1;
     zone->file.keep = ngx_tollbar_zone_same_rates(old, zone) ? TOLLBAR_KEEP_TIME

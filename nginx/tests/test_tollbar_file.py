@@ -134,6 +134,25 @@ def test_a_reload_with_another_policy_changes_the_tables(launch, path):
     assert allowed(opened(path, "24/day"), "c", 30) == 24
 
 
+def test_a_zone_has_the_room_of_the_file_that_it_finds(launch, path):
+    """Any algorithm becomes any other, though the zone names neither capacity nor room."""
+    texts = ["20/h", "30/h algo sliding-window segments 15", "25/h algo sliding-log", "20/h"]
+    limits = [20, 30, 25, 20]
+    with opened(path, texts[0], room=30) as table:
+        nginx = launch(**parts(path, f'policy="{texts[0]}"', more=""))
+        for n in range(3):
+            most = limits[n] - 6
+            assert count(nginx.volley(f"/?k={n}", most)) == most
+            assert nginx.reload(**parts(path, f'policy="{texts[n + 1]}"', more=""))
+            assert str(table.policy(0)) == texts[n + 1]
+            assert count(nginx.volley(f"/?k={n}", 4)) == 4 and allowed(table, f"{n}") == 2
+        nginx.expected.append("cannot change the policy")
+        assert not nginx.reload(**parts(path, 'policy="31/h algo sliding-log"', more=""))
+        said = nginx.said("cannot change the policy", "was made with room 30")
+        assert [level for level, _ in said] == ["emerg"], said
+        assert str(table.policy(0)) == texts[3]
+
+
 def test_a_reload_with_another_burst_keeps_what_was_spent(launch, path):
     """As in a zone of nginx's own memory: four of six spent are four of eight."""
     nginx = launch(**parts(path, "rate=1r/h burst=5", limit="nodelay"))

@@ -205,8 +205,8 @@ def test_a_log_cannot_change(launch, place):
         message for level, message in nginx.said("cannot change the policy") if level == "emerg"
     ]
     assert len(said) == 2 and all(
-        f'of the table in "{path}": without "room" it must stay under a sliding window or a sliding log, '
-        'so the zone must have another file, or the "room", "capacity" and "on_full" that the table was made with in ' in one
+        f'of the table in "{path}", which was made with room 0: ' in one
+        and ", so the zone must have another file in " in one
         for one in said
     ), said
     assert count(nginx.volley("/?k=a", 9)) == 2

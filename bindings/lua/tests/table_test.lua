@@ -409,6 +409,7 @@ end)
 
 test("any algorithm becomes any other where slots have room", function()
     local table = assert(tollbar.table({ "20/h", "1/s" }, { capacity = 100, room = 30 }))
+    equal(tonumber(table:stats().room), 30)
     equal(table:take_up_to("k", 14), 14)
     for _, policy in ipairs { "30/h algo sliding-window segments 10", "25/h algo sliding-log" } do
         assert(table:set_policy(1, policy))

@@ -1200,6 +1200,7 @@ typedef struct tollbar_table_stats {
     uint64_t denied;
     uint64_t never;
     uint64_t overrides;
+    uint64_t room;
 } tollbar_table_stats;
 typedef struct tollbar_table_health {
     uint32_t struct_size;

@@ -389,7 +389,7 @@ function Table:stats()
         return failure(code, "the table")
     end
     return fields(stats, "policies capacity slots bytes keys inserted reclaimed vacated resets refused inherited "
-        .. "untracked evicted retries backward_steps allowed denied never overrides")
+        .. "untracked evicted retries backward_steps allowed denied never overrides room")
 end
 
 local new_counts = core.struct("tollbar_counts")

@@ -88,7 +88,7 @@ PyObject *core_table_stats(PyObject *self, PyObject *unused) {
     const uint64_t fields[] = { s.policies, s.capacity,  s.slots,     s.bytes,        s.keys,
                                 s.inserted, s.reclaimed, s.vacated,   s.resets,       s.refused,
                                 s.inherited, s.untracked, s.evicted, s.retries, s.backward_steps,
-                                s.allowed, s.denied, s.never, s.overrides };
+                                s.allowed, s.denied, s.never, s.overrides, s.room };
     const Py_ssize_t count = sizeof fields / sizeof *fields;
     PyObject *tuple = PyTuple_New(count);
     for (Py_ssize_t i = 0; tuple != NULL && i < count; i++) {

@@ -150,6 +150,7 @@ def test_any_algorithm_becomes_any_other_where_slots_have_room():
     texts = ["20/s", "30/s algo sliding-window segments 10", "25/s algo sliding-log", "12/s algo fixed-window"]
     for start in texts:
         table = Table([start, "1/s"], capacity=10, room=30)
+        assert table.stats().room == 30
         table.take_up_to("k", Policy(start).limit - 6, at=10**12)
         for text in texts:
             table.set_policy(0, text)

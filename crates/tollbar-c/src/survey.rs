@@ -107,14 +107,17 @@ pub struct tollbar_table_stats {
     /// Keys with a policy of their own. A process that was killed in a change may leave it one too
     /// high, until tollbar_table_repair.
     pub overrides: u64,
+    /// The most segments of a window, or permits of a log, for which each slot has room, as the
+    /// table was made (tollbar_table_options.room).
+    pub room: u64,
 }
 
 // SAFETY: repr(C), u32 first, u32 and u64 fields without holes.
 unsafe impl Growable for tollbar_table_stats {
-    const FIRST_SIZE: usize = 152;
+    const FIRST_SIZE: usize = 160;
 }
 
-const _: () = assert!(size_of::<tollbar_table_stats>() == 152);
+const _: () = assert!(size_of::<tollbar_table_stats>() == 160);
 
 /// The content of a table's slots. The 64-bit numbers add up to the number of slots while no other
 /// thread or process uses the table.
@@ -370,6 +373,7 @@ pub unsafe extern "C" fn tollbar_table_get_stats(
             denied,
             never,
             overrides,
+            room: u64::from(table.options().room),
         };
         // SAFETY: by the caller's promise.
         unsafe { write(out, &stats) }.map(|()| TOLLBAR_ALLOWED)

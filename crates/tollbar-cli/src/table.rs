@@ -233,7 +233,11 @@ fn stat(table: &Table) -> String {
         let _ = writeln!(out, "{name:15}{value}");
     };
     line("keys for", grouped(stats.capacity));
-    line("slots", format!("{}, {:.1} MB", grouped(stats.slots), stats.bytes as f64 / 1e6));
+    let room = match table.options().room {
+        0 => String::new(),
+        room => format!(", room for {} segments or permits", grouped(room.into())),
+    };
+    line("slots", format!("{}, {:.1} MB{room}", grouped(stats.slots), stats.bytes as f64 / 1e6));
     line(
         "keys",
         format!(

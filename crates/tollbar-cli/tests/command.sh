@@ -169,6 +169,7 @@ has 'copy: another size' 'keys for       20,000' "$("$tollbar" table stat "$work
 # A copy with room: a bucket becomes a window and a log, and its keys keep the permits that they have
 # left. A copy of the copy has as much room.
 check 'copy: with room' 'copied 3, lost 0' "$("$tollbar" table copy "$work/table" "$work/roomy" --keys 100 --room 10)"
+has 'stat: room' 'MB, room for 10 segments or permits' "$("$tollbar" table stat "$work/roomy")"
 for policy in '3/h algo sliding-window segments 10' '3/h algo sliding-log' 3/h '3/h algo fixed-window' '3/h algo sliding-log'; do
     "$tollbar" table set-policy "$work/roomy" "$policy" >"$work/out" || failed=$((failed + 1))
     check "set-policy: with room, $policy" '0 1 2 ' "$(owing "$work/roomy")"

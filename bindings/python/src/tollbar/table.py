@@ -45,6 +45,7 @@ class Stats(NamedTuple):
     denied: int
     never: int
     overrides: int
+    room: int
 
 
 class Health(NamedTuple):
