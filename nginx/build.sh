@@ -23,9 +23,10 @@ source=$(cd "$source" && pwd)
 # The nginx that a user would start, which need not be the one whose sources Debian has.
 version_of() { sed -n 's/^#define NGINX_VERSION *"\(.*\)"/\1/p' "$1/src/core/nginx.h"; }
 version=$(version_of "$source")
+found=$(PATH=$PATH:/usr/sbin:/sbin command -v nginx) || found=
 if [ $# -ge 2 ]; then
     echo "for nginx $version, whose sources are in $source"
-elif found=$(PATH=$PATH:/usr/sbin:/sbin command -v nginx); then
+elif [ -n "$found" ]; then
     installed=$("$found" -v 2>&1 | sed -n 's,^nginx version: [^/]*/\([^ ]*\).*,\1,p')
     if [ "$installed" != "$version" ]; then
         echo "$found is nginx $installed, and $source has the sources of $version: modules of these would not load there." >&2
@@ -42,8 +43,12 @@ configure=./configure
 if [ -e "$source/conf_flags" ]; then
     # shellcheck disable=SC1091
     . "$source/conf_flags"
-elif [ ! -e "$source/configure" ]; then
-    configure=./auto/configure
+else
+    [ -e "$source/configure" ] || configure=./auto/configure
+    # TLS to a store by nginx's OpenSSL. A module with it loads into no nginx without.
+    if [ -n "$found" ] && "$found" -V 2>&1 | grep -q -e --with-http_ssl_module; then
+        NGX_CONF_FLAGS+=(--with-http_ssl_module)
+    fi
 fi
 for config in "$here"/*/config; do
     NGX_CONF_FLAGS+=("--add-dynamic-module=$(dirname "$config")")

@@ -85,7 +85,7 @@ static ngx_int_t start(ngx_cycle_t *cycle, ngx_shm_zone_t *shm_zone)
     if (client == NULL) {
         return NGX_ERROR;
     }
-    error = tollbar_lease_client_new(sync->lease, (const char *) sync->url.data, sync->url.len, NULL, &client->lease_client);
+    error = ngx_http_tollbar_secure_client(sync, sync->lease, NULL, &client->lease_client);
     if (error != 0) {
         /* The worker starts without a client. The client of another worker may ask the store, and
          * without any client the node uses `fallback`. */

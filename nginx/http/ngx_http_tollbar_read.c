@@ -155,7 +155,8 @@ static char *read_zone_parameter(ngx_conf_t *cf, ngx_str_t *argument, zone_t *zo
     if (rc == NGX_DECLINED) {
         return ngx_tollbar_conf_refuse(cf, "invalid parameter \"%V\", it must be zone=, rate=, policy=, burst=, ban=, after=, on_full=, hot_keys=, room=, top_refused=, "
                                        "or file=, capacity=, mode=, trust_anyone, or sync=, "
-                                       "nodes=, fallback=, lease=, overdraft=, name=, sync_wait=", argument);
+                                       "nodes=, fallback=, lease=, overdraft=, name=, sync_wait=, "
+                                       "ssl_trusted_certificate=, ssl_certificate=, ssl_certificate_key=", argument);
     }
     return rc == NGX_OK ? NGX_CONF_OK : NGX_CONF_ERROR;
 }

@@ -5,8 +5,8 @@
 typedef ngx_http_tollbar_zone_t zone_t;
 typedef ngx_http_tollbar_sync_t sync_t;
 
-#define REDIS "redis://"
-#define VALKEY "valkey://"
+/* URLs with a host. */
+static const char *schemes[] = { "redis://", "rediss://", "valkey://", "valkeys://" };
 
 const char *ngx_http_tollbar_fallbacks[3] = { "share", "deny", "allow" };
 
@@ -19,6 +19,7 @@ static char *check_node(ngx_conf_t *cf, ngx_str_t *name, zone_t *zone, tollbar_l
 static char *refuse_node(ngx_conf_t *cf, ngx_str_t *name, zone_t *zone, int32_t error);
 static char *check_url(ngx_conf_t *cf, ngx_str_t *name, sync_t *sync, tollbar_lease *trial);
 static const char *why_not(const ngx_str_t *url, size_t column);
+static size_t scheme_of(const ngx_str_t *url);
 static char *resolve(ngx_conf_t *cf, ngx_str_t *name, sync_t *sync);
 static int32_t make_trial(const zone_t *zone, tollbar_lease **trial);
 
@@ -30,7 +31,7 @@ static ngx_flag_t begins(const ngx_str_t *text, const char *word)
 ngx_int_t ngx_http_tollbar_sync_read(ngx_conf_t *cf, ngx_str_t *argument, sync_t **place)
 {
     static const tollbar_lease_options usual = TOLLBAR_LEASE_OPTIONS_INIT(0);
-    static const char *words[] = { "sync=", "name=", "nodes=", "overdraft=", "fallback=", "lease=", "sync_wait=" };
+    static const char *words[] = { "sync=", "name=", "nodes=", "overdraft=", "fallback=", "lease=", "sync_wait=", "ssl_" };
     sync_t *sync = *place;
     ngx_uint_t n = 0;
     ngx_str_t value;
@@ -63,6 +64,8 @@ ngx_int_t ngx_http_tollbar_sync_read(ngx_conf_t *cf, ngx_str_t *argument, sync_t
         return read_life(cf, argument, sync);
     case 6:
         return read_wait(cf, argument, sync);
+    case 7:
+        return ngx_http_tollbar_secure_read(cf, argument, sync);
     default:
         return read_number(cf, argument, sync);
     }
@@ -142,6 +145,9 @@ char *ngx_http_tollbar_sync_check(ngx_conf_t *cf, ngx_str_t *name, size_t size, 
 
     if (error == NGX_CONF_OK) {
         error = check_node(cf, name, zone, &trial);
+    }
+    if (error == NGX_CONF_OK) {
+        error = ngx_http_tollbar_secure_check(cf, name, zone->sync);
     }
     if (error == NGX_CONF_OK) {
         error = check_url(cf, name, zone->sync, trial);
@@ -245,7 +251,7 @@ static char *check_url(ngx_conf_t *cf, ngx_str_t *name, sync_t *sync, tollbar_le
 {
     tollbar_lease_client *client = NULL;
     size_t column = 0;
-    int32_t error = tollbar_lease_client_new(trial, (const char *) sync->url.data, sync->url.len, &column, &client);
+    int32_t error = ngx_http_tollbar_secure_client(sync, trial, &column, &client);
 
     if (error == 0) {
         (void) tollbar_lease_client_close(client, 0);
@@ -262,9 +268,6 @@ static char *check_url(ngx_conf_t *cf, ngx_str_t *name, sync_t *sync, tollbar_le
 
 static const char *why_not(const ngx_str_t *url, size_t column)
 {
-    if (begins(url, "rediss:") || begins(url, "valkeys:")) {
-        return "TLS is not supported";
-    }
     if (begins(url, "redis-sentinel:") || begins(url, "valkey-sentinel:")) {
         return "Sentinel is not supported, give the address of the master";
     }
@@ -274,17 +277,31 @@ static const char *why_not(const ngx_str_t *url, size_t column)
     if (begins(url, "unix:")) {
         return "expected unix:/path[?db=N&user=NAME&password=SECRET]";
     }
-    return begins(url, REDIS) || begins(url, VALKEY) ? "expected redis://[user[:password]@]host[:port][/db]"
-                                                     : "expected redis:// or unix:";
+    return scheme_of(url) != 0 ? "expected redis://[user[:password]@]host[:port][/db]" : "expected redis://, rediss:// or unix:";
+}
+
+/* The length of the scheme. 0: the URL has no host. */
+static size_t scheme_of(const ngx_str_t *url)
+{
+    ngx_uint_t n;
+
+    for (n = 0; n < sizeof(schemes) / sizeof(schemes[0]); n++) {
+        if (begins(url, schemes[n])) {
+            return ngx_strlen(schemes[n]);
+        }
+    }
+    return 0;
 }
 
 /* Replaces the host's name by its address, as nginx resolves the names of upstreams when it reads
  * the configuration. */
 static char *resolve(ngx_conf_t *cf, ngx_str_t *name, sync_t *sync)
 {
-    size_t scheme = begins(&sync->url, REDIS) ? sizeof(REDIS) - 1 : begins(&sync->url, VALKEY) ? sizeof(VALKEY) - 1 : 0;
+    size_t scheme = scheme_of(&sync->url);
     u_char *end = sync->url.data + sync->url.len, *host = sync->url.data + scheme, *path, *at, *to;
     ngx_url_t url;
+    ngx_addr_t address;
+    u_char *named;
 
     if (scheme == 0) {
         return NGX_CONF_OK;
@@ -301,6 +318,14 @@ static char *resolve(ngx_conf_t *cf, ngx_str_t *name, sync_t *sync)
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "%s in \"sync\" of zone \"%V\": \"%V\"",
                            url.err != NULL ? url.err : "no address", name, &url.url);
         return NGX_CONF_ERROR;
+    }
+    if (url.host.data[0] != '[' && ngx_parse_addr(cf->pool, &address, url.host.data, url.host.len) != NGX_OK) {
+        named = ngx_pnalloc(cf->pool, url.host.len + 1);
+        if (named == NULL) {
+            return NGX_CONF_ERROR;
+        }
+        (void) ngx_cpystrn(named, url.host.data, url.host.len + 1);
+        ngx_http_tollbar_secure_name(sync, (const char *) named);
     }
     to = ngx_pnalloc(cf->pool, sync->url.len + url.addrs[0].name.len);
     if (to == NULL) {

@@ -33,6 +33,9 @@ typedef struct {
     uint16_t waiting[NGX_MAX_PROCESSES];
 } ngx_http_tollbar_node_t;
 
+/* TLS to a store. */
+typedef struct ngx_http_tollbar_secure_s ngx_http_tollbar_secure_t;
+
 /* A worker's client. */
 typedef struct ngx_http_tollbar_client_s ngx_http_tollbar_client_t;
 
@@ -47,6 +50,10 @@ typedef struct {
     tollbar_lease_options options;
     /* Nanoseconds that a request waits for the store at most. 0: no request waits. */
     uint64_t wait_ns;
+    /* The files of TLS: the authorities, the certificate that nginx shows, and its key. */
+    ngx_str_t files[3];
+    /* NULL without TLS. */
+    ngx_http_tollbar_secure_t *secure;
 
     /* This process's view. NULL until the master has made or found the node. */
     tollbar_lease *lease;
@@ -79,6 +86,19 @@ uint64_t ngx_http_tollbar_sync_most(const ngx_http_tollbar_zone_t *zone, uint64_
 size_t ngx_http_tollbar_node_least(const ngx_http_tollbar_zone_t *zone);
 ngx_int_t ngx_http_tollbar_node_bind(ngx_conf_t *cf, ngx_shm_zone_t *shm_zone, ngx_http_tollbar_zone_t *zone);
 void ngx_http_tollbar_node_settle(ngx_shm_zone_t *shm_zone);
+
+/* Reads one of the parameters that name the files of TLS. NGX_DECLINED: it is none of them. */
+ngx_int_t ngx_http_tollbar_secure_read(ngx_conf_t *cf, ngx_str_t *argument, ngx_http_tollbar_sync_t *sync);
+
+/* Makes what TLS needs if the URL has it, and refuses its files if not. */
+char *ngx_http_tollbar_secure_check(ngx_conf_t *cf, ngx_str_t *name, ngx_http_tollbar_sync_t *sync);
+
+/* The server's certificate must be for `host`, though the URL has the address. */
+void ngx_http_tollbar_secure_name(ngx_http_tollbar_sync_t *sync, const char *host);
+
+/* tollbar_lease_client_new, with or without TLS. */
+int32_t ngx_http_tollbar_secure_client(const ngx_http_tollbar_sync_t *sync, const tollbar_lease *lease, size_t *column,
+                                       tollbar_lease_client **client);
 
 /* Start and end this process's clients of the zones that have a node. `zones` has elements
  * ngx_shm_zone_t *. */

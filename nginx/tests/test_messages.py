@@ -127,7 +127,8 @@ RATES = [
     ("rate=1r/999999999d", LONG), ("rate=900000000000r/s", "it must be at most {rate}r/s"),
 ]
 PARAMETERS = ("zone=, rate=, policy=, burst=, ban=, after=, on_full=, hot_keys=, room=, top_refused=, or file=, capacity=, mode=, "
-              "trust_anyone, or sync=, nodes=, fallback=, lease=, overdraft=, name=, sync_wait=")
+              "trust_anyone, or sync=, nodes=, fallback=, lease=, overdraft=, name=, sync_wait=, "
+              "ssl_trusted_certificate=, ssl_certificate=, ssl_certificate_key=")
 HTTP = [
     *zones_of("tollbar_zone", " rate=1r/s"),
     ("no zone", "{{tollbar_zone $arg_k rate=1r/s burst=2;}}", "", '"tollbar_zone" must have "zone" parameter, such as zone=one:10m'),
@@ -230,9 +231,16 @@ SYNC = [
     ("one name of two zones", f"[[{SHARED}]] {{{{{SHARED.replace('=z:', '=y:').replace(';', ' name=z;')}}}}}", "",
      'zone "y" must have another "name" in the store than zone "z", which has it in {first}; declared'),
     ("a URL", "{{tollbar_zone $arg_k zone=z:1m rate=100r/s burst=20 nodes=2 sync=http://127.0.0.1;}}", "",
-     'invalid "sync" of zone "z", column 1: expected redis:// or unix:'),
+     'invalid "sync" of zone "z", column 1: expected redis://, rediss:// or unix:'),
     ("a host", "{{tollbar_zone $arg_k zone=z:1m rate=100r/s burst=20 nodes=2 sync=redis://no-such-host.invalid;}}", "",
      'host not found in "sync" of zone "z": "no-such-host.invalid"'),
+    *[(f"TLS: {word}", f"{{{{tollbar_zone $arg_k zone=z:1m rate=100r/s burst=20 {store} nodes=2 {word};}}}}", "", expected)
+      for store, word, expected in [
+          ("sync=redis://127.0.0.1", "ssl_certificate=a.pem", '"ssl_trusted_certificate", "ssl_certificate" and "ssl_certificate_key" must have '
+                                                              'sync=rediss:// beside them, in zone "z"'),
+          ("sync=rediss://127.0.0.1", "ssl_certificate=a.pem", '"ssl_certificate" and "ssl_certificate_key" must be together, in zone "z"'),
+          ("sync=rediss://127.0.0.1", "ssl_certificate_key=", 'invalid value "ssl_certificate_key=", it must be the path of a file'),
+          ("sync=rediss://127.0.0.1", "ssl_trusted_certificate=/none.pem", 'zone "z" cannot use "ssl_trusted_certificate" "/none.pem": {any}')]],
     ("no nodelay", SHARED, "{{tollbar zone=z;}}", 'with "sync" no request is delayed, so "nodelay" must be in a limit of zone "z"'),
     ("burst", SHARED, "{{tollbar zone=z burst=5 nodelay;}}", 'with "sync", "burst" must be in the "tollbar_zone" of zone "z"'),
     ("delay", SHARED, "{{tollbar zone=z delay=5;}}", 'with "sync" no request is delayed, so "nodelay" must replace "delay" in a limit of zone "z"'),
@@ -416,6 +424,8 @@ ELSEWHERE = [
     # test_tollbar_file_several.py
     'zone "%V" and others cannot have their policies in one file',
     "/dev/urandom cannot be read", 'zone "%V" cannot be used again', 'zone "%V" of %uz bytes cannot hold',
+    # nginx without OpenSSL; and a fault that OpenSSL does not name.
+    "TLS must have an nginx", "OpenSSL does not say",
     # No memory.
     'tree "%V" cannot be made',
     # Any other fault of the client than the URL's, and a host that the system finds without an

@@ -9,6 +9,7 @@ from harness.server import check
 from harness.tollbar import MODULE
 
 STORE = "sync=redis://127.0.0.1:6379"
+SECURE = "sync=rediss://127.0.0.1:6380"
 ZONE = "tollbar_zone $arg_k zone=z:1m rate=100r/s burst=20 "
 SHARED = f"{ZONE}{STORE} nodes=2;"
 SMALL = ('the burst of zone "z" is too small for "sync": the "overdraft" of 2 "nodes" takes up all of it')
@@ -62,9 +63,25 @@ CASES = [
     ("a host nobody knows", url("redis://u:secret@no-such-host.invalid:1/3"), "",
      'host not found in "sync" of zone "z": "no-such-host.invalid:1"'),
     ("a host that looks like a socket", url("redis://unix:1"), "", 'in "sync" of zone "z": "unix:1"'),
-    ("no URL", url(""), "", wrong_url(1, "expected redis:// or unix:")),
-    ("another scheme", url("http://127.0.0.1"), "", wrong_url(1, "expected redis:// or unix:")),
-    ("TLS", url("rediss://127.0.0.1"), "", wrong_url(1, "TLS is not supported")),
+    ("no URL", url(""), "", wrong_url(1, "expected redis://, rediss:// or unix:")),
+    ("another scheme", url("http://127.0.0.1"), "", wrong_url(1, "expected redis://, rediss:// or unix:")),
+    ("TLS", url("rediss://user:secret@localhost:6380/1"), "", None),
+    ("TLS of valkey", url("valkeys://127.0.0.1"), "", None),
+    ("TLS, a host nobody knows", url("rediss://u:secret@no-such-host.invalid:1/3"), "",
+     'host not found in "sync" of zone "z": "no-such-host.invalid:1"'),
+    ("TLS, a port that is none", url("rediss://127.0.0.1:x/0"), "", wrong_url(20, TCP)),
+    *[(f"{word} without TLS", f"{ZONE}{STORE} nodes=2 {word}=a.pem;", "",
+       '"ssl_trusted_certificate", "ssl_certificate" and "ssl_certificate_key" must have sync=rediss:// beside them, in zone "z"')
+      for word in ("ssl_trusted_certificate", "ssl_certificate", "ssl_certificate_key")],
+    *[(f"{word} alone", f"{ZONE}{SECURE} nodes=2 {word}=a.pem;", "",
+       '"ssl_certificate" and "ssl_certificate_key" must be together, in zone "z"')
+      for word in ("ssl_certificate", "ssl_certificate_key")],
+    ("authorities that are missing", f"{ZONE}{SECURE} nodes=2 ssl_trusted_certificate=/none.pem;", "",
+     'zone "z" cannot use "ssl_trusted_certificate" "/none.pem": '),
+    ("a certificate that is missing", f"{ZONE}{SECURE} nodes=2 ssl_certificate=/none.pem ssl_certificate_key=/none.pem;", "",
+     'zone "z" cannot use "ssl_certificate" "/none.pem": '),
+    ("a file without a path", f"{ZONE}{SECURE} nodes=2 ssl_certificate=;", "", 'invalid value "ssl_certificate=", it must be the path of a file'),
+    ("a word that begins like a file", f"{ZONE}{SECURE} nodes=2 ssl_verify=off;", "", 'invalid parameter "ssl_verify=off", it must be '),
     ("Sentinel", url("redis-sentinel://127.0.0.1"), "", wrong_url(1, "Sentinel is not supported, give the address of the master")),
     ("Cluster", url("redis-cluster://127.0.0.1"), "", wrong_url(1, "Cluster is not supported, give the address of one server")),
     ("a port that is none", url("redis://127.0.0.1:x/0"), "", wrong_url(19, TCP)),
