@@ -306,8 +306,9 @@ static char *resolve(ngx_conf_t *cf, ngx_str_t *name, sync_t *sync)
     if (scheme == 0) {
         return NGX_CONF_OK;
     }
-    path = ngx_strlchr(host, end, '/');
-    path = path != NULL ? path : end;
+    for (path = host; path < end && *path != '/' && *path != '?'; path++) {
+        /* void */
+    }
     at = ngx_strlchr(host, path, '@');
     host = at != NULL ? at + 1 : host;
     ngx_memzero(&url, sizeof(url));

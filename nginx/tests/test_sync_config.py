@@ -58,6 +58,8 @@ CASES = [
     # The URL
     ("a host's name", url("redis://localhost"), "", None),
     ("an IPv6 address", url("redis://user:secr%40t@[::1]:1/3"), "", None),
+    ("options without a database", url("redis://user@localhost?password=secr%40t&timeout=500ms"), "", None),
+    ("a password in a file", url("redis://localhost:6380/1?user=u&password_file=/run/secret"), "", None),
     ("valkey", url("valkey://127.0.0.1"), "", None),
     ("a socket", url("unix:/run/redis.sock?db=1&user=u&password=p"), "", None),
     ("a host nobody knows", url("redis://u:secret@no-such-host.invalid:1/3"), "",
