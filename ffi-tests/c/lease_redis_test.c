@@ -180,6 +180,97 @@ static void a_refusal_is_said_in_the_stores_words(void **state) {
     end(lease, client, 0, 0);
 }
 
+/* Whether the machine has the address ::1. */
+static int has_ipv6(void) {
+    char line[128];
+    int found = 0;
+    FILE *addresses = fopen("/proc/net/if_inet6", "r");
+    while (addresses != NULL && fgets(line, sizeof line, addresses) != NULL)
+        found |= strncmp(line, "00000000000000000000000000000001", 32) == 0;
+    if (addresses != NULL)
+        fclose(addresses);
+    return found;
+}
+
+/* Lets the server listen at a free port, too, and returns it. */
+static unsigned listens(void) {
+    char command[64];
+    unsigned port;
+    assert_string_equal(redis_ask(&redis, "CONFIG SET bind \"127.0.0.1 -::1\""), "+OK");
+    for (port = 20000 + (unsigned)getpid() % 10000;; port++) {
+        snprintf(command, sizeof command, "CONFIG SET port %u", port);
+        if (strcmp(redis_ask(&redis, command), "+OK") == 0)
+            return port;
+        assert_in_range(port, 1, 40000);
+    }
+}
+
+/* A client of this URL has permits of the store. */
+static void reaches(const char *url) {
+    tollbar_lease *lease = lease_by(tollbar_lease_new, SLOW, 2);
+    tollbar_lease_client *client = NULL;
+    const uint64_t start = monotonic();
+    assert_int_equal(tollbar_lease_client_new(lease, url, strlen(url), NULL, &client), 0);
+    while (told_by(lease).granted == 0) {
+        turn(&client, 1);
+        (void)take(lease, "k");
+        if (monotonic() - start > 30 * SEC)
+            fail_msg("%s: %s", url, tollbar_lease_client_error(client));
+    }
+    end(lease, client, 10000, 0);
+}
+
+static void ways_to_the_store(void **state) {
+    char url[160];
+    const unsigned port = listens();
+    size_t i;
+    static const char *const hosts[] = {"redis://127.0.0.1", "redis://localhost", "valkey://me:first@127.0.0.1",
+                                        "redis://127.0.0.1:1,localhost", "redis://[::1]"};
+    (void)state;
+    assert_string_equal(redis_ask(&redis, "ACL SETUSER me on >first ~tollbar:* &* +@all"), "+OK");
+    reaches(redis.url);
+    for (i = 0; i < sizeof hosts / sizeof *hosts - (has_ipv6() ? 0 : 1); i++) {
+        snprintf(url, sizeof url, "%s:%u%s", hosts[i], port, i == 1 ? "/3" : "");
+        reaches(url);
+    }
+}
+
+static void write_password(const char *path, const char *password) {
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    assert_true(fprintf(file, "%s\n", password) > 0 && fclose(file) == 0);
+}
+
+/* The server takes another password and ends the connection; the client reads the file again. */
+static void a_password_that_rotates(void **state) {
+    tollbar_lease *lease = lease_by(tollbar_lease_new, SLOW, 2);
+    tollbar_lease_client *client = NULL;
+    char path[96], url[256];
+    uint64_t before;
+    (void)state;
+    snprintf(path, sizeof path, "%s/password", redis.directory);
+    snprintf(url, sizeof url, "%s?user=me&password_file=%s", redis.url, path);
+    write_password(path, "first");
+    assert_string_equal(redis_ask(&redis, "ACL SETUSER me on >first ~tollbar:* &* +@all"), "+OK");
+    assert_int_equal(tollbar_lease_client_new(lease, url, strlen(url), NULL, &client), 0);
+    connect_to_store(client);
+    while (told_by(lease).granted == 0) {
+        (void)take(lease, "k");
+        turn(&client, 1);
+    }
+    before = told_by(lease).granted;
+    write_password(path, "second");
+    assert_string_equal(redis_ask(&redis, "ACL SETUSER me resetpass >second"), "+OK");
+    assert_string_equal(redis_ask(&redis, "CLIENT KILL USER me"), ":1");
+    connect_to_store(client);
+    while (told_by(lease).granted == before) {
+        (void)take(lease, "k");
+        turn(&client, 1);
+    }
+    end(lease, client, 10000, 0);
+    assert_int_equal(remove(path), 0);
+}
+
 /* One connection, one circuit and one heartbeat for all; each limit has its own keys and its own
  * refusals, and the error names it. */
 static void one_client_asks_for_many_limits(void **state) {
@@ -304,6 +395,8 @@ int main(void) {
         WITH_REDIS(closing_tells_what_is_owed),
         WITH_REDIS(and_says_so_if_it_cannot),
         WITH_REDIS(a_refusal_is_said_in_the_stores_words),
+        WITH_REDIS(ways_to_the_store),
+        WITH_REDIS(a_password_that_rotates),
         WITH_REDIS(one_client_asks_for_many_limits),
         WITH_REDIS(the_programs_own_client_asks),
         WITH_REDIS(a_call_without_a_reply_is_lost),

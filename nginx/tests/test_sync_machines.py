@@ -7,6 +7,7 @@ no processor for a while; `lease_simulation` checks 95 % in virtual time."""
 import os
 import signal
 import time
+from pathlib import Path
 
 import pytest
 
@@ -58,18 +59,44 @@ def test_keys_have_limits_of_their_own(machines):
     assert first.get("/?k=b").status == second.get("/?k=c").status == 200
 
 
-@pytest.mark.parametrize("how", ["tcp", "a host's name", "unix", "a password"])
+def has_ipv6():
+    addresses = Path("/proc/net/if_inet6")
+    return addresses.exists() and f"{1:032x}" in addresses.read_text()
+
+
+@pytest.mark.parametrize("how", ["tcp", "a host's name", "unix", "a password", "a user", *(["IPv6"] if has_ipv6() else [])])
 def test_ways_to_the_store(machines, how):
-    store = machines.begin_store(*(["--requirepass", "secr@t"] if how == "a password" else []))
+    store = machines.begin_store("--bind", "127.0.0.1", "-::1", *(["--requirepass", "secr@t"] if how == "a password" else []))
+    if how == "a user":
+        assert store.command("ACL", "SETUSER", "me", "on", ">secr@t", "~tollbar:*", "&*", "+@all") == b"+OK"
     url = {"tcp": f"redis://127.0.0.1:{store.port}/3", "a host's name": f"redis://localhost:{store.port}/3",
-           "unix": f"unix:{store.socket}?db=3", "a password": f"redis://:secr%40t@127.0.0.1:{store.port}/3"}[how]
+           "unix": f"unix:{store.socket}?db=3", "a password": f"redis://:secr%40t@127.0.0.1:{store.port}/3",
+           "a user": f"redis://127.0.0.1:{store.port}?db=3&user=me&password=secr%40t", "IPv6": f"redis://[::1]:{store.port}/3"}[how]
     [nginx] = machines.begin(ZONE, count=1, url=url, nodes=2)
     paced.paced([nginx.port], ASKED, 0.5)
     assert zone_of(nginx)["granted"] > 0
-    if how == "a password":
-        assert "secr" not in nginx.log_text()
-    else:
+    assert "secr" not in nginx.log_text()
+    if how != "a password":
         assert store.keys() == 0
+
+
+def test_a_password_that_rotates(machines, tmp_path):
+    """The server takes another password and ends the connection; the worker reads the file again."""
+    file = tmp_path / "password"
+    file.write_text("first\n")
+    # Workers may be another user's.
+    file.chmod(0o644)
+    store = machines.begin_store()
+    assert store.command("ACL", "SETUSER", "me", "on", ">first", "~tollbar:*", "&*", "+@all") == b"+OK"
+    [nginx] = machines.begin(ZONE, count=1, url=f"redis://127.0.0.1:{store.port}?user=me&password_file={file}", nodes=2)
+    paced.paced([nginx.port], ASKED, 0.5)
+    before = zone_of(nginx)["granted"]
+    assert before > 0
+    file.write_text("second\n")
+    nginx.expected.append("the store does not answer")
+    assert store.command("ACL", "SETUSER", "me", "resetpass", ">second") == b"+OK"
+    assert int(store.command("CLIENT", "KILL", "USER", "me")[1:]) >= 1
+    wait_until(lambda: nginx.get("/?k=b") and zone_of(nginx)["granted"] > before, "a lease")
 
 
 def test_the_one_who_asks_is_killed(machines):

@@ -268,5 +268,58 @@ test("the store's words", function()
     end)
 end)
 
+--- What redis-cli answers.
+local function ask(...)
+    local words = table.concat({ "redis-cli -s " .. socket, ... }, " ")
+    local answer = assert(io.popen(words .. " 2>&1"))
+    local text = answer:read("*a")
+    answer:close()
+    return (text:gsub("%s+$", ""))
+end
+
+--- Ticks a lease until the store has granted more than before.
+local function is_granted(one, before)
+    until_true(one:why() or "a grant", function()
+        one:tick()
+        one:allow("ann")
+        return one:stats().granted > before
+    end)
+    return one:stats().granted
+end
+
+test("ways to the store", function()
+    equal(ask("CONFIG SET bind", "'127.0.0.1 -::1'"), "OK")
+    local port = 30000
+    repeat
+        port = port + 1
+    until ask("CONFIG SET port", port) == "OK" or port == 40000
+    equal(ask("ACL SETUSER me on '>first' '~tollbar:*' '&*' +@all"), "OK")
+    local ways = { "127.0.0.1:%d", "localhost:%d/3", "me:first@127.0.0.1:%d", "127.0.0.1:1,localhost:%d" }
+    local addresses = io.open("/proc/net/if_inet6")
+    if addresses and addresses:read("*a"):find(("0"):rep(31) .. "1", 1, true) then
+        ways[#ways + 1] = "[::1]:%d"
+    end
+    for _, way in ipairs(ways) do
+        is_granted(lease { url = "redis://" .. way:format(port) }, 0)
+    end
+end)
+
+test("a password that rotates", function()
+    local path = directory .. "/password"
+    local function write(password)
+        local file = assert(io.open(path, "w"))
+        file:write(password, "\n")
+        file:close()
+    end
+    write("first")
+    equal(ask("ACL SETUSER it on '>first' '~tollbar:*' '&*' +@all"), "OK")
+    local one = lease { url = "unix:" .. socket .. "?user=it&password_file=" .. path }
+    local before = is_granted(one, 0)
+    write("second")
+    equal(ask("ACL SETUSER it resetpass '>second'"), "OK")
+    equal(ask("CLIENT KILL USER it"), "1")
+    is_granted(one, before)
+end)
+
 server:close()
 harness.finish()

@@ -15,6 +15,7 @@ import threading
 import time
 import weakref
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 import tollbar
@@ -382,6 +383,51 @@ def test_a_store_that_comes_back_empty(redis, options, passes):
         until(lambda: limit.circuit == "open")
         redis.start()
         assert of_an_idle_key(limit, "idle", 1000) == (ADMITTED if passes else DENIED)
+
+
+def listens(redis):
+    """Lets the server listen at a free port, too, and returns it."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    assert redis.ask('CONFIG SET bind "127.0.0.1 -::1"') == redis.ask(f"CONFIG SET port {port}") == b"+OK\r\n"
+    return port
+
+
+def has_ipv6():
+    addresses = Path("/proc/net/if_inet6")
+    return addresses.exists() and f"{1:032x}" in addresses.read_text()
+
+
+WAYS = {
+    "an address": "redis://127.0.0.1:PORT",
+    "a name and a database": "redis://localhost:PORT/3",
+    "a user": "valkey://me:first@127.0.0.1:PORT",
+    "the second host": "redis://127.0.0.1:1,localhost:PORT",
+    **({"IPv6": "redis://[::1]:PORT"} if has_ipv6() else {}),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_ways_to_the_store(redis, way):
+    port = listens(redis)
+    assert redis.ask("ACL SETUSER me on >first ~tollbar:* &* +@all") == b"+OK\r\n"
+    with lease(WAYS[way].replace("PORT", str(port))) as limit:
+        until(lambda: limit.allow("ann") and limit.stats().granted > 0)
+
+
+def test_a_password_that_rotates(redis, tmp_path):
+    """The server takes another password and ends the connection; the lease reads the file again."""
+    file = tmp_path / "password"
+    file.write_text("first\n")
+    assert redis.ask("ACL SETUSER me on >first ~tollbar:* &* +@all") == b"+OK\r\n"
+    with lease(f"{redis.url}?user=me&password_file={file}") as limit:
+        until(lambda: limit.allow("ann") and limit.stats().granted > 0)
+        file.write_text("second\n")
+        before = limit.stats().granted
+        assert redis.ask("ACL SETUSER me resetpass >second") == b"+OK\r\n"
+        assert redis.ask("CLIENT KILL USER me") == b":1\r\n"
+        until(lambda: limit.wait("ann", 30).allowed and limit.stats().granted > before)
 
 
 def test_closing_tells_the_store(redis):

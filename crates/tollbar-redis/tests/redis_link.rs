@@ -14,7 +14,14 @@ use tollbar_redis::redis::{Arg, Fault, Link, LinkError, Operation, Url};
 #[test]
 fn scripts_are_called_by_tcp_and_by_unix_socket() {
     let server = Server::start();
-    for url in [server.tcp(), server.unix(), format!("redis://localhost:{}", server.port())] {
+    server.command(&["CONFIG", "SET", "bind", "127.0.0.1 -::1"]);
+    let mut urls =
+        vec![server.tcp(), server.unix(), format!("redis://localhost:{}", server.port())];
+    // Where the machine has the address.
+    if std::net::TcpListener::bind("[::1]:0").is_ok() {
+        urls.push(format!("redis://[::1]:{}", server.port()));
+    }
+    for url in urls {
         let mut talk = Talk::open(&url);
         for n in 0..40 {
             talk.session.call(0, &[b"key"], &[Arg::Bytes(b"a\r\n\0b"), Arg::Int(n)]).unwrap();

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 const ROWS: &str = include_str!("features.txt");
 
 /// How many rows there are of each letter.
-const LETTERS: [(char, usize); 2] = [('S', 54), ('M', 18)];
+const LETTERS: [(char, usize); 3] = [('S', 54), ('M', 18), ('R', 6)];
 
 struct Language {
     name: &'static str,
