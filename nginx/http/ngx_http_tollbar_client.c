@@ -27,6 +27,8 @@ struct ngx_http_tollbar_client_s {
     ngx_shm_zone_t *shm_zone;
     sync_t *sync;
     ngx_msec_t eager_until;
+    /* Whether this client asks no more. */
+    ngx_flag_t has_resigned;
     ngx_log_t *log;
 };
 
@@ -35,6 +37,7 @@ static void end(client_t *client);
 static void on_timer(ngx_event_t *timer);
 static void on_ready(ngx_event_t *event);
 static void tick(client_t *client);
+static void resign(client_t *client);
 static void watch(client_t *client);
 static void forget(client_t *client);
 static void on_change(void *data, uint32_t circuit);
@@ -149,13 +152,19 @@ static void tick(client_t *client)
 {
     ngx_flag_t waits;
     uint32_t wait = 1;
-    int32_t error = tollbar_lease_client_tick(client->lease_client, &wait);
+    int32_t error = 0;
 
+    resign(client);
+    if (client->has_resigned) {
+        wait = 100;
+    } else {
+        error = tollbar_lease_client_tick(client->lease_client, &wait);
+        watch(client);
+    }
     if (error != 0) {
         ngx_tollbar_zone_failed(client->shm_zone, client->log, error);
         wait = 1000;
     }
-    watch(client);
     ngx_http_tollbar_wait_look(client->sync);
     waits = !ngx_queue_empty(&client->sync->waiting);
     /* The answer to another worker's client only shows in the node's memory. */
@@ -172,6 +181,20 @@ static void tick(client_t *client)
         ngx_del_timer(&client->timer);
     }
     ngx_add_timer(&client->timer, wait);
+}
+
+/* A worker that ends has the configuration of before the reload, and may end much later, for example
+ * after a download. If the store does not answer it, a worker of the new configuration must ask, which
+ * may have the right certificate or password. The library lets another client ask when this one does
+ * not tick for a second. */
+static void resign(client_t *client)
+{
+    if (ngx_exiting && !client->has_resigned
+        && tollbar_lease_client_circuit(client->lease_client) != TOLLBAR_CIRCUIT_CLOSED)
+    {
+        forget(client);
+        client->has_resigned = 1;
+    }
 }
 
 /* Watches the library's descriptor. The library closes a descriptor in one tick and opens the next

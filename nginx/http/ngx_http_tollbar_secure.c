@@ -95,6 +95,10 @@ static char *make(ngx_conf_t *cf, ngx_str_t *name, sync_t *sync)
     {
         return refuse(cf, name, sync, 2);
     }
+    /* The calls above compare no certificate with a key of another kind. */
+    if (files[1].len != 0 && SSL_CTX_check_private_key(context) != 1) {
+        return refuse(cf, name, sync, 2);
+    }
     tollbar_openssl_table(context, &secure->tls);
     sync->secure = secure;
     return NGX_CONF_OK;
@@ -102,10 +106,13 @@ static char *make(ngx_conf_t *cf, ngx_str_t *name, sync_t *sync)
 
 static char *refuse(ngx_conf_t *cf, ngx_str_t *name, sync_t *sync, ngx_uint_t file)
 {
-    const char *why = ERR_reason_error_string(ERR_peek_last_error());
+    /* The first error is the nearest to the cause. */
+    unsigned long first = ERR_peek_error();
+    const char *why = ERR_GET_LIB(first) == ERR_LIB_SYS ? strerror(ERR_GET_REASON(first)) : ERR_reason_error_string(first);
     ngx_str_t word = { ngx_strlen(words[file]) - 1, (u_char *) words[file] };
 
-    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "zone \"%V\" cannot use \"%V\" \"%V\": %s",
+    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "zone \"%V\" cannot use \"%V\" \"%V\", it must be a PEM file that nginx can read, "
+                       "a key without a password and of its certificate: %s",
                        name, &word, &sync->files[file], why != NULL ? why : "OpenSSL does not say why");
     ERR_clear_error();
     return NGX_CONF_ERROR;

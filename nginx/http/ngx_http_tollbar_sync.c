@@ -277,6 +277,9 @@ static const char *why_not(const ngx_str_t *url, size_t column)
     if (begins(url, "unix:")) {
         return "expected unix:/path[?db=N&user=NAME&password=SECRET]";
     }
+    if (begins(url, "rediss:") || begins(url, "valkeys:")) {
+        return "expected rediss://[user[:password]@]host[:port][/db]";
+    }
     return scheme_of(url) != 0 ? "expected redis://[user[:password]@]host[:port][/db]" : "expected redis://, rediss:// or unix:";
 }
 

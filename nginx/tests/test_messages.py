@@ -240,7 +240,8 @@ SYNC = [
                                                               'sync=rediss:// beside them, in zone "z"'),
           ("sync=rediss://127.0.0.1", "ssl_certificate=a.pem", '"ssl_certificate" and "ssl_certificate_key" must be together, in zone "z"'),
           ("sync=rediss://127.0.0.1", "ssl_certificate_key=", 'invalid value "ssl_certificate_key=", it must be the path of a file'),
-          ("sync=rediss://127.0.0.1", "ssl_trusted_certificate=/none.pem", 'zone "z" cannot use "ssl_trusted_certificate" "/none.pem": {any}')]],
+          ("sync=rediss://127.0.0.1", "ssl_trusted_certificate=/none.pem", 'zone "z" cannot use "ssl_trusted_certificate" "/none.pem", it must be a PEM file that nginx can '
+                                                                       'read, a key without a password and of its certificate: No such file or directory')]],
     ("no nodelay", SHARED, "{{tollbar zone=z;}}", 'with "sync" no request is delayed, so "nodelay" must be in a limit of zone "z"'),
     ("burst", SHARED, "{{tollbar zone=z burst=5 nodelay;}}", 'with "sync", "burst" must be in the "tollbar_zone" of zone "z"'),
     ("delay", SHARED, "{{tollbar zone=z delay=5;}}", 'with "sync" no request is delayed, so "nodelay" must replace "delay" in a limit of zone "z"'),

@@ -71,7 +71,7 @@ CASES = [
     ("TLS of valkey", url("valkeys://127.0.0.1"), "", None),
     ("TLS, a host nobody knows", url("rediss://u:secret@no-such-host.invalid:1/3"), "",
      'host not found in "sync" of zone "z": "no-such-host.invalid:1"'),
-    ("TLS, a port that is none", url("rediss://127.0.0.1:x/0"), "", wrong_url(20, TCP)),
+    ("TLS, a port that is none", url("rediss://127.0.0.1:x/0"), "", wrong_url(20, TCP.replace("redis:", "rediss:"))),
     *[(f"{word} without TLS", f"{ZONE}{STORE} nodes=2 {word}=a.pem;", "",
        '"ssl_trusted_certificate", "ssl_certificate" and "ssl_certificate_key" must have sync=rediss:// beside them, in zone "z"')
       for word in ("ssl_trusted_certificate", "ssl_certificate", "ssl_certificate_key")],
@@ -79,9 +79,9 @@ CASES = [
        '"ssl_certificate" and "ssl_certificate_key" must be together, in zone "z"')
       for word in ("ssl_certificate", "ssl_certificate_key")],
     ("authorities that are missing", f"{ZONE}{SECURE} nodes=2 ssl_trusted_certificate=/none.pem;", "",
-     'zone "z" cannot use "ssl_trusted_certificate" "/none.pem": '),
+     'zone "z" cannot use "ssl_trusted_certificate" "/none.pem", it must be a PEM file '),
     ("a certificate that is missing", f"{ZONE}{SECURE} nodes=2 ssl_certificate=/none.pem ssl_certificate_key=/none.pem;", "",
-     'zone "z" cannot use "ssl_certificate" "/none.pem": '),
+     'zone "z" cannot use "ssl_certificate" "/none.pem", it must be a PEM file '),
     ("a file without a path", f"{ZONE}{SECURE} nodes=2 ssl_certificate=;", "", 'invalid value "ssl_certificate=", it must be the path of a file'),
     ("a word that begins like a file", f"{ZONE}{SECURE} nodes=2 ssl_verify=off;", "", 'invalid parameter "ssl_verify=off", it must be '),
     ("Sentinel", url("redis-sentinel://127.0.0.1"), "", wrong_url(1, "Sentinel is not supported, give the address of the master")),

@@ -29,6 +29,7 @@ def files(tmp_path_factory):
     certificate(home, "elsewhere", *SIGNED, "-addext", "subjectAltName=DNS:elsewhere.example")
     certificate(home, "client", *SIGNED)
     certificate(home, "locked", "-passout", "pass:secret")
+    subprocess.run(["openssl", "genrsa", "-out", "rsa.key", "2048"], cwd=home, check=True, stderr=subprocess.DEVNULL)
     return home
 
 
@@ -97,8 +98,9 @@ def test_a_store_that_is_not_the_right_one(machines, files, tls, server, host, s
     ({"client": "locked"}, '"ssl_certificate_key"'),
     ({"key": "other"}, '"ssl_certificate_key"'),
     ({"client": "server", "key": "missing"}, '"ssl_certificate_key"'),
-    ({"authority": "missing"}, '"ssl_trusted_certificate"'),
-], ids=["a key with a password", "another certificate's key", "no key", "no authorities"])
+    ({"key": "rsa"}, '"ssl_certificate_key"'),
+    ({"authority": "missing"}, 'missing.crt", it must be a PEM file that nginx can read, a key without a password and of its certificate: No such file'),
+], ids=["a key with a password", "another certificate's key", "no key", "a key of another kind", "no authorities"])
 def test_files_that_are_wrong(machines, files, tls, said):
     """A reload is refused, and the old configuration goes on."""
     store = Secure(machines, files)

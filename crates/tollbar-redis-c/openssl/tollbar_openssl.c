@@ -14,6 +14,8 @@ typedef struct {
     SSL *ssl;
     BIO *in;
     BIO *out;
+    /* OpenSSL's word for what has failed; NULL if it has none. */
+    const char *reason;
 } connection_t;
 
 static int at_most(size_t length) {
@@ -69,8 +71,9 @@ static void *start(void *context, const char *host) {
     return c;
 }
 
-/* What a call of SSL has done: its bytes, 0 if it waits for bytes of the server, -1 for a fault. */
-static int64_t done(const connection_t *c, int result) {
+/* What a call of SSL has done: its bytes, 0 if it waits for bytes of the server, -1 for a fault. The
+ * thread's queue of errors is empty afterwards: the program's other connections use it, too. */
+static int64_t done(connection_t *c, int result) {
     if (result > 0)
         return result;
     switch (SSL_get_error(c->ssl, result)) {
@@ -80,6 +83,8 @@ static int64_t done(const connection_t *c, int result) {
     case SSL_ERROR_ZERO_RETURN:
         return 0;
     default:
+        c->reason = ERR_reason_error_string(ERR_peek_last_error());
+        ERR_clear_error();
         return -1;
     }
 }
@@ -122,12 +127,11 @@ static int32_t wants(void *connection) {
 }
 
 static const char *fault(void *connection) {
-    connection_t *c = connection;
+    const connection_t *c = connection;
     long verified = c != NULL ? SSL_get_verify_result(c->ssl) : X509_V_OK;
-    const char *reason = ERR_reason_error_string(ERR_peek_last_error());
     if (verified != X509_V_OK)
         return X509_verify_cert_error_string(verified);
-    return reason != NULL ? reason : "the connection cannot be secured";
+    return c != NULL && c->reason != NULL ? c->reason : "the connection cannot be secured";
 }
 
 void tollbar_openssl_table(SSL_CTX *context, tollbar_tls *table) {

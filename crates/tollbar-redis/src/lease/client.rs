@@ -52,6 +52,9 @@ pub struct Client<N> {
 /// The longest pause after a broken connection, in nanoseconds. The client chooses a random pause
 /// from half of it to all of it.
 const RECONNECT: u64 = 50_000_000;
+/// The same after TLS has failed. A certificate is not mended within milliseconds, and a handshake
+/// takes both sides about one.
+const RECONNECT_TLS: u64 = 10 * RECONNECT;
 /// The client closes a connection that it could not make within this many nanoseconds, or on which
 /// a question has waited that long for its answer. The URL's `timeout` gives another time.
 const PATIENCE: u64 = 1_000_000_000;
@@ -332,8 +335,12 @@ impl<N: Deref<Target = Node>> Client<N> {
         self.limits.dropped();
         // The pause is random, so that machines which lost the store together do not return
         // together.
-        let jitter = (RECONNECT / 64).saturating_mul(self.me.random() >> 58);
-        self.connect_at = self.now.saturating_add(RECONNECT / 2).saturating_add(jitter / 2);
+        let longest = match self.broken {
+            Some(LinkError::Tls(_)) => RECONNECT_TLS,
+            _ => RECONNECT,
+        };
+        let jitter = (longest / 64).saturating_mul(self.me.random() >> 58);
+        self.connect_at = self.now.saturating_add(longest / 2).saturating_add(jitter / 2);
     }
 
     /// Returns whether this client asks for some of the limits.
