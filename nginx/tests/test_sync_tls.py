@@ -4,9 +4,9 @@ import subprocess
 
 import pytest
 
-from harness.client import count, statuses
+from harness.client import connect, count, request, statuses
 from harness.machines import machines, wait_for_circuit  # noqa: F401
-from harness.server import free_ports, wait_until
+from harness.server import alive, free_ports, wait_until
 from test_sync_wait import undisturbed
 
 ZONE = 'policy="5/min burst 5" overdraft=0 sync_wait=10s'
@@ -92,6 +92,31 @@ def test_a_store_that_is_not_the_right_one(machines, files, tls, server, host, s
         assert nginx.reload(**store.parts(words(files), more="fallback=deny", nodes=1))
         wait_for_circuit(nginx, "closed")
         wait_until(lambda: nginx.get("/?k=a").status == 200, "a lease")
+
+
+def test_a_reload_mends_it_while_an_old_worker_serves_a_download(machines, files):
+    """The old worker has the wrong certificate and asks first. It leaves the store to the new one."""
+    store = Secure(machines, files)
+    more = {"more": "fallback=deny", "nodes": 1, "workers": 1}
+    slow = "location /slow { limit_rate 20; root html; }"
+
+    def parts(tls):
+        of = store.parts(tls, **more)
+        return {**of, "server": of["server"] + slow}
+
+    nginx = machines.add(**parts(words(files, client=None)))
+    nginx.expected.append("the store does not answer")
+    (nginx.home / "html").mkdir(exist_ok=True)
+    (nginx.home / "html" / "slow").write_text("x" * 6000)
+    wait_for_circuit(nginx, "open")
+    with connect(nginx.port) as download:
+        download.sendall(request("/slow"))
+        assert download.recv(1) == b"H"
+        [old] = nginx.workers()
+        assert nginx.reload(**parts(words(files)))
+        wait_for_circuit(nginx, "closed")
+        wait_until(lambda: nginx.get("/?k=a").status == 200, "the store's permits")
+        assert alive(old)
 
 
 @pytest.mark.parametrize("tls, said", [

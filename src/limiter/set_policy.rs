@@ -11,8 +11,8 @@ impl<C: Clock> Limiter<State, C> {
     ///
     /// Calls that run at the same time neither wait nor fail. Such a call is decided under one of
     /// the two policies. In any interval the limiter admits at most the sum of the bounds of all
-    /// policies that were in force in that interval. Permits that were booked ahead keep their
-    /// departures.
+    /// policies that were in force in that interval, each as often as it came into force. Permits
+    /// that were booked ahead keep their departures.
     ///
     /// A limiter keeps a state for each policy that it has been changed to. Calls after a change do
     /// not use the quick way of the first policy.

@@ -252,7 +252,8 @@ pub unsafe extern "C" fn tollbar_limiter_get_state(
 ///
 /// Calls that run at the same time neither wait nor fail, and are decided under one of the two
 /// policies. In any interval the limiter admits at most the sum of the bounds of all policies that
-/// were in force in that interval. Reserved permits keep their departures.
+/// were in force in that interval, each as often as it came into force. Reserved permits keep their
+/// departures.
 ///
 /// The call allocates a state for each policy that is new to the limiter. tollbar_limiter_free and
 /// tollbar_limiter_close free all of them. Returns TOLLBAR_E_POLICY_CHANGES after 4,096 policies,

@@ -259,8 +259,8 @@ pub unsafe extern "C" fn tollbar_table_find_or_add_policy(
 /// its usage, up to the new limit.
 ///
 /// In any interval a key is admitted at most the sum of the bounds of all policies that were in
-/// force in that interval. With TOLLBAR_KEEP_COUNT a key of a full table keeps, by the former and
-/// the new algorithm:
+/// force in that interval, each as often as it came into force. With TOLLBAR_KEEP_COUNT a key of a
+/// full table keeps, by the former and the new algorithm:
 ///
 ///     any but a quota -> gcra; any -> quota                   its permits
 ///     another rate or burst of a list, interval, curve,       its permits or its usage
@@ -274,8 +274,8 @@ pub unsafe extern "C" fn tollbar_table_find_or_add_policy(
 /// Without room the call returns TOLLBAR_E_MIXED_POLICIES, and with too little TOLLBAR_E_SLOT_ROOM.
 /// Then the policy stays as it was. With TOLLBAR_KEEP_COUNT a key keeps the permits that it has
 /// left, and all others count as used at its first request after the change. With TOLLBAR_KEEP_TIME
-/// it has none until its debt would have been paid; a window counts by segments, and a log by up to
-/// a sixteenth of its period.
+/// a window or log that a key comes to has none for it until its debt would have been paid; a
+/// window counts by segments, and a log by up to a sixteenth of its period.
 ///
 /// A limit of 0 keeps what keys had before it. With TOLLBAR_KEEP_RESET all keys without an override
 /// begin anew, also if the policy is the current one. Such a call examines every slot, and so does

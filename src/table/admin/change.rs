@@ -75,7 +75,7 @@ impl Table {
     /// Changes a policy for all processes while the table is in use. A key comes under the new
     /// policy at its next request, and keeps the number of permits that it has left, up to the new
     /// burst ([`Keep::Count`]). In any interval a key is admitted at most the sum of the bounds of
-    /// all policies that were in force in that interval.
+    /// all policies that were in force in that interval, each as often as it came into force.
     ///
     /// A slot's time of expiry must not become earlier. So a key that would expire sooner under the
     /// new policy moves to another slot, and no key gets its old slot before that slot's time of
