@@ -190,7 +190,7 @@ static void tick(client_t *client)
 static void resign(client_t *client)
 {
     if (ngx_exiting && !client->has_resigned
-        && tollbar_lease_client_circuit(client->lease_client) != TOLLBAR_CIRCUIT_CLOSED)
+        && tollbar_lease_client_circuit(client->lease_client) == TOLLBAR_CIRCUIT_OPEN)
     {
         forget(client);
         client->has_resigned = 1;
