@@ -20,7 +20,7 @@ copy() {
         find "$@" -type f -print0
     fi | tar -cf - --null -T - | tar -xf - -C "$to"
 }
-copy src crates/*/src crates/tollbar-cli/page crates/*/Cargo.toml \
+copy src crates/*/src crates/tollbar-redis-c/openssl crates/tollbar-cli/page crates/*/Cargo.toml \
     Cargo.toml Cargo.lock CMakeLists.txt meson.build LICENSE-APACHE LICENSE-MIT README.md CHANGELOG.md abi include packaging \
     tools/install.sh tools/lib.sh tools/lib-rules.sh tools/old-stat.c tools/old-threads.sh tools/cli.sh tools/rust.sh nginx/build.sh nginx/common nginx/http nginx/limit_req nginx/stream bindings/lua/tollbar.lua bindings/lua/tollbar
 rm -rf "$to/packaging/debian" "$to/packaging/tests" "$to/crates/tollbar-tower"

@@ -1,3 +1,5 @@
+//go:build cgo || tollbar_purego
+
 package redis_test
 
 import (
