@@ -81,7 +81,7 @@ func TestAPasswordThatRotates(t *testing.T) {
 	before := granted(t, lease, 0)
 	write("second")
 	store.does("ACL SETUSER me resetpass >second")
-	if said := store.ask("CLIENT KILL USER me"); said != ":1" {
+	if said := store.ask("CLIENT KILL USER me"); said == ":0" {
 		t.Fatal(said)
 	}
 	granted(t, lease, before)

@@ -317,7 +317,7 @@ test("a password that rotates", function()
     local before = is_granted(one, 0)
     write("second")
     equal(ask("ACL SETUSER it resetpass '>second'"), "OK")
-    equal(ask("CLIENT KILL USER it"), "1")
+    equal(tonumber(ask("CLIENT KILL USER it")) >= 1, true)
     is_granted(one, before)
 end)
 

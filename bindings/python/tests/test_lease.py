@@ -426,7 +426,7 @@ def test_a_password_that_rotates(redis, tmp_path):
         file.write_text("second\n")
         before = limit.stats().granted
         assert redis.ask("ACL SETUSER me resetpass >second") == b"+OK\r\n"
-        assert redis.ask("CLIENT KILL USER me") == b":1\r\n"
+        assert int(redis.ask("CLIENT KILL USER me")[1:]) >= 1
         until(lambda: limit.wait("ann", 30).allowed and limit.stats().granted > before)
 
 
