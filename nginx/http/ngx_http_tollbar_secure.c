@@ -95,7 +95,7 @@ static char *make(ngx_conf_t *cf, ngx_str_t *name, sync_t *sync)
     {
         return refuse(cf, name, sync, 2);
     }
-    /* The calls above compare no certificate with a key of another kind. */
+    /* OpenSSL has compared the key with the certificate only if both are of one kind, such as RSA. */
     if (files[1].len != 0 && SSL_CTX_check_private_key(context) != 1) {
         return refuse(cf, name, sync, 2);
     }

@@ -1,8 +1,8 @@
 -- A token bucket (gcra), and a bucket that is refilled in steps (interval). KEYS: the key. A step
 -- is `step` microseconds of this server's clock: 1 for gcra, the period for interval. Each step
--- adds `rate` units. A permit is `permit` units. The value is "bNUMBER debt step permit": the number
--- of a step, the units that were missing from a full bucket at that step, and what a step and a
--- permit were. All numbers stay below 2^53, up to which Lua's numbers are exact.
+-- adds `rate` units. A permit is `permit` units. The value is "bNUMBER debt step permit": the
+-- number of a step, the units that were missing from a full bucket at that step, and what a step
+-- and a permit were. All numbers stay below 2^53, up to which Lua's numbers are exact.
 local mode, cost = ARGV[1], tonumber(ARGV[2])
 local step, rate, permit = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
 local tolerance = tonumber(ARGV[6])
@@ -32,8 +32,9 @@ if type(value) == 'string' then
   local gone = clock - at
   local changed = kept ~= step
   if changed then
-    -- A former policy had other steps. Its step that has begun gave no permits, and counts from now
-    -- on: the value is written anew, also for a request that is denied.
+    -- A former policy wrote the value, with steps of another length. The step that it was in has
+    -- refilled nothing yet, so this policy refills from now on. The script therefore writes the
+    -- value also if it denies the request.
     local past = now - at * kept
     past = past - math.fmod(past, kept)
     gone = (past - math.fmod(past, step)) / step
