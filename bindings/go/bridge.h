@@ -83,7 +83,8 @@ static inline int32_t go_limiter_charge(uintptr_t limiter, uint64_t cost, uint64
 static inline int32_t go_limiter_charge_at(uintptr_t limiter, uint64_t now, uint64_t cost, uint64_t *rest) {
     return tollbar_limiter_charge_at(GO_LIMITER(limiter), cost, now, rest);
 }
-static inline int32_t go_limiter_reserve(uintptr_t limiter, uint64_t cost, uint64_t patience, tollbar_reservation *booked) {
+static inline int32_t go_limiter_reserve(uintptr_t limiter, uint64_t cost, uint64_t patience,
+    tollbar_reservation *booked) {
     return tollbar_limiter_reserve(GO_LIMITER(limiter), cost, patience, booked);
 }
 static inline int32_t go_limiter_reserve_at(uintptr_t limiter, uint64_t now, uint64_t cost, uint64_t patience,
@@ -100,7 +101,8 @@ static inline int32_t go_limiter_set_policy_at(uintptr_t limiter, uint64_t now, 
 static inline int32_t go_limiter_cancel(uintptr_t limiter, const tollbar_reservation *booked, uint64_t *back) {
     return tollbar_limiter_cancel(GO_LIMITER(limiter), booked, back);
 }
-static inline int32_t go_limiter_cancel_at(uintptr_t limiter, uint64_t now, const tollbar_reservation *booked, uint64_t *back) {
+static inline int32_t go_limiter_cancel_at(uintptr_t limiter, uint64_t now, const tollbar_reservation *booked,
+    uint64_t *back) {
     return tollbar_limiter_cancel_at(GO_LIMITER(limiter), booked, now, back);
 }
 static inline int32_t go_limiter_now(uintptr_t limiter, uint64_t *now) {
@@ -111,7 +113,8 @@ static inline int32_t go_limiter_state(uintptr_t limiter, tollbar_limiter_state 
     return tollbar_limiter_get_state(GO_LIMITER(limiter), out);
 }
 
-static inline int32_t go_limiter_check_class(uintptr_t limiter, int at, uint64_t now, uint64_t cost, const char *class_name,
+static inline int32_t go_limiter_check_class(uintptr_t limiter, int at, uint64_t now, uint64_t cost,
+    const char *class_name,
                                              tollbar_decision *out) {
     return at ? tollbar_limiter_check_class_at(GO_LIMITER(limiter), cost, class_name, now, out)
               : tollbar_limiter_check_class(GO_LIMITER(limiter), cost, class_name, out);
@@ -149,7 +152,8 @@ static inline int32_t go_table_check_at(uintptr_t table, uint32_t policy, const 
     return tollbar_table_check_at(GO_TABLE(table), policy, key, length, cost, now, out);
 }
 /* Takes permits that are there. It counts no decision if they are not. */
-static inline int32_t go_table_take_now(uintptr_t table, uint32_t policy, const uint8_t *key, size_t length, uint64_t cost) {
+static inline int32_t go_table_take_now(uintptr_t table, uint32_t policy, const uint8_t *key, size_t length,
+    uint64_t cost) {
     tollbar_decision peeked = TOLLBAR_DECISION_INIT;
     int32_t code = tollbar_table_peek(GO_TABLE(table), policy, key, length, cost, &peeked);
     return code != TOLLBAR_ALLOWED ? code : tollbar_table_check(GO_TABLE(table), policy, key, length, cost, NULL);
@@ -158,20 +162,24 @@ static inline int32_t go_table_peek(uintptr_t table, uint32_t policy, const uint
                                     tollbar_decision *out) {
     return tollbar_table_peek(GO_TABLE(table), policy, key, length, cost, out);
 }
-static inline int32_t go_table_peek_at(uintptr_t table, uint32_t policy, const uint8_t *key, size_t length, uint64_t now,
+static inline int32_t go_table_peek_at(uintptr_t table, uint32_t policy, const uint8_t *key, size_t length,
+    uint64_t now,
                                        uint64_t cost, tollbar_decision *out) {
     return tollbar_table_peek_at(GO_TABLE(table), policy, key, length, cost, now, out);
 }
-static inline int32_t go_table_check_class(uintptr_t table, uint32_t policy, const uint8_t *key, size_t key_length, int at, uint64_t now,
+static inline int32_t go_table_check_class(uintptr_t table, uint32_t policy, const uint8_t *key, size_t key_length,
+    int at, uint64_t now,
                                            uint64_t cost, const char *class_name, tollbar_decision *out) {
     return at ? tollbar_table_check_class_at(GO_TABLE(table), policy, key, key_length, cost, class_name, now, out)
               : tollbar_table_check_class(GO_TABLE(table), policy, key, key_length, cost, class_name, out);
 }
-static inline int32_t go_table_charge(uintptr_t table, uint32_t policy, const uint8_t *key, size_t length, uint64_t cost,
+static inline int32_t go_table_charge(uintptr_t table, uint32_t policy, const uint8_t *key, size_t length,
+    uint64_t cost,
                                       uint64_t *rest) {
     return tollbar_table_charge(GO_TABLE(table), policy, key, length, cost, rest);
 }
-static inline int32_t go_table_charge_at(uintptr_t table, uint32_t policy, const uint8_t *key, size_t length, uint64_t now,
+static inline int32_t go_table_charge_at(uintptr_t table, uint32_t policy, const uint8_t *key, size_t length,
+    uint64_t now,
                                          uint64_t cost, uint64_t *rest) {
     return tollbar_table_charge_at(GO_TABLE(table), policy, key, length, cost, now, rest);
 }
@@ -179,7 +187,8 @@ static inline int32_t go_table_take(uintptr_t table, uint32_t policy, const uint
                                     uint64_t *taken) {
     return tollbar_table_take_up_to(GO_TABLE(table), policy, key, length, most, taken);
 }
-static inline int32_t go_table_reserve(uintptr_t table, uint32_t policy, const uint8_t *key, size_t length, uint64_t cost,
+static inline int32_t go_table_reserve(uintptr_t table, uint32_t policy, const uint8_t *key, size_t length,
+    uint64_t cost,
                                        uint64_t patience, tollbar_reservation *booked) {
     return tollbar_table_reserve(GO_TABLE(table), policy, key, length, cost, patience, booked);
 }
@@ -187,30 +196,36 @@ static inline int32_t go_table_cancel(uintptr_t table, uint32_t policy, const ui
                                       const tollbar_reservation *booked, uint64_t *back) {
     return tollbar_table_cancel(GO_TABLE(table), policy, key, length, booked, back);
 }
-static inline int32_t go_table_reserve_at(uintptr_t table, uint32_t policy, const uint8_t *key, size_t length, uint64_t now,
+static inline int32_t go_table_reserve_at(uintptr_t table, uint32_t policy, const uint8_t *key, size_t length,
+    uint64_t now,
                                           uint64_t cost, uint64_t patience, tollbar_reservation *booked) {
     return tollbar_table_reserve_at(GO_TABLE(table), policy, key, length, cost, patience, now, booked);
 }
-static inline int32_t go_table_cancel_at(uintptr_t table, uint32_t policy, const uint8_t *key, size_t length, uint64_t now,
+static inline int32_t go_table_cancel_at(uintptr_t table, uint32_t policy, const uint8_t *key, size_t length,
+    uint64_t now,
                                          const tollbar_reservation *booked, uint64_t *back) {
     return tollbar_table_cancel_at(GO_TABLE(table), policy, key, length, booked, now, back);
 }
-static inline int32_t go_table_take_estimate(uintptr_t table, uint32_t policy, const uint8_t *key, size_t length, uint64_t estimate,
+static inline int32_t go_table_take_estimate(uintptr_t table, uint32_t policy, const uint8_t *key, size_t length,
+    uint64_t estimate,
                                              tollbar_receipt *receipt, tollbar_decision *out) {
     return tollbar_table_take(GO_TABLE(table), policy, key, length, estimate, receipt, out);
 }
-static inline int32_t go_table_take_estimate_at(uintptr_t table, uint32_t policy, const uint8_t *key, size_t length, uint64_t now,
+static inline int32_t go_table_take_estimate_at(uintptr_t table, uint32_t policy, const uint8_t *key, size_t length,
+    uint64_t now,
                                                 uint64_t estimate, tollbar_receipt *receipt, tollbar_decision *out) {
     return tollbar_table_take_at(GO_TABLE(table), policy, key, length, estimate, now, receipt, out);
 }
-static inline int32_t go_table_settle(uintptr_t table, const tollbar_receipt *receipt, uint64_t cost, tollbar_settled *out) {
+static inline int32_t go_table_settle(uintptr_t table, const tollbar_receipt *receipt, uint64_t cost,
+    tollbar_settled *out) {
     return tollbar_table_settle(GO_TABLE(table), receipt, cost, out);
 }
 static inline int32_t go_table_settle_at(uintptr_t table, const tollbar_receipt *receipt, uint64_t now, uint64_t cost,
                                          tollbar_settled *out) {
     return tollbar_table_settle_at(GO_TABLE(table), receipt, cost, now, out);
 }
-static inline int32_t go_table_settle_in_full(uintptr_t table, const tollbar_receipt *receipt, uint64_t cost, tollbar_settled *out) {
+static inline int32_t go_table_settle_in_full(uintptr_t table, const tollbar_receipt *receipt, uint64_t cost,
+    tollbar_settled *out) {
     return tollbar_table_settle_in_full(GO_TABLE(table), receipt, cost, out);
 }
 static inline int32_t go_table_hash(uintptr_t table, uint32_t policy, const uint8_t *key, size_t length,
@@ -224,7 +239,8 @@ static inline int32_t go_answer(int32_t code) {
 static inline int32_t go_table_reset(uintptr_t table, uint32_t policy, const uint8_t *key, size_t length) {
     return go_answer(tollbar_table_reset(GO_TABLE(table), policy, key, length));
 }
-static inline int32_t go_table_reset_at(uintptr_t table, uint32_t policy, const uint8_t *key, size_t length, uint64_t now) {
+static inline int32_t go_table_reset_at(uintptr_t table, uint32_t policy, const uint8_t *key, size_t length,
+    uint64_t now) {
     return go_answer(tollbar_table_reset_at(GO_TABLE(table), policy, key, length, now));
 }
 static inline int32_t go_table_exempt(uintptr_t table, uint32_t policy, const uint8_t *key, size_t length) {
@@ -279,7 +295,8 @@ static inline int32_t go_table_many(uintptr_t table, int at, uint64_t now, const
 
 /* The same batch `rounds` times, as a C program makes it, with requests that point to the keys. A
  * benchmark compares go_table_many with it. */
-static inline int32_t go_table_many_in_c(uintptr_t table, const uint8_t *keys, const go_item *items, size_t count, int32_t *results,
+static inline int32_t go_table_many_in_c(uintptr_t table, const uint8_t *keys, const go_item *items, size_t count,
+    int32_t *results,
                                          size_t rounds) {
     tollbar_request requests[GO_CHUNK];
     uint64_t begin = 0;
@@ -349,7 +366,8 @@ static inline int32_t go_table_add_policy(uintptr_t table, const tollbar_policy_
 static inline int32_t go_table_find_or_add_policy(uintptr_t table, const tollbar_policy_spec *spec, uint32_t *number) {
     return tollbar_table_find_or_add_policy(GO_TABLE(table), spec, number);
 }
-static inline int32_t go_table_set_policy(uintptr_t table, uint32_t number, const tollbar_policy_spec *spec, uint32_t keep) {
+static inline int32_t go_table_set_policy(uintptr_t table, uint32_t number, const tollbar_policy_spec *spec,
+    uint32_t keep) {
     return tollbar_table_set_policy(GO_TABLE(table), number, spec, keep);
 }
 static inline int32_t go_table_set_override(uintptr_t table, uint32_t policy, const uint8_t *key, size_t length,
@@ -373,7 +391,8 @@ static inline int32_t go_table_record_refusals(uintptr_t table, uint32_t on) {
 static inline int32_t go_table_records_refusals(uintptr_t table) {
     return tollbar_table_records_refusals(GO_TABLE(table));
 }
-static inline int32_t go_table_top_refused(uintptr_t table, uint64_t now, tollbar_table_refused *top, size_t most, size_t *count) {
+static inline int32_t go_table_top_refused(uintptr_t table, uint64_t now, tollbar_table_refused *top, size_t most,
+    size_t *count) {
     return tollbar_table_top_refused(GO_TABLE(table), now, top, most, count);
 }
 static inline int32_t go_table_get_policy(uintptr_t table, uint32_t number, tollbar_policy_spec *out) {
@@ -407,7 +426,8 @@ static inline int32_t go_in_flight_open(const char *path, const tollbar_in_fligh
     return code;
 }
 static inline void go_in_flight_close(uintptr_t table) { tollbar_in_flight_close((tollbar_in_flight *)table); }
-static inline int32_t go_in_flight_acquire(uintptr_t table, const uint8_t *key, size_t length, uint32_t limit, uint64_t *ticket) {
+static inline int32_t go_in_flight_acquire(uintptr_t table, const uint8_t *key, size_t length, uint32_t limit,
+    uint64_t *ticket) {
     return tollbar_in_flight_acquire(GO_IN_FLIGHT(table), key, length, limit, ticket);
 }
 static inline int32_t go_in_flight_release(uintptr_t table, uint64_t ticket) {
@@ -417,15 +437,19 @@ static inline int32_t go_in_flight_count(uintptr_t table, const uint8_t *key, si
     return tollbar_in_flight_count(GO_IN_FLIGHT(table), key, length, count);
 }
 
-static inline int32_t go_adaptive_acquire(tollbar_adaptive *limit, uint64_t *ticket) { return tollbar_adaptive_acquire(limit, ticket); }
-static inline int32_t go_adaptive_release(tollbar_adaptive *limit, uint64_t ticket, uint32_t outcome, uint64_t latency) {
+static inline int32_t go_adaptive_acquire(tollbar_adaptive *limit,
+    uint64_t *ticket) { return tollbar_adaptive_acquire(limit, ticket); }
+static inline int32_t go_adaptive_release(tollbar_adaptive *limit, uint64_t ticket, uint32_t outcome,
+    uint64_t latency) {
     return tollbar_adaptive_release(limit, ticket, outcome, latency);
 }
-static inline int32_t go_adaptive_acquire_key(tollbar_adaptive *limit, uintptr_t table, const uint8_t *key, size_t length,
+static inline int32_t go_adaptive_acquire_key(tollbar_adaptive *limit, uintptr_t table, const uint8_t *key,
+    size_t length,
                                               uint64_t *ticket) {
     return tollbar_adaptive_acquire_key(limit, GO_IN_FLIGHT(table), key, length, ticket);
 }
-static inline int32_t go_adaptive_release_key(tollbar_adaptive *limit, uintptr_t table, const uint8_t *key, size_t length,
+static inline int32_t go_adaptive_release_key(tollbar_adaptive *limit, uintptr_t table, const uint8_t *key,
+    size_t length,
                                               uint64_t ticket, uint32_t outcome, uint64_t latency) {
     return tollbar_adaptive_release_key(limit, GO_IN_FLIGHT(table), key, length, ticket, outcome, latency);
 }
@@ -441,7 +465,8 @@ static inline int32_t go_pacing_new(const tollbar_pacing_options *options, size_
     return code;
 }
 static inline void go_pacing_free(uintptr_t pacing) { tollbar_pacing_free(GO_PACING(pacing)); }
-static inline int32_t go_pacing_acquire(uintptr_t pacing, const uint8_t *host, size_t length, uint64_t now, tollbar_pacing_ticket *out) {
+static inline int32_t go_pacing_acquire(uintptr_t pacing, const uint8_t *host, size_t length, uint64_t now,
+    tollbar_pacing_ticket *out) {
     return tollbar_pacing_acquire_at(GO_PACING(pacing), (const char *)host, length, now, out);
 }
 static inline uint64_t go_pacing_wait(uintptr_t pacing, tollbar_pacing_ticket ticket, uint64_t now) {
@@ -449,14 +474,16 @@ static inline uint64_t go_pacing_wait(uintptr_t pacing, tollbar_pacing_ticket ti
     tollbar_pacing_wait_at(GO_PACING(pacing), &ticket, now, &wait);
     return wait;
 }
-static inline int32_t go_pacing_respond(uintptr_t pacing, tollbar_pacing_ticket ticket, uint32_t status, const uint8_t *header,
+static inline int32_t go_pacing_respond(uintptr_t pacing, tollbar_pacing_ticket ticket, uint32_t status,
+    const uint8_t *header,
                                         size_t length, uint64_t utc, uint64_t now) {
     return tollbar_pacing_respond_at(GO_PACING(pacing), &ticket, status, (const char *)header, length, utc, now);
 }
 static inline int32_t go_pacing_leave(uintptr_t pacing, tollbar_pacing_ticket ticket, uint64_t now) {
     return tollbar_pacing_leave_at(GO_PACING(pacing), &ticket, now);
 }
-static inline int32_t go_pacing_read(uintptr_t pacing, const uint8_t *host, size_t length, uint64_t now, tollbar_pacing_state *out) {
+static inline int32_t go_pacing_read(uintptr_t pacing, const uint8_t *host, size_t length, uint64_t now,
+    tollbar_pacing_state *out) {
     return tollbar_pacing_read_at(GO_PACING(pacing), (const char *)host, length, now, out);
 }
 
@@ -466,7 +493,8 @@ static inline int32_t go_table_more(uintptr_t table, uint32_t policy, const uint
                                     const tollbar_decision *decision, uint64_t *more) {
     return tollbar_table_more_after(GO_TABLE(table), policy, key, length, cost, decision, more);
 }
-static inline int32_t go_limiter_more(uintptr_t limiter, uint64_t cost, const tollbar_decision *decision, uint64_t *more) {
+static inline int32_t go_limiter_more(uintptr_t limiter, uint64_t cost, const tollbar_decision *decision,
+    uint64_t *more) {
     return tollbar_limiter_more_after(GO_LIMITER(limiter), cost, decision, more);
 }
 
@@ -480,7 +508,8 @@ typedef struct {
 
 /* The fields `what`, with `number` the time since 1970; for `what` 0 the problem, with `number` its
  * status. */
-static inline int32_t go_http_write(const go_http_limit *from, const uint8_t *text, size_t count, uint32_t what, uint64_t number,
+static inline int32_t go_http_write(const go_http_limit *from, const uint8_t *text, size_t count, uint32_t what,
+    uint64_t number,
                                     uint8_t *buffer, size_t capacity, size_t *length) {
     tollbar_http_limit limits[TOLLBAR_LIMITS_MOST];
     for (size_t i = 0; i < count && i < TOLLBAR_LIMITS_MOST; i++) {
@@ -506,29 +535,34 @@ typedef struct {
     size_t name;
 } go_metrics_source;
 
-static inline int32_t go_metrics(const go_metrics_source *from, const uint8_t *text, size_t count, uint32_t format, uint8_t *buffer,
+static inline int32_t go_metrics(const go_metrics_source *from, const uint8_t *text, size_t count, uint32_t format,
+    uint8_t *buffer,
                                  size_t capacity, size_t *length) {
     tollbar_metrics_source sources[TOLLBAR_METRICS_MOST];
     for (size_t i = 0; i < count && i < TOLLBAR_METRICS_MOST; i++) {
         sources[i].name = (const char *)text, sources[i].name_length = from[i].name;
-        sources[i].limiter = GO_LIMITER(from[i].limiter), sources[i].table = GO_TABLE(from[i].table), sources[i].flags = 0;
+        sources[i].limiter = GO_LIMITER(from[i].limiter), sources[i].table = GO_TABLE(from[i].table),
+    sources[i].flags = 0;
         text += from[i].name;
     }
     return tollbar_metrics(sources, count, format, (char *)buffer, capacity, length);
 }
 
-static inline int32_t go_hierarchy_new(const char *rate, uint64_t burst, uint32_t classes, uint32_t policy, uintptr_t *out) {
+static inline int32_t go_hierarchy_new(const char *rate, uint64_t burst, uint32_t classes, uint32_t policy,
+    uintptr_t *out) {
     tollbar_hierarchy *made = NULL;
     int32_t code = tollbar_hierarchy_new(rate, burst, classes, policy, &made);
     *out = (uintptr_t)made;
     return code;
 }
 static inline void go_hierarchy_free(uintptr_t of) { tollbar_hierarchy_free((tollbar_hierarchy *)of); }
-static inline int32_t go_hierarchy_add(uintptr_t of, uint32_t parent, const char *name, const char *guaranteed, const char *ceiling,
+static inline int32_t go_hierarchy_add(uintptr_t of, uint32_t parent, const char *name, const char *guaranteed,
+    const char *ceiling,
                                        uint32_t keys, uint32_t *number) {
     return tollbar_hierarchy_add((tollbar_hierarchy *)of, parent, name, guaranteed, ceiling, keys, number);
 }
-static inline int32_t go_hierarchy_take(uintptr_t of, uintptr_t table, uint32_t leaf, const uint8_t *key, size_t length, uint64_t cost, int at,
+static inline int32_t go_hierarchy_take(uintptr_t of, uintptr_t table, uint32_t leaf, const uint8_t *key,
+    size_t length, uint64_t cost, int at,
                                         uint64_t now, tollbar_share *share) {
     const tollbar_hierarchy *tree = (const tollbar_hierarchy *)of;
     const tollbar_table *nodes = (const tollbar_table *)table;

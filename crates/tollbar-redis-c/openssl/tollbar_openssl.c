@@ -14,7 +14,7 @@ typedef struct {
     SSL *ssl;
     BIO *in;
     BIO *out;
-    /* OpenSSL's word for what has failed; NULL if it has none. */
+    /* What failed, in OpenSSL's words. NULL: nothing has failed, or OpenSSL has no words for it. */
     const char *reason;
 } connection_t;
 
@@ -71,8 +71,8 @@ static void *start(void *context, const char *host) {
     return c;
 }
 
-/* What a call of SSL has done: its bytes, 0 if it waits for bytes of the server, -1 for a fault. The
- * thread's queue of errors is empty afterwards: the program's other connections use it, too. */
+/* What a call of SSL has done: its bytes, 0 if it waits for bytes of the server, -1 for a fault. After a
+ * fault it empties OpenSSL's queue of errors, which the program's other connections also read. */
 static int64_t done(connection_t *c, int result) {
     if (result > 0)
         return result;

@@ -11,8 +11,8 @@ use crate::table::memory::layout::RECORD_WORDS;
 /// The value of the word of [`Policy::count_rejected`] that means a second rate. The second rate is
 /// in the words of `slack`, `warm_up` and `ban`.
 const SECOND: u64 = 2;
-/// The value of that word that means knots (`knots.rs`). The knots are in the words of `slack`,
-/// `warm_up`, `ban` and `ban_after`, and then in those of the classes.
+/// If that word has this value, the record has a curve by knots (`knots.rs`). They are in the words
+/// of `slack`, `warm_up`, `ban` and `ban_after`, and then in those of the classes.
 const KNOTS: u64 = 3;
 /// The value of that word that means a calendar. The zone is in the words of `borrow`, `slack`,
 /// `warm_up`, `ban` and `ban_after`, and the first day in that of `segments`.

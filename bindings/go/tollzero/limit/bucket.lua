@@ -1,8 +1,9 @@
 -- A token bucket (gcra), and a bucket that is refilled in steps (interval). KEYS: the key. A step
 -- is `step` microseconds of this server's clock: 1 for gcra, the period for interval. Each step
--- adds `rate` units. A permit is `permit` units. The value is "bNUMBER debt step permit": the
--- number of a step, the units that were missing from a full bucket at that step, and what a step
--- and a permit were. All numbers stay below 2^53, up to which Lua's numbers are exact.
+-- adds `rate` units. A permit is `permit` units. The key's value is the text
+-- "bNUMBER debt step permit": in step NUMBER the bucket lacked `debt` units, and the policy that
+-- wrote the text had steps and permits of that size. All numbers stay below 2^53, up to which Lua's
+-- numbers are exact.
 local mode, cost = ARGV[1], tonumber(ARGV[2])
 local step, rate, permit = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
 local tolerance = tonumber(ARGV[6])

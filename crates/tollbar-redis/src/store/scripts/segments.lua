@@ -57,8 +57,9 @@ elseif value then
   return value
 end
 
--- `used`: the permits of the segments that count whole. `part`: what the segment before those, of
--- which only a part is within the window, counts for, rounded up.
+-- The newest segments lie in the window as a whole, and `used` is the sum of their permits. Of the
+-- segment before them only a part lies in the window. `part` is that share of its permits, rounded
+-- up.
 local used, part = 0, 0
 for place = 1, whole + 1 do
   used = used + counts[place]
