@@ -18,6 +18,7 @@ typedef ngx_http_tollbar_outcome_t outcome_t;
 
 /* The functions here that return ngx_int_t return a result of ngx_tollbar_several.h, except check,
  * which returns the phase handler's value. */
+static ngx_inline ngx_http_variable_value_t *status_of(ngx_http_request_t *r, main_conf_t *main);
 static ngx_int_t check(ngx_http_request_t *r, conf_t *conf, main_conf_t *main);
 static ngx_inline ngx_flag_t is_timed(main_conf_t *main);
 static ngx_int_t check_several(ngx_http_request_t *r, conf_t *conf, outcome_t *outcome, ngx_flag_t full, ngx_int_t *busy);
@@ -47,16 +48,18 @@ ngx_int_t ngx_http_tollbar_handler(ngx_http_request_t *r)
     }
     /* Subrequests and redirects of a counted request are not counted again. */
     main = ngx_http_get_module_main_conf(r, ngx_http_tollbar_module);
-    return ngx_http_tollbar_value(r, main, NGX_HTTP_TOLLBAR_VARIABLE_STATUS)->valid || ngx_http_tollbar_is_counted(r)
-               ? NGX_DECLINED
-               : check(r, conf, main);
+    return status_of(r, main)->valid || ngx_http_tollbar_is_counted(r) ? NGX_DECLINED : check(r, conf, main);
+}
+
+static ngx_inline ngx_http_variable_value_t *status_of(ngx_http_request_t *r, main_conf_t *main)
+{
+    return ngx_http_tollbar_value(r, main, NGX_HTTP_TOLLBAR_VARIABLE_STATUS);
 }
 
 static ngx_int_t check(ngx_http_request_t *r, conf_t *conf, main_conf_t *main)
 {
     ngx_flag_t full = conf->headers != NGX_HTTP_TOLLBAR_HEADERS_OFF || main->variables_used;
     uint64_t begin = is_timed(main) ? ngx_http_tollbar_times_begin() : 0;
-    ngx_http_variable_value_t *status;
     charge_t usual[USUAL_LIMITS];
     outcome_t outcome;
     /* The status with which tollbar_conn refuses the request. NGX_DECLINED: it does not. NGX_OK: it
@@ -64,41 +67,37 @@ static ngx_int_t check(ngx_http_request_t *r, conf_t *conf, main_conf_t *main)
     ngx_int_t busy = ngx_http_tollbar_conn_counts(r) ? NGX_DECLINED : NGX_OK;
     ngx_int_t rc;
 
+    outcome.charges = outcome.binding = usual;
+    outcome.charges_n = outcome.enforced = 1;
+    outcome.dry = NULL;
     if (conf->limits.nelts == 1 && conf->enforced == 1 && busy == NGX_OK) {
         rc = prepare(r, ((limit_t **) conf->limits.elts)[0], usual);
         if (rc == NGX_OK) {
             rc = take(r, usual, full);
         }
-        if (begin != 0) {
-            ngx_http_tollbar_times_end(main->times, begin);
-        }
-        if (rc == NGX_OK && !usual->decided) {
-            status = ngx_http_tollbar_value(r, main, NGX_HTTP_TOLLBAR_VARIABLE_STATUS);
-            ngx_tollbar_set_status(status, NGX_TOLLBAR_PASSED);
-            return NGX_DECLINED;
-        }
-        outcome.charges = outcome.binding = usual;
-        outcome.charges_n = outcome.enforced = 1;
-        outcome.dry = NULL;
     } else {
-        outcome.charges = usual;
         if (conf->limits.nelts > USUAL_LIMITS) {
             outcome.charges = ngx_palloc(r->pool, conf->limits.nelts * sizeof(charge_t));
             if (outcome.charges == NULL) {
                 return NGX_HTTP_INTERNAL_SERVER_ERROR;
             }
         }
-        outcome.binding = outcome.dry = NULL;
+        outcome.binding = NULL;
         rc = check_several(r, conf, &outcome, full, &busy);
-        if (begin != 0) {
-            ngx_http_tollbar_times_end(main->times, begin);
-        }
-        if (busy > NGX_OK) {
-            /* No rate is charged, by a redirect to a page for the error neither. */
-            status = ngx_http_tollbar_value(r, main, NGX_HTTP_TOLLBAR_VARIABLE_STATUS);
-            (void) ngx_tollbar_set_text(status, (u_char *) "", 0);
-            return busy;
-        }
+    }
+    if (begin != 0) {
+        ngx_http_tollbar_times_end(main->times, begin);
+    }
+    if (busy > NGX_OK) {
+        /* No rate is charged, by a redirect to a page for the error neither. */
+        (void) ngx_tollbar_set_text(status_of(r, main), (u_char *) "", 0);
+        return busy;
+    }
+    /* A request that passes now, without fields, variables or a charge after the answer, is only
+     * marked as counted. */
+    if (rc == NGX_OK && !full && !main->afterwards && outcome.dry == NULL && outcome.binding->wait == 0) {
+        ngx_tollbar_set_status(status_of(r, main), NGX_TOLLBAR_PASSED);
+        return NGX_DECLINED;
     }
     if (rc == NGX_DECLINED || rc == NGX_AGAIN) {
         return rc;
