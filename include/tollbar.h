@@ -4251,7 +4251,7 @@ const char *tollbar_version_string(void);
 /* The client ended before it had reported all admissions to the store. */
 #define TOLLBAR_E_UNREPORTED (-89)
 
-/* The client has 128 leases, or one of this limit. */
+/* The client has 128 leases, or one of this limit, or not this lease. */
 #define TOLLBAR_E_CLIENT_LEASES (-91)
 
 /* The scripts of a store have gcra, interval, fixed-window, weighted-window, sliding-window and

@@ -394,14 +394,24 @@ int32_t tollbar_lease_client_new_tls(const tollbar_lease *lease,
 /* Makes the client ask for the leases of `lease`, too, which must outlive the client. A process
  * needs one client for all limits of a store: one connection, one heartbeat, and one call for the
  * questions of all limits. A fault of one limit leaves the others alone.
+ * tollbar_lease_client_remove ends this.
  *
  * Returns TOLLBAR_E_CLIENT_LEASES if the client has 128 leases, or one of this limit. While
  * tollbar_lease_client_run runs, the call returns TOLLBAR_E_RUNNING. */
 int32_t tollbar_lease_client_add(tollbar_lease_client *client, const tollbar_lease *lease);
 
+/* Reports to the store the admissions of `lease` that the store does not know yet, for at most
+ * `timeout_ms`, and makes the client forget the lease. It asks for its other leases meanwhile. If
+ * the time was too short, the call forgets the lease and returns TOLLBAR_E_UNREPORTED. With 0 the
+ * call begins no connection. It returns TOLLBAR_E_CLIENT_LEASES if the client does not have this
+ * lease, and TOLLBAR_E_RUNNING while tollbar_lease_client_run runs. */
+int32_t tollbar_lease_client_remove(tollbar_lease_client *client,
+                                    const tollbar_lease *lease,
+                                    uint32_t timeout_ms);
+
 /* Makes tollbar_lease_client_tick and tollbar_lease_client_run call `listener` with `argument` and
- * a TOLLBAR_CIRCUIT_ number whenever the client's circuit changes. A NULL `listener` ends the
- * calls. */
+ * tollbar_lease_client_circuit whenever the circuit of one of the client's leases changes. A NULL
+ * `listener` ends the calls. */
 int32_t tollbar_lease_client_on_change(tollbar_lease_client *client,
                                        void (*listener)(void *argument, uint32_t circuit),
                                        void *argument);
@@ -425,8 +435,9 @@ int32_t tollbar_lease_client_tick(tollbar_lease_client *client, uint32_t *wait_m
 int32_t tollbar_lease_client_fd(tollbar_lease_client *client, uint32_t *events);
 
 /* Returns whether the store answers, as a TOLLBAR_CIRCUIT_ number: open if the circuit of any of
- * the client's leases is open, closed if all are closed. tollbar_lease_get_stats has each lease's.
- * Returns TOLLBAR_CIRCUIT_UNKNOWN for NULL. */
+ * the client's leases is open, closed if all are closed. The number is that of the last
+ * tollbar_lease_client_tick, or of the last turn of tollbar_lease_client_run.
+ * tollbar_lease_get_stats has each lease's. Returns TOLLBAR_CIRCUIT_UNKNOWN for NULL. */
 uint32_t tollbar_lease_client_circuit(const tollbar_lease_client *client);
 
 /* The fault, as text: why the store does not answer, why it grants nothing, or what the store's
@@ -436,6 +447,10 @@ uint32_t tollbar_lease_client_circuit(const tollbar_lease_client *client);
  * fault, and never NULL. The client owns it until the next call. While tollbar_lease_client_run
  * runs, only its listener gets the text, and other callers get an empty one. */
 const char *tollbar_lease_client_error(tollbar_lease_client *client);
+
+/* tollbar_lease_client_error, only as far as it is about one of the client's leases. */
+const char *tollbar_lease_client_lease_error(tollbar_lease_client *client,
+                                             const tollbar_lease *lease);
 
 /* Reports to the store all admissions that the store does not know yet, for at most `timeout_ms`,
  * and frees the client. If the time was too short, the call frees the client and returns

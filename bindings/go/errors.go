@@ -241,7 +241,7 @@ const (
 	ErrRunning Code = -88
 	// ErrUnreported: the client ended before it had reported all admissions to the store.
 	ErrUnreported Code = -89
-	// ErrClientLeases: the client has 128 leases, or one of this limit.
+	// ErrClientLeases: the client has 128 leases, or one of this limit, or not this lease.
 	ErrClientLeases Code = -91
 	// ErrStoreAlgorithm: the scripts of a store have gcra, interval, fixed-window,
 	// weighted-window, sliding-window and sliding-log, without `borrow`, `ban`, `init`, `reserve`

@@ -265,11 +265,17 @@ static void c4_arguments_of_clients(void **state) {
     assert_int_equal(tollbar_lease_client_circuit(ODD(tollbar_lease_client)), TOLLBAR_CIRCUIT_UNKNOWN);
     assert_string_equal(tollbar_lease_client_error(NULL), "");
     assert_string_equal(tollbar_lease_client_error(ODD(tollbar_lease_client)), "");
+    assert_string_equal(tollbar_lease_client_lease_error(NULL, lease), "");
+    assert_string_equal(tollbar_lease_client_lease_error(ODD(tollbar_lease_client), lease), "");
+    ODD_IS(tollbar_lease_client_remove(ODD(tollbar_lease_client), lease, 0));
     assert_int_equal(tollbar_lease_client_close(NULL, 1000), 0);
     assert_true(wait == 7 && events == 7);
 
     assert_int_equal(tollbar_lease_client_new(lease, NOWHERE, strlen(NOWHERE), NULL, &client), 0);
     ODD_IS(tollbar_lease_client_tick(client, ODD(uint32_t)));
+    ODD_IS(tollbar_lease_client_remove(client, ODD(tollbar_lease), 0));
+    assert_string_equal(tollbar_lease_client_lease_error(client, NULL), "");
+    assert_string_equal(tollbar_lease_client_lease_error(client, ODD(tollbar_lease)), "");
     assert_int_equal(tollbar_lease_client_fd(client, ODD(uint32_t)), -1);
     /* An output or a callback that the caller does not want may be NULL. */
     assert_int_equal(tollbar_lease_client_tick(client, NULL), 0);

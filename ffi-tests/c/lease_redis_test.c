@@ -295,6 +295,9 @@ static void one_client_asks_for_many_limits(void **state) {
     client = client_of(leases[0]);
     assert_int_equal(tollbar_lease_client_add(NULL, leases[1]), TOLLBAR_E_NULL);
     assert_int_equal(tollbar_lease_client_add(client, NULL), TOLLBAR_E_NULL);
+    assert_int_equal(tollbar_lease_client_remove(NULL, leases[1], 0), TOLLBAR_E_NULL);
+    assert_int_equal(tollbar_lease_client_remove(client, NULL, 0), TOLLBAR_E_NULL);
+    assert_int_equal(tollbar_lease_client_remove(client, leases[1], 0), TOLLBAR_E_CLIENT_LEASES);
     assert_int_equal(tollbar_lease_client_add(client, leases[0]), TOLLBAR_E_CLIENT_LEASES);
     for (i = 1; i < LIMITS; i++)
         assert_int_equal(tollbar_lease_client_add(client, leases[i]), 0);
@@ -312,6 +315,25 @@ static void one_client_asks_for_many_limits(void **state) {
         assert_int_equal(redis_number(&redis, command), 1);
         assert_int_equal(told_by(leases[i]).owed, 0);
     }
+    /* A lease that leaves is charged before, and can be freed. Its place is free. */
+    for (i = 0; i < LIMITS / 2; i++) {
+        assert_int_equal(tollbar_lease_check(leases[i], "last", 4, 2, NULL), TOLLBAR_ALLOWED);
+        assert_int_equal(tollbar_lease_client_remove(client, leases[i], 10000), 0);
+        assert_int_equal(tollbar_lease_client_remove(client, leases[i], 10000), TOLLBAR_E_CLIENT_LEASES);
+        snprintf(command, sizeof command, "EXISTS tollbar:{limit%d}:k:last", i);
+        assert_int_equal(redis_number(&redis, command), 1);
+        tollbar_lease_close(leases[i]);
+        assert_string_equal(tollbar_lease_client_lease_error(client, leases[LIMITS - 1]), "");
+    }
+    for (i = 0; i < LIMITS / 2; i++) {
+        snprintf(name, sizeof name, "limit%d", i);
+        assert_int_equal(tollbar_lease_new(name, strlen(name), &spec, &options, &leases[i]), 0);
+        assert_int_equal(tollbar_lease_client_add(client, leases[i]), 0);
+    }
+    for (i = 0; i < LIMITS; i++)
+        assert_int_equal(tollbar_lease_check(leases[i], "again", 5, 2, NULL), TOLLBAR_ALLOWED);
+    settle(client);
+    connections_become(1);
     assert_int_equal(tollbar_lease_client_close(client, 10000), 0);
     for (i = 0; i < LIMITS; i++)
         tollbar_lease_close(leases[i]);

@@ -246,6 +246,28 @@ TEST(one_client_for_two_limits) {
     CHECK(redis_number(&store, "EXISTS tollbar:{pages}:k:bob") == 1);
 }
 
+TEST(a_lease_leaves_its_client) {
+    server store;
+    const lease logins("logins", "60/min burst 600", 2);
+    lease_client asks(logins, store.url);
+    {
+        const lease pages("pages", "60/min burst 600", 2);
+        CHECK(asks.try_remove(pages, 0s).error() == errc::client_leases);
+        asks.add(pages);
+        CHECK(within(30s, [&] {
+            asks.tick();
+            return asks.state() == circuit::closed;
+        }));
+        CHECK(pages.admit("bob", 3));
+        asks.remove(pages, 10s);
+        CHECK(redis_number(&store, "EXISTS tollbar:{pages}:k:bob") == 1);
+    }
+    asks.tick();
+    CHECK(asks.last_error(logins).empty());
+    asks.start();
+    CHECK(asks.try_remove(logins, 0s).error() == errc::running && asks.last_error(logins).empty());
+}
+
 TEST(two_machines_from_an_event_loop) {
     server store;
     const lease leases[] = {lease("both", "2000/s burst 400", 2), lease("both", "2000/s burst 400", 2)};

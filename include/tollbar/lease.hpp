@@ -302,7 +302,20 @@ public:
         return detail::done(driven() ? TOLLBAR_E_RUNNING : tollbar_lease_client_add(get(), of.get()));
     }
 
-    /// Makes the client call `listener` whenever the store begins or ceases to answer, in the
+    /// Reports to the store the charges of the lease that the store does not know yet, and makes the
+    /// client forget the lease. If the reports take longer than the patience, the client forgets it
+    /// all the same and the error is errc::unreported. The call fails while a thread drives the
+    /// client (errc::running), and for a lease that the client does not have (errc::client_leases).
+    template <class Rep, class Period> void remove(const lease &of, const std::chrono::duration<Rep, Period> &patience) {
+        try_remove(of, patience).value();
+    }
+    template <class Rep, class Period>
+    result<void> try_remove(const lease &of, const std::chrono::duration<Rep, Period> &patience) noexcept {
+        const std::uint32_t ms = milliseconds(patience);
+        return detail::done(driven() ? TOLLBAR_E_RUNNING : tollbar_lease_client_remove(get(), of.get(), ms));
+    }
+
+    /// Makes the client call `listener` with state() whenever the circuit of one of its leases changes, in the
     /// thread that drives the client. The listener must neither throw nor call the client. The call
     /// fails while a thread drives the client (errc::running).
     void on_change(std::function<void(circuit)> listener) { try_on_change(std::move(listener)).value(); }
@@ -353,6 +366,10 @@ public:
     /// The store's last refusal, in the store's words. Empty if there is none, or while a thread
     /// drives the client. The text is valid until the next call.
     std::string_view last_error() const noexcept { return driven() ? "" : tollbar_lease_client_error(get()); }
+    /// last_error(), only as far as it is about one of the client's leases.
+    std::string_view last_error(const lease &of) const noexcept {
+        return driven() ? "" : tollbar_lease_client_lease_error(get(), of.get());
+    }
 
     /// Ends the thread of start(), reports to the store the charges that it does not know yet, and
     /// frees the client. If the reports take longer than the patience, the call frees the client
@@ -362,11 +379,8 @@ public:
     }
     template <class Rep, class Period>
     result<void> try_close(const std::chrono::duration<Rep, Period> &patience) noexcept {
-        const std::uint64_t ms = detail::saturated(patience) / 1000000;
         const std::unique_ptr<owned, ending> owner = std::move(state_);
-        if (!owner)
-            return {};
-        return detail::done(owner->end(ms < UINT32_MAX ? static_cast<std::uint32_t>(ms) : UINT32_MAX));
+        return owner ? detail::done(owner->end(milliseconds(patience))) : result<void>();
     }
 
     /// Takes the handle of tollbar_lease_client_new into ownership. If there is no memory, it ends
@@ -383,6 +397,12 @@ public:
     explicit operator bool() const noexcept { return state_ != nullptr; }
 
 private:
+    template <class Rep, class Period>
+    static std::uint32_t milliseconds(const std::chrono::duration<Rep, Period> &patience) noexcept {
+        const std::uint64_t ms = detail::saturated(patience) / 1000000;
+        return ms < UINT32_MAX ? static_cast<std::uint32_t>(ms) : UINT32_MAX;
+    }
+
     static result<lease_client> made_with(const lease &of, std::string_view url, const tollbar_tls *tls) noexcept {
         tollbar_lease_client *made = nullptr;
         std::size_t column = 0;

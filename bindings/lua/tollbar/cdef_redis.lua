@@ -135,6 +135,9 @@ int32_t tollbar_lease_client_new_tls(const tollbar_lease *lease,
                                      size_t *column,
                                      tollbar_lease_client **out);
 int32_t tollbar_lease_client_add(tollbar_lease_client *client, const tollbar_lease *lease);
+int32_t tollbar_lease_client_remove(tollbar_lease_client *client,
+                                    const tollbar_lease *lease,
+                                    uint32_t timeout_ms);
 int32_t tollbar_lease_client_on_change(tollbar_lease_client *client,
                                        void (*listener)(void *argument, uint32_t circuit),
                                        void *argument);
@@ -144,6 +147,8 @@ int32_t tollbar_lease_client_tick(tollbar_lease_client *client, uint32_t *wait_m
 int32_t tollbar_lease_client_fd(tollbar_lease_client *client, uint32_t *events);
 uint32_t tollbar_lease_client_circuit(const tollbar_lease_client *client);
 const char *tollbar_lease_client_error(tollbar_lease_client *client);
+const char *tollbar_lease_client_lease_error(tollbar_lease_client *client,
+                                             const tollbar_lease *lease);
 int32_t tollbar_lease_client_close(tollbar_lease_client *client, uint32_t timeout_ms);
 typedef struct tollbar_lease_calls tollbar_lease_calls;
 typedef struct tollbar_lease_part {

@@ -217,7 +217,7 @@ pub const TOLLBAR_E_URL: i32 = -87;
 pub const TOLLBAR_E_RUNNING: i32 = -88;
 /// The client ended before it had reported all admissions to the store.
 pub const TOLLBAR_E_UNREPORTED: i32 = -89;
-/// The client has 128 leases, or one of this limit.
+/// The client has 128 leases, or one of this limit, or not this lease.
 pub const TOLLBAR_E_CLIENT_LEASES: i32 = -91;
 /// The scripts of a store have gcra, interval, fixed-window, weighted-window, sliding-window and
 /// sliding-log, without `borrow`, `ban`, `init`, `reserve` and a second rate. Their windows of
@@ -414,7 +414,7 @@ fn lookup(code: i32) -> (&'static CStr, &'static CStr) {
             (c"TOLLBAR_E_UNREPORTED", c"the client ended before it had reported all admissions to the store")
         }
         TOLLBAR_E_CLIENT_LEASES => {
-            (c"TOLLBAR_E_CLIENT_LEASES", c"the client has 128 leases, or one of this limit")
+            (c"TOLLBAR_E_CLIENT_LEASES", c"the client has 128 leases, or one of this limit, or not this lease")
         }
         TOLLBAR_E_STORE_ALGORITHM => (
             c"TOLLBAR_E_STORE_ALGORITHM",

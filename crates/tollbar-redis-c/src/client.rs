@@ -4,11 +4,11 @@ use super::lease::{circuit_number, node_code, tollbar_lease, TOLLBAR_CIRCUIT_UNK
 use super::tls::{tollbar_tls, TlsLibrary};
 use core::cell::UnsafeCell;
 use core::ffi::{c_char, c_void};
-use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicU32, Ordering};
 use tollbar::internal::generation;
 use tollbar_c::boundary::*;
 use tollbar_c::status::*;
-use tollbar_redis::lease::{Circuit, Client, Node};
+use tollbar_redis::lease::{Client, Node};
 use tollbar_redis::redis::Url;
 
 /// Watch the descriptor of tollbar_lease_client_fd for data to read.
@@ -21,20 +21,16 @@ pub const TOLLBAR_EVENT_WRITE: u32 = 2;
 /// and tollbar_lease_client_stop, also while tollbar_lease_client_run runs.
 pub struct tollbar_lease_client {
     client: UnsafeCell<Client<&'static Node>>,
-    /// The client's nodes, for threads other than the one that drives it.
-    nodes: [AtomicPtr<Node>; LEASES_MOST],
     stop: AtomicU32,
     /// The process whose thread drives the client; 0 if no thread does.
     running: AtomicU32,
-    /// The circuit that the listener was last called with.
-    reported: AtomicU32,
+    /// The circuit of all leases as of the last turn.
+    circuit: AtomicU32,
     listener: UnsafeCell<Listener>,
     /// 1 while the driving thread is in the listener.
     listening: AtomicU32,
     error: UnsafeCell<[u8; 512]>,
 }
-
-const LEASES_MOST: usize = Client::<&'static Node>::LIMITS_MOST;
 
 #[derive(Clone, Copy)]
 struct Listener {
@@ -135,10 +131,9 @@ unsafe fn new_client(
     }
     let client = boxed(tollbar_lease_client {
         client: UnsafeCell::new(client),
-        nodes: [const { AtomicPtr::new(core::ptr::null_mut()) }; LEASES_MOST],
         stop: AtomicU32::new(0),
         running: AtomicU32::new(0),
-        reported: AtomicU32::new(TOLLBAR_CIRCUIT_UNKNOWN),
+        circuit: AtomicU32::new(TOLLBAR_CIRCUIT_UNKNOWN),
         listening: AtomicU32::new(0),
         listener: UnsafeCell::new(Listener { call: None, argument: core::ptr::null_mut() }),
         error: UnsafeCell::new([0; 512]),
@@ -156,6 +151,7 @@ unsafe fn new_client(
 /// Makes the client ask for the leases of `lease`, too, which must outlive the client. A process
 /// needs one client for all limits of a store: one connection, one heartbeat, and one call for the
 /// questions of all limits. A fault of one limit leaves the others alone.
+/// tollbar_lease_client_remove ends this.
 ///
 /// Returns TOLLBAR_E_CLIENT_LEASES if the client has 128 leases, or one of this limit. While
 /// tollbar_lease_client_run runs, the call returns TOLLBAR_E_RUNNING.
@@ -176,9 +172,35 @@ pub unsafe extern "C" fn tollbar_lease_client_add(
     })
 }
 
+/// Reports to the store the admissions of `lease` that the store does not know yet, for at most
+/// `timeout_ms`, and makes the client forget the lease. It asks for its other leases meanwhile. If
+/// the time was too short, the call forgets the lease and returns TOLLBAR_E_UNREPORTED. With 0 the
+/// call begins no connection. It returns TOLLBAR_E_CLIENT_LEASES if the client does not have this
+/// lease, and TOLLBAR_E_RUNNING while tollbar_lease_client_run runs.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_lease_client_remove(
+    client: *mut tollbar_lease_client,
+    lease: *const tollbar_lease,
+    timeout_ms: u32,
+) -> i32 {
+    call(|| {
+        // SAFETY: by the caller's promise: no other thread is in a call.
+        let (client, node) = unsafe { (exclusive(client)?, &reference(lease)?.node) };
+        // SAFETY: `exclusive` has seen that no thread drives it.
+        match unsafe { (*client.client.get()).remove(node, timeout_ms) } {
+            Some(true) => Ok(TOLLBAR_ALLOWED),
+            Some(false) => Err(TOLLBAR_E_UNREPORTED),
+            None => Err(TOLLBAR_E_CLIENT_LEASES),
+        }
+    })
+}
+
 /// Makes tollbar_lease_client_tick and tollbar_lease_client_run call `listener` with `argument` and
-/// a TOLLBAR_CIRCUIT_ number whenever the client's circuit changes. A NULL `listener` ends the
-/// calls.
+/// tollbar_lease_client_circuit whenever the circuit of one of the client's leases changes. A NULL
+/// `listener` ends the calls.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -294,8 +316,9 @@ pub unsafe extern "C" fn tollbar_lease_client_fd(
 }
 
 /// Returns whether the store answers, as a TOLLBAR_CIRCUIT_ number: open if the circuit of any of
-/// the client's leases is open, closed if all are closed. tollbar_lease_get_stats has each lease's.
-/// Returns TOLLBAR_CIRCUIT_UNKNOWN for NULL.
+/// the client's leases is open, closed if all are closed. The number is that of the last
+/// tollbar_lease_client_tick, or of the last turn of tollbar_lease_client_run.
+/// tollbar_lease_get_stats has each lease's. Returns TOLLBAR_CIRCUIT_UNKNOWN for NULL.
 ///
 /// # Safety
 /// `client` is NULL or a client.
@@ -303,7 +326,7 @@ pub unsafe extern "C" fn tollbar_lease_client_fd(
 pub unsafe extern "C" fn tollbar_lease_client_circuit(client: *const tollbar_lease_client) -> u32 {
     // SAFETY: by the caller's promise.
     let client = unsafe { reference(client) };
-    circuit_number(client.map_or(Circuit::Unknown, tollbar_lease_client::circuit))
+    client.map_or(TOLLBAR_CIRCUIT_UNKNOWN, |client| client.circuit.load(Ordering::Relaxed))
 }
 
 /// The fault, as text: why the store does not answer, why it grants nothing, or what the store's
@@ -320,6 +343,30 @@ pub unsafe extern "C" fn tollbar_lease_client_error(
     client: *mut tollbar_lease_client,
 ) -> *const c_char {
     // SAFETY: by the caller's promise.
+    unsafe { trouble(client, None) }
+}
+
+/// tollbar_lease_client_error, only as far as it is about one of the client's leases.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_lease_client_lease_error(
+    client: *mut tollbar_lease_client,
+    lease: *const tollbar_lease,
+) -> *const c_char {
+    // SAFETY: by the caller's promise.
+    match unsafe { reference(lease) } {
+        // SAFETY: by the caller's promise.
+        Ok(lease) => unsafe { trouble(client, Some(&lease.node)) },
+        Err(_) => c"".as_ptr(),
+    }
+}
+
+/// # Safety
+/// `client` is NULL or a client.
+unsafe fn trouble(client: *mut tollbar_lease_client, only: Option<&Node>) -> *const c_char {
+    // SAFETY: by the caller's promise.
     let Ok(client) = (unsafe { reference(client) }) else { return c"".as_ptr() };
     if client.running.load(Ordering::Acquire) == generation()
         && client.listening.load(Ordering::Relaxed) == 0
@@ -329,7 +376,7 @@ pub unsafe extern "C" fn tollbar_lease_client_error(
     // SAFETY: no thread drives the client, or this thread drives it and is in the listener. By the
     // caller's promise no other thread is in a call.
     let (inner, buffer) = unsafe { (&*client.client.get(), &mut *client.error.get()) };
-    let text = inner.trouble();
+    let text = only.map_or_else(|| inner.trouble(), |node| inner.trouble_with(node));
     buffer.fill(0);
     let room = buffer.len() - 1;
     for (to, from) in buffer.iter_mut().zip(text.as_bytes().iter().take(room)) {
@@ -376,22 +423,7 @@ impl tollbar_lease_client {
     /// No thread drives the client or is in another call that uses it exclusively.
     unsafe fn add(&self, node: &'static Node) -> Result<(), i32> {
         // SAFETY: by the caller's promise.
-        unsafe { (*self.client.get()).add(node) }.map_err(node_code)?;
-        let free = self.nodes.iter().find(|place| place.load(Ordering::Relaxed).is_null());
-        if let Some(place) = free {
-            // Release publishes the node to `circuit`.
-            place.store(core::ptr::from_ref(node).cast_mut(), Ordering::Release);
-        }
-        Ok(())
-    }
-
-    /// The circuit of all leases.
-    fn circuit(&self) -> Circuit {
-        // Acquire pairs with the Release in `add`.
-        let nodes = self.nodes.iter().map(|place| place.load(Ordering::Acquire).cast_const());
-        // SAFETY: `add` has stored references to nodes, which outlive the client.
-        let nodes = nodes.map_while(|node| unsafe { node.as_ref() });
-        Circuit::of_all(nodes.map(|node| node.circuit(node.now())))
+        unsafe { (*self.client.get()).add(node) }.map_err(node_code)
     }
 
     /// # Safety
@@ -412,8 +444,9 @@ impl tollbar_lease_client {
         // SAFETY: by the caller's promise.
         let client = unsafe { &mut *self.client.get() };
         let wait = client.tick();
-        let circuit = circuit_number(self.circuit());
-        if self.reported.swap(circuit, Ordering::Relaxed) != circuit {
+        let circuit = circuit_number(client.circuit());
+        self.circuit.store(circuit, Ordering::Relaxed);
+        if client.has_changed() {
             // SAFETY: other threads write `listener` only while no thread drives the client. The
             // caller owns the function and its argument.
             unsafe {

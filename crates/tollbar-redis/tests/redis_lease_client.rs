@@ -138,6 +138,101 @@ fn as_many_as_there_may_be() {
     assert_eq!(one.with(&nodes[0]).err(), Some(NodeError::TooMany));
 }
 
+/// A limit that leaves tells the store what it owes, and stops no other. Another client may ask for
+/// it at once, and the first one may have it again.
+#[test]
+fn a_limit_leaves_and_comes_back() {
+    let server = Server::start();
+    // So that each of them owes the store something.
+    let options = Options { overdraft: 4, ..Options::new(2) };
+    let nodes = nodes(40, "100/hour burst 100", &options);
+    let mut client = client(&server.unix(), &nodes);
+    driven(&mut client, || until("all circuits close", || nodes.iter().all(is_closed)));
+    for (n, node) in nodes.iter().enumerate() {
+        assert!(node.check(format!("first{n}").as_bytes(), 1).is_allowed());
+    }
+    // Calls with questions of several limits are under way.
+    client.tick();
+    let (gone, stays) = nodes.split_at(20);
+    for (n, node) in gone.iter().enumerate() {
+        assert_eq!(client.remove(node, 10_000), Some(true));
+        assert_eq!((client.remove(node, 10_000), node.stats().owed), (None, 0));
+        let kept = format!("tollbar:{{limit{n}}}:k:first{n}");
+        assert_eq!(server.command(&["EXISTS", &kept]).int(), 1);
+    }
+    driven(&mut client, || {
+        for (n, node) in stays.iter().enumerate() {
+            let key = format!("then{n}");
+            until("it admits", || node.wait(key.as_bytes(), 50, 1_000_000_000).is_allowed());
+            until("it owes nothing", || node.stats().owed == 0);
+        }
+    });
+    assert!(gone.iter().all(|node| !client.is_leader(node.name())));
+    let mut other = self::client(&server.unix(), gone);
+    driven(&mut other, || {
+        for (n, node) in gone.iter().enumerate() {
+            let key = format!("then{n}");
+            until("it admits", || node.wait(key.as_bytes(), 50, 1_000_000_000).is_allowed());
+        }
+    });
+    assert!(other.close(10_000));
+    gone.iter().for_each(|node| client.add(node).expect("a free place"));
+    driven(&mut client, || {
+        for (n, node) in nodes.iter().enumerate() {
+            let key = format!("again{n}");
+            until("it admits", || node.wait(key.as_bytes(), 50, 1_000_000_000).is_allowed());
+        }
+    });
+    assert!(client.close(10_000));
+}
+
+/// A reply to a limit that has left goes to no limit that has come in its place.
+#[test]
+fn a_late_reply_is_for_nobody() {
+    let server = Server::start();
+    let exact = Options { overdraft: 0, ..Options::new(1) };
+    let large = nodes(2, "100000/hour burst 100000", &exact);
+    let small = node("small", "20/hour burst 20", &exact);
+    let mut client = client(&server.unix(), &large);
+    driven(&mut client, || until("all circuits close", || large.iter().all(is_closed)));
+    server.pause();
+    let send = |client: &mut Client<&Node>| (0..3).for_each(|_| drop(client.tick()));
+    assert!(!large[0].check(b"k", 1000).is_allowed());
+    send(&mut client);
+    assert!(client.remove(&large[0], 0).is_some());
+    client.add(&small).expect("its place");
+    assert!(!small.check(b"k", 1).is_allowed());
+    send(&mut client);
+    server.resume();
+    let admitted = driven(&mut client, || {
+        until("it admits", || small.check(b"k", 1).is_allowed());
+        let since = Instant::now();
+        let ask = |_: &()| since.elapsed() < Duration::from_millis(500);
+        let more = core::iter::repeat(())
+            .take_while(ask)
+            .filter(|()| small.wait(b"k", 1, 100_000_000).is_allowed());
+        1 + more.count()
+    });
+    println!("admitted {admitted} of 20");
+    assert!((15..=20).contains(&admitted), "{admitted}");
+}
+
+/// A limit leaves a store that does not answer within the time that it is given.
+#[test]
+fn a_limit_leaves_a_silent_store() {
+    let mut server = Server::start();
+    let nodes = nodes(3, "100/hour burst 100", &Options { overdraft: 4, ..Options::new(2) });
+    let mut client = client(&server.unix(), &nodes);
+    driven(&mut client, || until("all circuits close", || nodes.iter().all(is_closed)));
+    server.kill();
+    assert!(nodes[1].check(b"k", 1).is_allowed());
+    let since = Instant::now();
+    assert_eq!(client.remove(&nodes[1], 200), Some(false));
+    assert!(since.elapsed() < Duration::from_secs(10), "{:?}", since.elapsed());
+    assert_eq!(client.remove(&nodes[0], 0), Some(true));
+    assert!(client.close(0));
+}
+
 /// Each limit's keys are its own, and a limit of which everybody asks leaves the others' first
 /// questions their place.
 #[test]
@@ -197,6 +292,9 @@ fn a_refused_limit_stops_no_other() {
     for part in ["limit limit1: ", "(EVALSHA", "NOPERM"] {
         assert!(text.contains(part), "{text}");
     }
+    let of = |n: usize| client.trouble_with(&nodes[n]).to_string();
+    assert!(of(1).contains("(EVALSHA") && !of(1).contains("limit1"), "{}", of(1));
+    assert_eq!((of(0), of(2)), (String::new(), String::new()));
     // The limit comes back by itself, and then its questions go with the others'.
     server.command(&["ACL", "SETUSER", "some", "~tollbar:{limit1}:*"]);
     driven(&mut client, || until("it closes", || is_closed(&nodes[1])));

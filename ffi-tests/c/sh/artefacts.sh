@@ -7,7 +7,7 @@
 size_limit_of() {
     case $1 in
     tollbar) echo 409600 ;;
-    tollbar-redis) echo 286720 ;;
+    tollbar-redis) echo 290816 ;;
     esac
 }
 # The oldest C library with which the libraries run.

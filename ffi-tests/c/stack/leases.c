@@ -112,6 +112,7 @@ CLIENT(tollbar_lease_client_on_change, client, listen_to, NULL)
 CLIENT(tollbar_lease_client_circuit, client)
 CLIENT(tollbar_lease_client_stop, client)
 CLIENT(tollbar_lease_client_error, client)
+CLIENT(tollbar_lease_client_lease_error, client, lease)
 CLIENT(tollbar_lease_client_fd, client, &events)
 
 CASE(tollbar_lease_client_new) {
@@ -140,6 +141,26 @@ CASE(tollbar_lease_client_add) {
     client = client_of(lease);
     RUN(tollbar_lease_client_add(client, other));
     RUN(tollbar_lease_client_add(client, other));
+    (void)tollbar_lease_client_close(client, 0);
+    tollbar_lease_close(lease);
+    tollbar_lease_close(other);
+    redis_end(&server);
+}
+
+CASE(tollbar_lease_client_remove) {
+    tollbar_lease_options options = TOLLBAR_LEASE_OPTIONS_INIT(2);
+    tollbar_lease *lease, *other = NULL;
+    tollbar_lease_client *client;
+    if (!w->is_first)
+        return;
+    redis_start(&server);
+    lease = lease_of(w);
+    (void)tollbar_lease_new("other", 5, &w->spec, &options, &other);
+    client = client_of(lease);
+    RUN(tollbar_lease_client_remove(client, other, 0));
+    (void)tollbar_lease_client_add(client, other);
+    (void)tollbar_lease_check(other, "k", 1, 1, NULL);
+    RUN(tollbar_lease_client_remove(client, other, 1000));
     (void)tollbar_lease_client_close(client, 0);
     tollbar_lease_close(lease);
     tollbar_lease_close(other);

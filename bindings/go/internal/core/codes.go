@@ -83,7 +83,7 @@ var codes = map[Code]string{
 	-88:  "a thread drives this client",
 	-89:  "the client ended before it had reported all admissions to the store",
 	-90:  "a fault of the library itself",
-	-91:  "the client has 128 leases, or one of this limit",
+	-91:  "the client has 128 leases, or one of this limit, or not this lease",
 	-92:  "a store decides gcra, interval, fixed-window, weighted-window, sliding-log and aligned sliding-window, without borrow, ban, init, reserve, lists",
 	-93:  "numbers above 2^53, or parts of a microsecond, which a store cannot count exactly",
 	-94:  "the key in the store has another algorithm's or another program's value",

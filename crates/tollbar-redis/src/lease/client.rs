@@ -36,7 +36,7 @@ pub struct Client<N> {
     patience: u64,
     /// Whether the handshake has begun on the current connection.
     greeted: bool,
-    /// Whether debts wait for nothing any more, because the client closes.
+    /// Whether debts wait for nothing any more, because the client closes or a limit leaves it.
     is_closing: bool,
     /// Why the store refused the connection.
     fault: Option<Fault>,
@@ -105,6 +105,16 @@ impl<N: Deref<Target = Node>> Client<N> {
     /// one whose limit the client has.
     pub fn add(&mut self, node: N) -> Result<(), NodeError> {
         self.limits.enter(node, &mut self.me)
+    }
+
+    /// Reports to the store the debts of the node's limit that the store has not confirmed, and
+    /// removes the limit: other clients may ask for it. Asks for the other limits meanwhile. The
+    /// call waits at most `millis` milliseconds; with 0 it begins no connection. Returns whether
+    /// the store has confirmed all debts; `None` if the client does not have this node.
+    pub fn remove(&mut self, node: &Node, millis: u32) -> Option<bool> {
+        self.limits.of(Some(node)).next()?;
+        self.report(Some(node), millis);
+        self.limits.leave(node, &self.me)
     }
 
     /// Takes one turn and returns the milliseconds until the next: 1, 4 or 100. Call it sooner if
@@ -183,26 +193,30 @@ impl<N: Deref<Target = Node>> Client<N> {
     /// the store has confirmed all debts. The nodes can spend their leases until they end, and
     /// nobody gives back the permits that are left then.
     pub fn close(&mut self, millis: u32) -> bool {
-        let end = Monotonic.now().saturating_add(u64::from(millis) * 1_000_000);
         if self.me.has_forked() {
             return false;
         }
+        self.report(None, millis);
+        self.hang_up();
+        self.limits.resign(&self.me)
+    }
+
+    /// Takes turns until the store has confirmed the debts of all limits, or of that of `only`, for
+    /// at most `millis` milliseconds. A client that does not lead must not ask the store.
+    fn report(&mut self, only: Option<&Node>, millis: u32) {
+        let end = Monotonic.now().saturating_add(u64::from(millis) * 1_000_000);
         self.is_closing = true;
-        // Within 0 ms a new connection would not be ready.
-        let may_connect = millis != 0;
         loop {
-            let wait = self.turn(may_connect);
-            let confirmed = self.limits.has_confirmed_all();
-            // A client that does not lead must not ask the store.
-            if confirmed || self.now >= end || wait == FOLLOWER {
+            // Within 0 ms a new connection would not be ready.
+            self.turn(millis != 0);
+            if !self.limits.has_to_report(only) || self.now >= end {
                 break;
             }
             if self.link.wait(!self.session.output().is_empty(), 1_000_000).is_err() {
                 sleep(1_000_000);
             }
         }
-        self.hang_up();
-        self.limits.resign(&self.me)
+        self.is_closing = false;
     }
 
     /// Whether this client is the one that asks the store for the node of this name.
@@ -213,6 +227,11 @@ impl<N: Deref<Target = Node>> Client<N> {
     /// The circuit of all limits: open if any is, closed if all are.
     pub fn circuit(&self) -> Circuit {
         self.limits.circuit()
+    }
+
+    /// Whether the circuit of one of the limits is another one than at the last call.
+    pub fn has_changed(&mut self) -> bool {
+        self.limits.has_changed()
     }
 
     /// Why the store refused the connection, or the last question about one of the limits; `None`
@@ -232,7 +251,7 @@ impl<N: Deref<Target = Node>> Client<N> {
     /// clock stands still, it grants nothing, or its record of the limit has other terms than the
     /// machine's configuration.
     pub fn notice(&self) -> Option<(&N, &'static str)> {
-        self.limits.notice()
+        self.limits.notice(None)
     }
 
     /// Connects, reads answers and sends questions; `None` if the connection is over.

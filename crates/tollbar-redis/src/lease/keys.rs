@@ -283,6 +283,13 @@ impl Fifo {
         }
     }
 
+    /// Puts one number in place of another.
+    pub(super) fn rename(&mut self, from: u32, to: u32) {
+        for number in self.numbers.iter_mut().map(|(number, _)| number) {
+            *number = if *number == from { to } else { *number };
+        }
+    }
+
     pub(super) fn clear(&mut self) {
         self.len = 0;
     }

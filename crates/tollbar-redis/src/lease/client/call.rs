@@ -12,9 +12,10 @@ use crate::redis::Fault;
 use alloc::boxed::Box;
 use core::ops::Deref;
 
-/// The limits of a client, in the order in which they were added.
+/// The limits of a client. A limit takes the first free place.
 pub(super) struct Limits<N> {
     all: [Option<Box<Limit<N>>>; LIMITS_MOST],
+    /// No place from here on has a limit.
     count: usize,
     /// The limit that comes first in the next call.
     first: usize,
@@ -36,6 +37,8 @@ const KEYS_MOST: usize = 64;
 pub(super) const BYTES_MOST: usize = wire::bytes_most(LIMITS_MOST, KEYS_MOST);
 /// The most calls without a reply.
 const CALLS_MOST: usize = 4;
+/// In a call without a reply: the number of a limit that has left the client.
+const GONE: u32 = LIMITS_MOST as u32;
 /// Marks the last part of a call.
 const LAST: u64 = 1 << 32;
 /// Milliseconds between turns while a driver is busy, for [`ACTIVE`] after that, and while a
@@ -82,9 +85,26 @@ impl<N: Deref<Target = Node>> Limits<N> {
         }
         let mut limit = Limit::boxed(node, me.random())?;
         limit.alone = self.is_split;
-        *self.all.get_mut(self.count).ok_or(NodeError::TooMany)? = Some(limit);
-        self.count += 1;
+        let free = self.all.iter().position(Option::is_none).ok_or(NodeError::TooMany)?;
+        *self.all.get_mut(free).ok_or(NodeError::TooMany)? = Some(limit);
+        self.count = self.count.max(free + 1);
         Ok(())
+    }
+
+    /// Removes the limit of `node`, and lets other clients ask for it. Returns whether the store
+    /// has confirmed its debts; `None`: there is no such limit.
+    pub(super) fn leave(&mut self, node: &Node, me: &Member) -> Option<bool> {
+        let is_it = |place: &Option<Box<Limit<N>>>| {
+            place.as_ref().is_some_and(|limit| core::ptr::eq(&*limit.node, node))
+        };
+        let at = self.all.iter().position(is_it)?;
+        let mut limit = self.all.get_mut(at)?.take()?;
+        // A reply may still come for another limit's questions in the same call.
+        self.parts.rename(at as u32, GONE);
+        let confirmed = limit.driver.has_confirmed_all();
+        limit.driver.displaced(&limit.node, limit.now);
+        limit.resign(me.name);
+        Some(confirmed)
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Limit<N>> + Clone {
@@ -182,14 +202,39 @@ impl<N: Deref<Target = Node>> Limits<N> {
         self.iter().all(|limit| limit.driver.has_confirmed_all())
     }
 
+    /// Whether this client asks for a limit, or for that of `only`, of which the store has not
+    /// confirmed all debts.
+    pub(super) fn has_to_report(&self, only: Option<&Node>) -> bool {
+        self.of(only).any(|limit| limit.leads && !limit.driver.has_confirmed_all())
+    }
+
+    /// All limits, or that of `only`.
+    pub(super) fn of<'a>(
+        &'a self,
+        only: Option<&'a Node>,
+    ) -> impl Iterator<Item = &'a Limit<N>> + Clone
+    where
+        N: 'a,
+    {
+        self.iter().filter(move |limit| only.is_none_or(|node| core::ptr::eq(&*limit.node, node)))
+    }
+
+    /// Whether a limit's circuit is another one than at the last call.
+    pub(super) fn has_changed(&mut self) -> bool {
+        self.iter_mut().fold(false, |changed, limit| {
+            let now = limit.node.circuit(limit.node.now());
+            core::mem::replace(&mut limit.told, now) != now || changed
+        })
+    }
+
     /// The circuit of all limits: open if any is, closed if all are.
     pub(super) fn circuit(&self) -> Circuit {
         Circuit::of_all(self.iter().map(|limit| limit.node.circuit(limit.node.now())))
     }
 
-    /// [`Client::notice`](super::Client::notice).
-    pub(super) fn notice(&self) -> Option<(&N, &'static str)> {
-        self.iter().find_map(|limit| Some((&limit.node, limit.driver.notice(&limit.node)?)))
+    /// [`Client::notice`](super::Client::notice), of all limits or of that of `only`.
+    pub(super) fn notice<'a>(&'a self, only: Option<&'a Node>) -> Option<(&'a N, &'static str)> {
+        self.of(only).find_map(|limit| Some((&limit.node, limit.driver.notice(&limit.node)?)))
     }
 
     /// The bytes of a call with the questions of all limits.

@@ -231,7 +231,8 @@ impl<N: Deref<Target = Node>> Calls<N> {
         if let Some(why) = self.lost {
             text.append("the program's Redis client failed: ");
             text.add(why.as_bytes());
-        } else if !append_trouble(&self.limits, &mut text) && self.circuit() == Circuit::Open {
+        } else if !append_trouble(&self.limits, None, &mut text) && self.circuit() == Circuit::Open
+        {
             text.append("the store does not answer in time");
         }
         text

@@ -3,6 +3,7 @@
 use super::owner::{is_alive, LEADER};
 use crate::lease::driver::Driver;
 use crate::lease::node::Node;
+use crate::lease::stats::Circuit;
 use crate::lease::wire::{self, Refusal};
 use crate::lease::NodeError;
 use crate::redis::{Fault, Text};
@@ -27,6 +28,8 @@ pub(super) struct Limit<N> {
     pub(super) has_asked: bool,
     /// Questions of this limit in the call that is being made.
     pub(super) quota: usize,
+    /// The circuit when [`Client::has_changed`](super::Client::has_changed) last looked.
+    pub(super) told: Circuit,
     /// Why the store last refused a question. The next answer clears it.
     pub(super) fault: Option<Refused>,
 }
@@ -61,6 +64,7 @@ impl<N: Deref<Target = Node>> Limit<N> {
             alone: false,
             has_asked: false,
             quota: 0,
+            told: Circuit::Unknown,
             fault: None,
         };
         boxed(limit).ok_or(NodeError::NoMemory)

@@ -1,7 +1,7 @@
 //! Why the store refuses a limit's questions, in words for the operator.
 
 use super::call::Limits;
-use super::limit::KEY_SHOWN;
+use super::limit::{Limit, KEY_SHOWN};
 use crate::lease::node::Node;
 use crate::redis::{Fault, Text};
 use core::ops::Deref;
@@ -9,29 +9,31 @@ use core::ops::Deref;
 /// The most bytes of a text.
 pub(super) const TROUBLE_MOST: usize = 400;
 
-/// Appends why the store refuses a limit's questions, or what is wrong although it does not.
-/// Returns whether there is anything.
+/// Appends why the store refuses the questions of a limit, or of that of `only`, or what is wrong
+/// although it does not. Returns whether there is anything.
 pub(super) fn append_trouble<N: Deref<Target = Node>>(
     limits: &Limits<N>,
+    only: Option<&Node>,
     text: &mut Text<TROUBLE_MOST>,
 ) -> bool {
-    let faulty = limits.iter().find_map(|limit| Some((limit, limit.fault.as_ref()?)));
+    let faulty = limits.of(only).find_map(|limit| Some((limit, limit.fault.as_ref()?)));
     if let Some((limit, refused)) = faulty {
-        append_name(limits, text, &limit.node);
+        append_name(limits.of(only), text, &limit.node);
         append(text, refused.fault, "EVALSHA", &refused.key, refused.words.as_bytes());
-    } else if let Some((node, notice)) = limits.notice() {
-        append_name(limits, text, node);
+    } else if let Some((node, notice)) = limits.notice(only) {
+        append_name(limits.of(only), text, node);
         text.append(notice);
     }
     !text.is_empty()
 }
 
-fn append_name<N: Deref<Target = Node>>(
-    limits: &Limits<N>,
+/// Appends the name of the limit if the text is about one of several.
+fn append_name<'a, N: 'a>(
+    limits: impl Iterator<Item = &'a Limit<N>>,
     text: &mut Text<TROUBLE_MOST>,
     node: &Node,
 ) {
-    if limits.iter().nth(1).is_some() {
+    if limits.skip(1).next().is_some() {
         text.append("limit ");
         text.add(node.name());
         text.append(": ");

@@ -16,11 +16,20 @@ impl<N: Deref<Target = Node>> Client<N> {
     /// the server is out of memory (EVALSHA, key "192.0.2.1"): OOM command not allowed when ...
     /// ```
     pub fn trouble(&self) -> Text<TROUBLE_MOST> {
+        self.trouble_of(None)
+    }
+
+    /// [`Client::trouble`], only as far as it is about the limit of a node.
+    pub fn trouble_with(&self, node: &Node) -> Text<TROUBLE_MOST> {
+        self.trouble_of(Some(node))
+    }
+
+    fn trouble_of(&self, only: Option<&Node>) -> Text<TROUBLE_MOST> {
         let mut text = Text::new();
         if let Some(fault) = self.fault {
             let command = self.session.failed_command();
             append(&mut text, fault, command, &Text::new(), self.words.as_bytes());
-        } else if !append_trouble(&self.limits, &mut text) && self.circuit() == Circuit::Open {
+        } else if !append_trouble(&self.limits, only, &mut text) && self.is_open(only) {
             text.append(self.silence());
             if let Some(LinkError::Tls(why)) = self.broken {
                 text.append(": ");
@@ -28,6 +37,11 @@ impl<N: Deref<Target = Node>> Client<N> {
             }
         }
         text
+    }
+
+    /// Whether a limit's circuit is open.
+    fn is_open(&self, only: Option<&Node>) -> bool {
+        self.limits.of(only).any(|limit| limit.node.circuit(limit.node.now()) == Circuit::Open)
     }
 
     /// Why a store has no answer.
