@@ -74,6 +74,8 @@ const (
 	tollbar_lease_has_overdraft = 2
 	tollbar_lease_refill        = 4
 	tollbar_lease_waits         = 3
+	// The most leases of a client.
+	tollbar_lease_client_most = 128
 
 	tollbar_store_check = 0
 	tollbar_store_peek  = 1
@@ -105,21 +107,21 @@ func duration(ns uint64) time.Duration {
 	return time.Duration(ns)
 }
 
-// openLease makes a lease, and its client or the calls of the program's own.
-func openLease(name, policy string, options *LeaseOptions) (lease, asks uintptr, of tollbar.Policy, err error) {
+// openLease makes a lease.
+func openLease(name, policy string, options *LeaseOptions) (lease uintptr, of tollbar.Policy, err error) {
 	of, err = tollbar.ParsePolicy(policy)
 	if err != nil {
-		return 0, 0, of, err
+		return 0, of, err
 	}
 	if err := libraryError(); err != nil {
-		return 0, 0, of, err
+		return 0, of, err
 	}
 	if options.Eval != nil && options.URL != "" {
-		return 0, 0, of, fmt.Errorf("tollbar: a lease has a URL or Eval, not both")
+		return 0, of, fmt.Errorf("tollbar: a lease has a URL or Eval, not both")
 	}
 	spec := tollbar_policy_spec{struct_size: uint32(unsafe.Sizeof(tollbar_policy_spec{}))}
 	if code := cSpec(policy, &spec); code != 0 {
-		return 0, 0, of, tollbar.Code(code)
+		return 0, of, tollbar.Code(code)
 	}
 	o := tollbar_lease_options{
 		struct_size: uint32(unsafe.Sizeof(tollbar_lease_options{})),
@@ -141,21 +143,9 @@ func openLease(name, policy string, options *LeaseOptions) (lease, asks uintptr,
 	}
 	var made uintptr
 	if code := cLeaseNew(name, &spec, &o, &made); code != 0 {
-		return 0, 0, of, &tollbar.LeaseError{Name: name, Code: tollbar.Code(code)}
+		return 0, of, &tollbar.LeaseError{Name: name, Code: tollbar.Code(code)}
 	}
-	if options.Eval != nil {
-		if code := cCallsNew(made, &asks); code != 0 {
-			cLeaseFree(made)
-			return 0, 0, of, &tollbar.LeaseError{Name: name, Code: tollbar.Code(code)}
-		}
-		return made, asks, of, nil
-	}
-	var column uintptr
-	if code := cClientNew(made, options.URL, &column, &asks); code != 0 {
-		cLeaseFree(made)
-		return 0, 0, of, &tollbar.LeaseError{Name: name, Code: tollbar.Code(code), Column: int(column)}
-	}
-	return made, asks, of, nil
+	return made, of, nil
 }
 
 func freeLease(lease uintptr) { cLeaseFree(lease) }
@@ -208,20 +198,36 @@ func leaseStats(lease uintptr) (LeaseStats, tollbar.Code) {
 	}, tollbar.Code(code)
 }
 
-// runClient returns when the client has been stopped, or with true when the circuit has changed.
-func runClient(client uintptr) (circuit Circuit, changed bool) {
-	var to uint32
-	changed = cClientRun(client, &to)
-	return Circuit(to), changed
+// newClient makes a client of the store at the URL, which stops when a circuit changes.
+func newClient(lease uintptr, url string) (client uintptr, code tollbar.Code, column uintptr) {
+	code = tollbar.Code(cClientNew(lease, url, &column, &client))
+	return client, code, column
 }
 
-// clientError returns what is wrong with the store. No thread runs the client.
-func clientError(client uintptr) string { return cClientError(client) }
+// addLease gives the client a further lease. No thread runs the client.
+func addLease(client, lease uintptr) tollbar.Code { return tollbar.Code(cClientAdd(client, lease)) }
+
+// removeLease reports to the store what it does not know of a lease, and takes the lease from the client.
+// No thread runs the client.
+func removeLease(client, lease uintptr, patience uint32) tollbar.Code {
+	return tollbar.Code(cClientRemove(client, lease, patience))
+}
+
+// runClient returns when the client has been stopped, or when the circuit of a lease has changed.
+func runClient(client uintptr) { cClientRun(client) }
+
+// clientLeaseError returns what is wrong with the store for a lease. No thread runs the client.
+func clientLeaseError(client, lease uintptr) string { return cClientLeaseError(client, lease) }
 
 func stopClient(client uintptr) { cClientStop(client) }
 
 func closeClient(client uintptr, patience uint32) tollbar.Code {
 	return tollbar.Code(cClientClose(client, patience))
+}
+
+func newCalls(lease uintptr) (calls uintptr, code tollbar.Code) {
+	code = tollbar.Code(cCallsNew(lease, &calls))
+	return calls, code
 }
 
 // callsTurn returns the call to make now, or after how many milliseconds to ask again. The strings are

@@ -52,40 +52,32 @@ static inline int32_t go_lease_stats(uintptr_t lease, tollbar_lease_stats *out) 
     return tollbar_lease_get_stats(GO_LEASE(lease), out);
 }
 
+#define GO_CLIENT(handle) ((tollbar_lease_client *)(handle))
+static void go_changed(void *client, uint32_t circuit) {
+    (void)circuit;
+    tollbar_lease_client_stop((tollbar_lease_client *)client);
+}
+/* A client that stops when the circuit of a lease changes. */
 static inline int32_t go_client_new(uintptr_t lease, const uint8_t *url, size_t length, size_t *column, uintptr_t *out) {
     tollbar_lease_client *client = NULL;
     int32_t code = tollbar_lease_client_new(GO_LEASE(lease), (const char *)url, length, column, &client);
     *out = (uintptr_t)client;
-    return code;
+    return code != 0 ? code : tollbar_lease_client_on_change(client, go_changed, client);
 }
-static inline void go_client_stop(uintptr_t client) { tollbar_lease_client_stop((tollbar_lease_client *)client); }
-static inline const char *go_client_error(uintptr_t client) {
-    return tollbar_lease_client_error((tollbar_lease_client *)client);
+static inline int32_t go_client_add(uintptr_t client, uintptr_t lease) {
+    return tollbar_lease_client_add(GO_CLIENT(client), GO_LEASE(lease));
+}
+static inline int32_t go_client_remove(uintptr_t client, uintptr_t lease, uint32_t patience) {
+    return tollbar_lease_client_remove(GO_CLIENT(client), GO_LEASE(lease), patience);
+}
+/* Drives the client until it is stopped. This function does not call Go. */
+static inline int32_t go_client_run(uintptr_t client) { return tollbar_lease_client_run(GO_CLIENT(client)); }
+static inline void go_client_stop(uintptr_t client) { tollbar_lease_client_stop(GO_CLIENT(client)); }
+static inline const char *go_client_lease_error(uintptr_t client, uintptr_t lease) {
+    return tollbar_lease_client_lease_error(GO_CLIENT(client), GO_LEASE(lease));
 }
 static inline int32_t go_client_close(uintptr_t client, uint32_t patience) {
-    return tollbar_lease_client_close((tollbar_lease_client *)client, patience);
-}
-
-typedef struct go_change {
-    tollbar_lease_client *client;
-    uint32_t circuit;
-    uint32_t changed;
-} go_change;
-
-static void go_changed(void *argument, uint32_t circuit) {
-    go_change *change = (go_change *)argument;
-    change->circuit = circuit;
-    change->changed = 1;
-    tollbar_lease_client_stop(change->client);
-}
-/* Drives the client until it is stopped, or until the circuit changes. Then *circuit gets the
- * circuit, and the result is 1. This function does not call Go. */
-static inline int go_client_run(uintptr_t client, uint32_t *circuit) {
-    go_change change = { (tollbar_lease_client *)client, 0, 0 };
-    if (tollbar_lease_client_on_change(change.client, go_changed, &change) != 0 || tollbar_lease_client_run(change.client) != 0)
-        return -1;
-    *circuit = change.circuit;
-    return (int)change.changed;
+    return tollbar_lease_client_close(GO_CLIENT(client), patience);
 }
 
 static inline int32_t go_calls_new(uintptr_t lease, uintptr_t *out) {

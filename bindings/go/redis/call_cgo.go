@@ -18,8 +18,8 @@ package redis
 #cgo nocallback go_lease_now
 #cgo noescape go_lease_stats
 #cgo nocallback go_lease_stats
-#cgo noescape go_client_run
 #cgo nocallback go_client_run
+#cgo nocallback go_client_remove
 #cgo nocallback go_client_close
 #cgo noescape go_calls_turn
 #cgo nocallback go_calls_turn
@@ -119,13 +119,19 @@ func cClientNew(lease uintptr, url string, column, out *uintptr) int32 {
 	return int32(code)
 }
 
-// cClientRun drives the client until it is stopped, or until the circuit changes, and returns
-// whether it has.
-func cClientRun(client uintptr, circuit *uint32) bool {
-	return C.go_client_run(C.uintptr_t(client), (*C.uint32_t)(circuit)) == 1
+func cClientAdd(client, lease uintptr) int32 {
+	return int32(C.go_client_add(C.uintptr_t(client), C.uintptr_t(lease)))
 }
 
-func cClientError(client uintptr) string { return C.GoString(C.go_client_error(C.uintptr_t(client))) }
+func cClientRemove(client, lease uintptr, patience uint32) int32 {
+	return int32(C.go_client_remove(C.uintptr_t(client), C.uintptr_t(lease), C.uint32_t(patience)))
+}
+
+func cClientRun(client uintptr) { C.go_client_run(C.uintptr_t(client)) }
+
+func cClientLeaseError(client, lease uintptr) string {
+	return C.GoString(C.go_client_lease_error(C.uintptr_t(client), C.uintptr_t(lease)))
+}
 
 func cClientStop(client uintptr) { C.go_client_stop(C.uintptr_t(client)) }
 

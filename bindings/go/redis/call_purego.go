@@ -20,35 +20,36 @@ var (
 		Version: "tollbar_redis_version", Least: 0<<16 | 1<<8,
 	}
 
-	tollbar_policy_spec_parse      = libtollbar.Need("tollbar_policy_spec_parse")
-	tollbar_lease_new              = libtollbarRedis.Need("tollbar_lease_new")
-	tollbar_lease_close            = libtollbarRedis.Need("tollbar_lease_close")
-	tollbar_lease_check            = libtollbarRedis.Need("tollbar_lease_check")
-	tollbar_lease_check_at         = libtollbarRedis.Need("tollbar_lease_check_at")
-	tollbar_lease_peek             = libtollbarRedis.Need("tollbar_lease_peek")
-	tollbar_lease_poll             = libtollbarRedis.Need("tollbar_lease_poll")
-	tollbar_lease_now              = libtollbarRedis.Need("tollbar_lease_now")
-	tollbar_lease_get_stats        = libtollbarRedis.Need("tollbar_lease_get_stats")
-	tollbar_lease_client_new       = libtollbarRedis.Need("tollbar_lease_client_new")
-	tollbar_lease_client_on_change = libtollbarRedis.Need("tollbar_lease_client_on_change")
-	tollbar_lease_client_run       = libtollbarRedis.Need("tollbar_lease_client_run")
-	tollbar_lease_client_stop      = libtollbarRedis.Need("tollbar_lease_client_stop")
-	tollbar_lease_client_circuit   = libtollbarRedis.Need("tollbar_lease_client_circuit")
-	tollbar_lease_client_error     = libtollbarRedis.Need("tollbar_lease_client_error")
-	tollbar_lease_client_close     = libtollbarRedis.Need("tollbar_lease_client_close")
-	tollbar_lease_calls_new        = libtollbarRedis.Need("tollbar_lease_calls_new")
-	tollbar_lease_calls_script     = libtollbarRedis.Need("tollbar_lease_calls_script")
-	tollbar_lease_calls_turn       = libtollbarRedis.Need("tollbar_lease_calls_turn")
-	tollbar_lease_calls_answered   = libtollbarRedis.Need("tollbar_lease_calls_answered")
-	tollbar_lease_calls_refused    = libtollbarRedis.Need("tollbar_lease_calls_refused")
-	tollbar_lease_calls_lost       = libtollbarRedis.Need("tollbar_lease_calls_lost")
-	tollbar_lease_calls_wait       = libtollbarRedis.Need("tollbar_lease_calls_wait")
-	tollbar_lease_calls_error      = libtollbarRedis.Need("tollbar_lease_calls_error")
-	tollbar_lease_calls_close      = libtollbarRedis.Need("tollbar_lease_calls_close")
-	tollbar_store_limit_new        = libtollbarRedis.Need("tollbar_store_limit_new")
-	tollbar_store_limit_free       = libtollbarRedis.Need("tollbar_store_limit_free")
-	tollbar_store_ask              = libtollbarRedis.Need("tollbar_store_ask")
-	tollbar_store_answer           = libtollbarRedis.Need("tollbar_store_answer")
+	tollbar_policy_spec_parse        = libtollbar.Need("tollbar_policy_spec_parse")
+	tollbar_lease_new                = libtollbarRedis.Need("tollbar_lease_new")
+	tollbar_lease_close              = libtollbarRedis.Need("tollbar_lease_close")
+	tollbar_lease_check              = libtollbarRedis.Need("tollbar_lease_check")
+	tollbar_lease_check_at           = libtollbarRedis.Need("tollbar_lease_check_at")
+	tollbar_lease_peek               = libtollbarRedis.Need("tollbar_lease_peek")
+	tollbar_lease_poll               = libtollbarRedis.Need("tollbar_lease_poll")
+	tollbar_lease_now                = libtollbarRedis.Need("tollbar_lease_now")
+	tollbar_lease_get_stats          = libtollbarRedis.Need("tollbar_lease_get_stats")
+	tollbar_lease_client_new         = libtollbarRedis.Need("tollbar_lease_client_new")
+	tollbar_lease_client_on_change   = libtollbarRedis.Need("tollbar_lease_client_on_change")
+	tollbar_lease_client_add         = libtollbarRedis.Need("tollbar_lease_client_add")
+	tollbar_lease_client_remove      = libtollbarRedis.Need("tollbar_lease_client_remove")
+	tollbar_lease_client_run         = libtollbarRedis.Need("tollbar_lease_client_run")
+	tollbar_lease_client_stop        = libtollbarRedis.Need("tollbar_lease_client_stop")
+	tollbar_lease_client_lease_error = libtollbarRedis.Need("tollbar_lease_client_lease_error")
+	tollbar_lease_client_close       = libtollbarRedis.Need("tollbar_lease_client_close")
+	tollbar_lease_calls_new          = libtollbarRedis.Need("tollbar_lease_calls_new")
+	tollbar_lease_calls_script       = libtollbarRedis.Need("tollbar_lease_calls_script")
+	tollbar_lease_calls_turn         = libtollbarRedis.Need("tollbar_lease_calls_turn")
+	tollbar_lease_calls_answered     = libtollbarRedis.Need("tollbar_lease_calls_answered")
+	tollbar_lease_calls_refused      = libtollbarRedis.Need("tollbar_lease_calls_refused")
+	tollbar_lease_calls_lost         = libtollbarRedis.Need("tollbar_lease_calls_lost")
+	tollbar_lease_calls_wait         = libtollbarRedis.Need("tollbar_lease_calls_wait")
+	tollbar_lease_calls_error        = libtollbarRedis.Need("tollbar_lease_calls_error")
+	tollbar_lease_calls_close        = libtollbarRedis.Need("tollbar_lease_calls_close")
+	tollbar_store_limit_new          = libtollbarRedis.Need("tollbar_store_limit_new")
+	tollbar_store_limit_free         = libtollbarRedis.Need("tollbar_store_limit_free")
+	tollbar_store_ask                = libtollbarRedis.Need("tollbar_store_ask")
+	tollbar_store_answer             = libtollbarRedis.Need("tollbar_store_answer")
 )
 
 // libraryError is the reason for which the library cannot be called, or nil.
@@ -94,27 +95,30 @@ func cLeaseStats(lease uintptr, out *tollbar_lease_stats) int32 {
 	return library.Call2(tollbar_lease_get_stats, lease, uintptr(unsafe.Pointer(out)))
 }
 
+// cClientNew makes a client that stops when the circuit of a lease changes. The listener that C calls is
+// the function that stops the client, which takes the client as its first argument: so C never calls Go.
 func cClientNew(lease uintptr, url string, column, out *uintptr) int32 {
-	return library.Call5(tollbar_lease_client_new, lease, uintptr(library.Text(url)), uintptr(len(url)),
+	code := library.Call5(tollbar_lease_client_new, lease, uintptr(library.Text(url)), uintptr(len(url)),
 		uintptr(unsafe.Pointer(column)), uintptr(unsafe.Pointer(out)))
-}
-
-// cClientRun drives the client until it is stopped, or until the circuit changes, and returns
-// whether it has. The listener that C calls is the function that stops the client, which takes the
-// client as its first argument: so C never calls Go.
-func cClientRun(client uintptr, circuit *uint32) bool {
-	before := library.Call1(tollbar_lease_client_circuit, client)
-	stop := tollbar_lease_client_stop.At()
-	if library.Call3(tollbar_lease_client_on_change, client, stop, client) != 0 ||
-		library.Call1(tollbar_lease_client_run, client) != 0 {
-		return false
+	if code != 0 {
+		return code
 	}
-	now := library.Call1(tollbar_lease_client_circuit, client)
-	*circuit = uint32(now)
-	return now != before
+	return library.Call3(tollbar_lease_client_on_change, *out, tollbar_lease_client_stop.At(), *out)
 }
 
-func cClientError(client uintptr) string { return terminated(tollbar_lease_client_error, client) }
+func cClientAdd(client, lease uintptr) int32 {
+	return library.Call2(tollbar_lease_client_add, client, lease)
+}
+
+func cClientRemove(client, lease uintptr, patience uint32) int32 {
+	return library.Call3(tollbar_lease_client_remove, client, lease, uintptr(patience))
+}
+
+func cClientRun(client uintptr) { library.Call1(tollbar_lease_client_run, client) }
+
+func cClientLeaseError(client, lease uintptr) string {
+	return terminated(tollbar_lease_client_lease_error, client, lease)
+}
 
 func cClientStop(client uintptr) { library.Call1(tollbar_lease_client_stop, client) }
 
@@ -122,11 +126,11 @@ func cClientClose(client uintptr, patience uint32) int32 {
 	return library.Call2(tollbar_lease_client_close, client, uintptr(patience))
 }
 
-func cCallsScript() string { return terminated(tollbar_lease_calls_script, 0) }
+func cCallsScript() string { return terminated(tollbar_lease_calls_script, 0, 0) }
 
 // terminated is a copy of the text that a function of C returns.
-func terminated(of *library.Function, handle uintptr) string {
-	return strings.Clone(static((*byte)(library.Static(of.Word(handle, 0, 0, 0, 0, 0, 0, 0)))))
+func terminated(of *library.Function, handle, other uintptr) string {
+	return strings.Clone(static((*byte)(library.Static(of.Word(handle, other, 0, 0, 0, 0, 0, 0)))))
 }
 
 func cCallsNew(lease uintptr, out *uintptr) int32 {
@@ -153,7 +157,7 @@ func cCallsWait(calls uintptr, milliseconds uint32) {
 	library.Call2(tollbar_lease_calls_wait, calls, uintptr(milliseconds))
 }
 
-func cCallsError(calls uintptr) string { return terminated(tollbar_lease_calls_error, calls) }
+func cCallsError(calls uintptr) string { return terminated(tollbar_lease_calls_error, calls, 0) }
 
 func cCallsClose(calls uintptr) int32 { return library.Call1(tollbar_lease_calls_close, calls) }
 

@@ -47,10 +47,14 @@ type caller struct {
 	done         chan struct{}
 }
 
-func newCaller(lease, calls uintptr, eval Eval) *caller {
+func newCaller(lease uintptr, eval Eval) (*caller, tollbar.Code) {
+	calls, code := newCalls(lease)
+	if code != 0 {
+		return nil, code
+	}
 	c := &caller{lease: lease, calls: calls, eval: eval, done: make(chan struct{})}
 	c.ctx, c.stop = context.WithCancel(context.Background())
-	return c
+	return c, 0
 }
 
 func (c *caller) run(onChange func(Circuit)) {

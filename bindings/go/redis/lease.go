@@ -7,7 +7,6 @@ package redis
 import (
 	"context"
 	"errors"
-	"math"
 	"runtime"
 	"sync/atomic"
 	"time"
@@ -81,8 +80,8 @@ type LeaseOptions struct {
 	// refills. Otherwise a key that the store has lost has a full bucket, and may get one burst more
 	// for each loss.
 	Refill bool
-	// OnChange is called when the circuit changes, by the goroutine that asks the store. It should
-	// return soon, and must not call Close.
+	// OnChange is called when the circuit changes, by the goroutine that asks the store for all leases
+	// of the URL. It should return soon, and must not call Close.
 	OnChange func(Circuit)
 }
 
@@ -113,8 +112,8 @@ type LeaseStats struct {
 }
 
 // Lease is this machine's part of a limit that machines share through Redis or Valkey. A goroutine
-// of the lease takes some permits at a time from the store, and calls spend them. No call but
-// [Lease.Wait] and [Lease.WaitN] waits for the store.
+// takes some permits at a time from the store, and calls spend them. Leases with the same URL have one
+// goroutine and one connection. No call but [Lease.Wait] and [Lease.WaitN] waits for the store.
 //
 // A key is bytes, in a string. The empty key is the one limit for all requests. Any number of
 // goroutines may use a lease.
@@ -131,25 +130,40 @@ type Lease struct {
 // token bucket without borrow and init. The error is a [*tollbar.PolicyError] or a
 // [*tollbar.LeaseError].
 func NewLease(name, policy string, options LeaseOptions) (*Lease, error) {
-	handle, asks, of, err := openLease(name, policy, &options)
+	handle, of, err := openLease(name, policy, &options)
 	if err != nil {
 		return nil, err
 	}
-	var d asker = &driver{lease: handle, client: asks, done: make(chan struct{})}
-	if options.Eval != nil {
-		d = newCaller(handle, asks, options.Eval)
+	d, err := ask(handle, name, &options)
+	if err != nil {
+		freeLease(handle)
+		return nil, err
 	}
 	l := &Lease{handle: handle, policy: of, guard: new(guard.Guard), driver: d}
-	// The goroutine refers to the driver only, so the garbage collector can end a lease that the
-	// program has dropped.
+	// Nobody else refers to the lease, so the garbage collector can end one that the program has dropped.
 	l.cleanup = runtime.AddCleanup(l, func(d asker) { go d.end(0) }, d)
-	go d.run(options.OnChange)
 	return l, nil
 }
 
-// asker asks the store for a lease, from a goroutine of its own (run), until end.
+// ask begins to ask the store for the lease.
+func ask(lease uintptr, name string, options *LeaseOptions) (asker, error) {
+	if options.Eval != nil {
+		c, code := newCaller(lease, options.Eval)
+		if code != 0 {
+			return nil, &tollbar.LeaseError{Name: name, Code: code}
+		}
+		go c.run(options.OnChange)
+		return c, nil
+	}
+	m, code, column := join(lease, name, options.URL, options.OnChange)
+	if code != 0 {
+		return nil, &tollbar.LeaseError{Name: name, Code: code, Column: int(column)}
+	}
+	return m, nil
+}
+
+// asker asks the store for a lease, from a goroutine, until end.
 type asker interface {
-	run(onChange func(Circuit))
 	err() error
 	end(patience time.Duration) tollbar.Code
 }
@@ -164,45 +178,6 @@ func (f *fault) err() error {
 		return errors.New("tollbar: " + *text)
 	}
 	return nil
-}
-
-// driver is the client of a lease, with the goroutine that drives it.
-//
-// The goroutine is in C nearly all of the time, where it waits for the socket, so it occupies a
-// thread and reads each answer at once. A goroutine that ticks by a timer would read an answer up
-// to a millisecond late, and call C a thousand times a second.
-type driver struct {
-	fault
-	lease, client uintptr
-	closing       atomic.Bool
-	done          chan struct{}
-}
-
-func (d *driver) run(onChange func(Circuit)) {
-	defer close(d.done)
-	for !d.closing.Load() {
-		circuit, changed := runClient(d.client)
-		if !changed {
-			continue
-		}
-		d.set(clientError(d.client))
-		if onChange != nil {
-			onChange(circuit)
-		}
-	}
-}
-
-// end ends the goroutine, reports unreported permits to the store, and frees everything. It does so
-// once.
-func (d *driver) end(patience time.Duration) tollbar.Code {
-	d.closing.Store(true)
-	// Between two runs the stop is lost, or ends the next run at once. In both cases the goroutine
-	// then reads closing.
-	stopClient(d.client)
-	<-d.done
-	code := closeClient(d.client, uint32(min(max(patience.Milliseconds(), 0), math.MaxUint32)))
-	freeLease(d.lease)
-	return code
 }
 
 // Close reports to the store the permits that it does not know yet, and ends the lease. Later calls
