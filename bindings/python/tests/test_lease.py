@@ -184,8 +184,9 @@ def test_the_store_comes_and_goes(redis):
     seen = []
     limit = lease(redis.url, on_change=lambda circuit: seen.append((circuit, threading.current_thread())))
     until(lambda: seen and seen[-1][0] == "closed")
-    with pytest.raises(tollbar.Error):
-        limit.tick()
+    for call in (limit.tick, limit.fileno):
+        with pytest.raises(RuntimeError, match="has a thread"):
+            call()
     redis.kill()
     until(lambda: seen[-1][0] == "open")
     assert limit.allow("ann") and limit.stats().opened >= 1
@@ -343,7 +344,7 @@ def test_a_wait_without_an_answer(redis):
 
 def test_a_listener_cannot_wait(redis, monkeypatch):
     failures = []
-    monkeypatch.setattr(sys, "unraisablehook", lambda failure: failures.append(failure.exc_type))
+    monkeypatch.setattr(sys, "excepthook", lambda kind, *_: failures.append(kind))
     made = threading.Event()
 
     def wait(circuit):
@@ -482,7 +483,7 @@ def test_from_an_event_loop(redis):
 
 def test_a_listener_that_fails(redis, monkeypatch):
     failures = []
-    monkeypatch.setattr(sys, "unraisablehook", lambda failure: failures.append(failure.exc_type))
+    monkeypatch.setattr(sys, "excepthook", lambda kind, *_: failures.append(kind))
     with lease(redis.url, on_change=lambda circuit: 1 / 0) as limit:
         until(lambda: limit.circuit == "closed" and failures)
     assert failures[0] is ZeroDivisionError
@@ -490,7 +491,7 @@ def test_a_listener_that_fails(redis, monkeypatch):
 
 def test_a_listener_that_closes(redis, monkeypatch):
     failures = []
-    monkeypatch.setattr(sys, "unraisablehook", lambda failure: failures.append(failure.exc_type))
+    monkeypatch.setattr(sys, "excepthook", lambda kind, *_: failures.append(kind))
     made = threading.Event()
 
     def close(circuit):
@@ -563,3 +564,135 @@ def test_middleware():
         assert call_wsgi(app, KEY="free")[0] == "200 OK" and call_wsgi(app, KEY=None)[0] == "200 OK"
         answers = [call_asgi(asgi.RateLimit(asgi_app, limit), client=("192.0.2.9", 1))[0] for _ in range(3)]
         assert answers == [200, 200, 429]
+
+
+def connections(redis):
+    return redis.ask("CLIENT LIST").count(b"name=tollbar")
+
+
+def test_leases_of_a_store_have_one_connection(redis):
+    threads = threading.active_count()
+    leases = [lease(redis.url, name=f"limit{n}", nodes=2) for n in range(100)]
+    for limit in leases:
+        until(lambda: limit.circuit == "closed")  # noqa: B023
+        assert limit.allow("ann") and limit.error == ""
+    assert connections(redis) == 1 and threading.active_count() == threads + 1
+    # A limit's second lease is another machine, and a lease that the program ticks has a client of its own.
+    second = lease(redis.url, name="limit7", nodes=2)
+    ticked = lease(redis.url, name="ticked", start=False)
+    until(lambda: second.circuit == "closed" and ticked.tick() >= 0 and ticked.circuit == "closed")
+    assert connections(redis) == 3
+    for n, limit in enumerate(leases):
+        if n % 2:
+            assert limit.close(30) and redis.charged(f"limit{n}", "ann")
+    for n, limit in enumerate(leases):
+        assert n % 2 or limit.wait("bob", 30)
+    # A new lease has the first place that is free.
+    again = lease(redis.url, name="limit1", nodes=2)
+    assert again.wait("bob", 30) and connections(redis) == 3
+    assert all(limit.close(30) for limit in [*leases, again, second, ticked])
+    assert threading.active_count() == threads
+    until(lambda: connections(redis) == 0)
+
+
+def test_more_leases_than_a_client_has(redis):
+    leases = [lease(redis.url, name=f"limit{n}") for n in range(130)]
+    until(lambda: all(limit.circuit == "closed" for limit in leases))
+    assert connections(redis) == 2
+    del leases
+    gc.collect()
+    until(lambda: connections(redis) == 0)
+
+
+def test_each_lease_hears_of_its_circuit(redis):
+    redis.ask("ACL SETUSER default resetkeys ~tollbar:{good}:* ~tollbar:{late}:*")
+    seen, late = [], []
+
+    def good(circuit):
+        seen.append(("good", circuit))
+        if not late:
+            late.append(lease(redis.url, name="late"))
+
+    first = lease(redis.url, name="good", on_change=good)
+    second = lease(redis.url, name="bad", on_change=lambda circuit: seen.append(("bad", circuit)))
+    until(lambda: ("good", "closed") in seen and ("bad", "open") in seen and late)
+    until(lambda: first.circuit == late[0].circuit == "closed" and "NOPERM" in second.error)
+    assert ("bad", "closed") not in seen and first.error == ""
+    for limit in (first, second, late[0]):
+        limit.close()
+
+
+def test_a_lost_store_holds_many_closes_once(redis):
+    code = f"""
+import tollbar, time
+leases = [tollbar.Lease({SLOW!r}, name=f"limit{{n}}", nodes=2, url={redis.url!r}, flush=1) for n in range(20)]
+while not all(limit.circuit == "closed" for limit in leases): time.sleep(0.01)
+print(flush=True)
+input()
+for limit in leases: assert limit.allow("ann")
+start = time.monotonic()
+import atexit
+atexit.unregister(tollbar.lease._end)
+tollbar.lease._end()
+assert time.monotonic() - start < 8, time.monotonic() - start
+"""
+    with subprocess.Popen([sys.executable, "-W", "error", "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as program:
+        program.stdout.readline()
+        redis.kill()
+        program.communicate(b"\n", timeout=60)
+    assert program.returncode == 0
+
+
+def test_many_leases_through_a_fork(redis):
+    """The child has one client for all of them, and the parent goes on."""
+    leases = [lease(redis.url, name=f"limit{n}", nodes=2) for n in range(20)]
+    until(lambda: all(limit.circuit == "closed" for limit in leases))
+    leases.pop(3).close()
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            dies_with_parent()
+            assert all(limit.wait("child", 30) for limit in leases) and threading.active_count() == 2
+            assert leases.pop().close(30) and lease(redis.url, name="limit3").wait("child", 30)
+            code = 0
+        finally:
+            os._exit(code)
+    assert all(limit.wait("parent", 30) for limit in leases)
+    assert os.waitpid(child, 0)[1] == 0
+    assert all(limit.wait("after", 30) and limit.close(30) for limit in leases)
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_leases_come_and_go(redis):
+    """From many threads, some by the garbage collector, beside forks. Each is admitted, and what it took is
+    charged."""
+    failures = []
+
+    def work(worker):
+        try:
+            for turn in range(12):
+                limit = lease(redis.url, name=f"limit{(worker + turn) % 5}", nodes=60, flush=30)
+                key = f"{worker}-{turn}"
+                assert limit.wait(key, 30)
+                if turn % 3:
+                    assert limit.close(30) and redis.charged(f"limit{(worker + turn) % 5}", key)
+                elif turn % 2:
+                    circle = [limit]
+                    circle.append(circle)
+        except BaseException as failure:
+            failures.append(failure)
+
+    workers = [threading.Thread(target=work, args=(worker,)) for worker in range(6)]
+    for worker in workers:
+        worker.start()
+    while any(worker.is_alive() for worker in workers):
+        child = os.fork()
+        if child == 0:
+            os._exit(0)
+        os.waitpid(child, 0)
+        gc.collect()
+        time.sleep(0.05)
+    assert failures == []
+    gc.collect()
+    until(lambda: connections(redis) == 0)

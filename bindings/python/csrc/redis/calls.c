@@ -18,14 +18,12 @@ static inline redis_calls *of(PyObject *self) {
     return (redis_calls *)self;
 }
 
-/* Calls(lease) */
+/* Calls(node) */
 static PyObject *calls_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
     (void)keywords;
-    PyObject *lease;
+    PyObject *node;
     redis_state *module = redis_state_of(type);
-    if (module == NULL || !PyArg_ParseTuple(args, "O!", module->lease, &lease))
-        return NULL;
-    if (redis_lease_handle(lease) == NULL)
+    if (module == NULL || !PyArg_ParseTuple(args, "O", &node))
         return NULL;
     allocfunc alloc = PyType_GetSlot(type, Py_tp_alloc);
     PyObject *self = alloc(type, 0);
@@ -33,13 +31,12 @@ static PyObject *calls_new(PyTypeObject *type, PyObject *args, PyObject *keyword
         return NULL;
     redis_calls *calls = of(self);
     calls->state = module->core;
-    calls->node = ((redis_lease *)lease)->node;
-    calls->node->users++;
-    int32_t code = tollbar_lease_calls_new(calls->node->handle, &calls->handle);
-    if (code == 0)
+    calls->node = redis_node_of(node);
+    int32_t code = calls->node == NULL ? 0 : tollbar_lease_calls_new(calls->node->handle, &calls->handle);
+    if (calls->handle != NULL)
         return self;
     Py_DECREF(self);
-    return core->raise(module->core, code, NULL);
+    return code != 0 ? core->raise(module->core, code, NULL) : NULL;
 }
 
 static void calls_dealloc(PyObject *self) {

@@ -1,5 +1,5 @@
-/* Client: a lease's connection to the store. It is an object of its own, so that its thread does
- * not keep the lease alive. */
+/* Client: a connection to the store for the nodes of leases. A node's place in the client is a number.
+ * The client does not keep the leases alive. */
 
 #include <string.h>
 
@@ -8,22 +8,21 @@
 /* The most bytes of a TLS fault's text, with the zero at its end. */
 #define FAULT_ROOM 160
 
+/* The most nodes of a client. */
+#define NODES 128
+
 typedef struct {
     PyObject_HEAD
-    redis_node *node;
     core_state *state;
     /* NULL once closed. */
     tollbar_lease_client *handle;
-    /* The listener, which is called with a TOLLBAR_CIRCUIT_ number, or NULL. */
-    PyObject *listener;
-    /* The text of the fault when the circuit last changed, for threads that do not drive the client;
-     * NULL before. */
-    PyObject *said;
+    /* By place; NULL where there is none. */
+    redis_node *nodes[NODES];
     /* What begins TLS with a host (tollbar._tls.starter), or NULL. */
     PyObject *starter;
     /* The last fault of TLS, as text. */
     char fault[FAULT_ROOM];
-    /* Whether a call of tick or run is under way. */
+    /* Whether a call that drives the client is under way. */
     int running;
 } redis_client;
 
@@ -31,33 +30,10 @@ static inline redis_client *of(PyObject *self) {
     return (redis_client *)self;
 }
 
-/* The text of the last fault. Only the thread that drives the client may call it. */
-static PyObject *fault_of(redis_client *client) {
-    const char *text = tollbar_lease_client_error(client->handle);
-    return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
-}
-
-static void tell(PyObject *listener, uint32_t circuit) {
-    Py_INCREF(listener);
-    PyObject *answer = PyObject_CallFunction(listener, "I", circuit);
-    if (answer == NULL)
-        PyErr_WriteUnraisable(listener);
-    Py_XDECREF(answer);
-    Py_DECREF(listener);
-}
-
-/* The library calls this from tick or run, in their thread, with or without the GIL. */
+/* The library calls this when a circuit changes: run returns then. */
 static void changed(void *argument, uint32_t circuit) {
-    PyGILState_STATE gil = PyGILState_Ensure();
-    redis_client *client = argument;
-    PyObject *before = client->said;
-    client->said = fault_of(client);
-    if (client->said == NULL)
-        PyErr_Clear();
-    Py_XDECREF(before);
-    if (client->listener != NULL)
-        tell(client->listener, circuit);
-    PyGILState_Release(gil);
+    (void)circuit;
+    tollbar_lease_client_stop(argument);
 }
 
 /* TLS. The library calls these functions from tick, run or close, with or without the GIL. A
@@ -188,8 +164,9 @@ static void tls_end(void *connection) {
 /* Makes the client's handle. */
 static int32_t make(redis_client *client, const char *url, size_t length, size_t *column) {
     tollbar_tls tls = TOLLBAR_TLS_INIT;
+    const tollbar_lease *lease = client->nodes[0]->handle;
     if (client->starter == NULL)
-        return tollbar_lease_client_new(client->node->handle, url, length, column, &client->handle);
+        return tollbar_lease_client_new(lease, url, length, column, &client->handle);
     tls.context = client;
     tls.start = tls_start;
     tls.cipher_in = tls_cipher_in;
@@ -199,20 +176,18 @@ static int32_t make(redis_client *client, const char *url, size_t length, size_t
     tls.wants = tls_wants;
     tls.fault = tls_fault;
     tls.end = tls_end;
-    return tollbar_lease_client_new_tls(client->node->handle, url, length, &tls, column, &client->handle);
+    return tollbar_lease_client_new_tls(lease, url, length, &tls, column, &client->handle);
 }
 
-/* Client(lease, url, listener or None, starter or None) */
+/* Client(node, url, starter or None): the node has place 0. */
 static PyObject *client_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
     (void)keywords;
-    PyObject *lease, *listener, *starter;
+    PyObject *node, *starter;
     const char *url;
     Py_ssize_t length;
     size_t column = 0;
     redis_state *module = redis_state_of(type);
-    if (module == NULL || !PyArg_ParseTuple(args, "O!s#OO", module->lease, &lease, &url, &length, &listener, &starter))
-        return NULL;
-    if (redis_lease_handle(lease) == NULL)
+    if (module == NULL || !PyArg_ParseTuple(args, "Os#O", &node, &url, &length, &starter))
         return NULL;
     allocfunc alloc = PyType_GetSlot(type, Py_tp_alloc);
     PyObject *self = alloc(type, 0);
@@ -220,19 +195,18 @@ static PyObject *client_new(PyTypeObject *type, PyObject *args, PyObject *keywor
         return NULL;
     redis_client *client = of(self);
     client->state = module->core;
-    client->node = ((redis_lease *)lease)->node;
-    client->node->users++;
+    client->nodes[0] = redis_node_of(node);
+    if (client->nodes[0] == NULL) {
+        Py_DECREF(self);
+        return NULL;
+    }
     if (starter != Py_None) {
         Py_INCREF(starter);
         client->starter = starter;
     }
     int32_t code = make(client, url, (size_t)length, &column);
-    if (listener != Py_None) {
-        Py_INCREF(listener);
-        client->listener = listener;
-    }
     if (code == 0)
-        code = tollbar_lease_client_on_change(client->handle, changed, client);
+        code = tollbar_lease_client_on_change(client->handle, changed, client->handle);
     if (code == 0)
         return self;
     Py_DECREF(self);
@@ -247,31 +221,13 @@ static PyObject *client_new(PyTypeObject *type, PyObject *args, PyObject *keywor
     return NULL;
 }
 
-static int client_traverse(PyObject *self, visitproc visit, void *arg) {
-    Py_VISIT(Py_TYPE(self));
-    Py_VISIT(of(self)->listener);
-    Py_VISIT(of(self)->starter);
-    return 0;
-}
-
-static int client_clear(PyObject *self) {
-    /* A call under way may use the listener. It holds a reference to this object, which then is not
-     * garbage. The starter stays for the connection, and leads to no client. */
-    if (of(self)->handle != NULL)
-        tollbar_lease_client_on_change(of(self)->handle, NULL, NULL);
-    Py_CLEAR(of(self)->listener);
-    return 0;
-}
-
 static void client_dealloc(PyObject *self) {
     PyTypeObject *type = Py_TYPE(self);
-    PyObject_GC_UnTrack(self);
     tollbar_lease_client_close(of(self)->handle, 0);
     of(self)->handle = NULL;
-    Py_CLEAR(of(self)->listener);
     Py_CLEAR(of(self)->starter);
-    Py_CLEAR(of(self)->said);
-    redis_node_release(of(self)->node);
+    for (int place = 0; place < NODES; place++)
+        redis_node_release(of(self)->nodes[place]);
     freefunc release = PyType_GetSlot(type, Py_tp_free);
     release(self);
     Py_DECREF(type);
@@ -280,7 +236,7 @@ static void client_dealloc(PyObject *self) {
 /* The handle, for a call that must be the only one. */
 static tollbar_lease_client *mine(PyObject *self) {
     if (of(self)->handle == NULL)
-        PyErr_SetString(PyExc_ValueError, "the lease is closed");
+        PyErr_SetString(PyExc_ValueError, "the client is closed");
     else if (of(self)->running)
         core->raise(of(self)->state, TOLLBAR_E_RUNNING, NULL);
     else
@@ -317,8 +273,7 @@ static PyObject *client_tick(PyObject *self, PyObject *unused) {
     uint32_t wait = 0;
     if (handle == NULL)
         return NULL;
-    /* The mark stays during the tick, because a listener may run Python code that closes the
-     * client. */
+    /* TLS runs Python code, which must not use the client. */
     of(self)->running = 1;
     int32_t code = tollbar_lease_client_tick(handle, &wait);
     of(self)->running = 0;
@@ -336,15 +291,74 @@ static PyObject *client_fd(PyObject *self, PyObject *unused) {
     return Py_BuildValue("iI", fd, events);
 }
 
-static PyObject *client_error(PyObject *self, PyObject *unused) {
-    (void)unused;
-    redis_client *client = of(self);
-    if (client->handle == NULL || !client->running)
-        return mine(self) == NULL ? NULL : fault_of(client);
-    if (client->said == NULL)
-        return PyUnicode_FromString("");
-    Py_INCREF(client->said);
-    return client->said;
+/* The node at the place that is the method's first argument, or NULL with an error. */
+static redis_node *node_at(PyObject *self, unsigned int place) {
+    redis_node *node = place < NODES ? of(self)->nodes[place] : NULL;
+    if (node == NULL)
+        PyErr_SetString(PyExc_IndexError, "the client has no such lease");
+    return node;
+}
+
+/* add(node) -> its place */
+static PyObject *client_add(PyObject *self, PyObject *capsule) {
+    tollbar_lease_client *handle = mine(self);
+    redis_node *node = handle == NULL ? NULL : redis_node_of(capsule);
+    unsigned int place = 0;
+    if (node == NULL)
+        return NULL;
+    int32_t code = tollbar_lease_client_add(handle, node->handle);
+    if (code != 0) {
+        redis_node_release(node);
+        return core->raise(of(self)->state, code, NULL);
+    }
+    while (of(self)->nodes[place] != NULL)
+        place++;
+    of(self)->nodes[place] = node;
+    return PyLong_FromUnsignedLong(place);
+}
+
+/* remove(place, milliseconds) -> whether all permits were reported to the store */
+static PyObject *client_remove(PyObject *self, PyObject *args) {
+    unsigned int place, patience;
+    if (!PyArg_ParseTuple(args, "II", &place, &patience))
+        return NULL;
+    tollbar_lease_client *handle = mine(self);
+    redis_node *node = handle == NULL ? NULL : node_at(self, place);
+    int32_t code;
+    if (node == NULL)
+        return NULL;
+    of(self)->running = 1;
+    Py_BEGIN_ALLOW_THREADS
+    code = tollbar_lease_client_remove(handle, node->handle, patience);
+    Py_END_ALLOW_THREADS
+    of(self)->running = 0;
+    of(self)->nodes[place] = NULL;
+    redis_node_release(node);
+    if (code != 0 && code != TOLLBAR_E_UNREPORTED)
+        return core->raise(of(self)->state, code, NULL);
+    return PyBool_FromLong(code == 0);
+}
+
+/* circuit(place): a TOLLBAR_CIRCUIT_ number */
+static PyObject *client_circuit(PyObject *self, PyObject *args) {
+    unsigned int place;
+    tollbar_lease_stats stats = TOLLBAR_LEASE_STATS_INIT;
+    redis_node *node = PyArg_ParseTuple(args, "I", &place) ? node_at(self, place) : NULL;
+    if (node == NULL)
+        return NULL;
+    int32_t code = tollbar_lease_get_stats(node->handle, &stats);
+    return code != 0 ? core->raise(of(self)->state, code, NULL) : PyLong_FromUnsignedLong(stats.circuit);
+}
+
+/* error(place): the text of the fault, as far as it is about one lease */
+static PyObject *client_error(PyObject *self, PyObject *args) {
+    unsigned int place;
+    tollbar_lease_client *handle = PyArg_ParseTuple(args, "I", &place) ? mine(self) : NULL;
+    redis_node *node = handle == NULL ? NULL : node_at(self, place);
+    if (node == NULL)
+        return NULL;
+    const char *text = tollbar_lease_client_lease_error(handle, node->handle);
+    return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
 }
 
 /* close(milliseconds) -> whether all permits were reported to the store */
@@ -366,12 +380,17 @@ static PyObject *client_close(PyObject *self, PyObject *args) {
 }
 
 static PyMethodDef client_methods[] = {
-    CORE_METHOD("run", client_run, METH_NOARGS, "($self, /)", "Asks the store until stop, without the GIL."),
+    CORE_METHOD("add", client_add, METH_O, "($self, node, /)", "Asks for another lease, too, and returns its place."),
+    CORE_METHOD("remove", client_remove, METH_VARARGS, "($self, place, milliseconds, /)",
+                "Reports a lease's unreported permits to the store, and forgets the lease."),
+    CORE_METHOD("run", client_run, METH_NOARGS, "($self, /)",
+                "Asks the store until stop or until a circuit changes, without the GIL."),
     CORE_METHOD("stop", client_stop, METH_NOARGS, "($self, /)", "Lets run return."),
     CORE_METHOD("tick", client_tick, METH_NOARGS, "($self, /)",
                 "Does the pending work, and returns the milliseconds until the next call."),
     CORE_METHOD("fd", client_fd, METH_NOARGS, "($self, /)", "The descriptor, and what to watch it for."),
-    CORE_METHOD("error", client_error, METH_NOARGS, "($self, /)", "Why the store does not answer, or refuses."),
+    CORE_METHOD("circuit", client_circuit, METH_VARARGS, "($self, place, /)", "Whether the store answers."),
+    CORE_METHOD("error", client_error, METH_VARARGS, "($self, place, /)", "Why the store does not answer, or refuses."),
     CORE_METHOD("close", client_close, METH_VARARGS, "($self, milliseconds, /)",
                 "Reports the unreported permits to the store, and frees the client."),
     { NULL, NULL, 0, NULL },
@@ -379,9 +398,7 @@ static PyMethodDef client_methods[] = {
 
 static PyType_Slot client_slots[] = {
     CORE_SLOTS(client),
-    { Py_tp_traverse, client_traverse },
-    { Py_tp_clear, client_clear },
     { 0, NULL },
 };
 
-CORE_TYPE(redis_client_spec, "tollbar._redis.Client", redis_client, Py_TPFLAGS_HAVE_GC, client_slots);
+CORE_TYPE(redis_client_spec, "tollbar._redis.Client", redis_client, 0, client_slots);

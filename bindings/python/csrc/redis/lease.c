@@ -9,6 +9,19 @@ void redis_node_release(redis_node *node) {
     }
 }
 
+#define NODE "tollbar._redis.node"
+
+redis_node *redis_node_of(PyObject *capsule) {
+    redis_node *node = PyCapsule_GetPointer(capsule, NODE);
+    if (node != NULL)
+        node->users++;
+    return node;
+}
+
+static void release(PyObject *capsule) {
+    redis_node_release(PyCapsule_GetPointer(capsule, NODE));
+}
+
 static inline redis_lease *of(PyObject *self) {
     return (redis_lease *)self;
 }
@@ -201,6 +214,17 @@ static PyObject *lease_stats(PyObject *self, PyObject *unused) {
                          (unsigned long long)stats.denied_by_fallback);
 }
 
+/* A capsule that keeps the node, but not the lease. */
+static PyObject *lease_node(PyObject *self, PyObject *unused) {
+    (void)unused;
+    if (redis_lease_handle(self) == NULL)
+        return NULL;
+    PyObject *capsule = PyCapsule_New(of(self)->node, NODE, release);
+    if (capsule != NULL)
+        of(self)->node->users++;
+    return capsule;
+}
+
 static PyObject *lease_release(PyObject *self, PyObject *unused) {
     (void)unused;
     redis_node_release(of(self)->node);
@@ -221,6 +245,7 @@ static PyMethodDef lease_methods[] = {
                 "A decision, or the progress of a request that waits."),
     CORE_METHOD("now", lease_now, METH_NOARGS, "($self, /)", "The time that calls without `at` read, in nanoseconds."),
     CORE_METHOD("_stats", lease_stats, METH_NOARGS, "($self, /)", "The circuit and the counters."),
+    CORE_METHOD("_node", lease_node, METH_NOARGS, "($self, /)", "What a client needs of the lease."),
     CORE_METHOD("_release", lease_release, METH_NOARGS, "($self, /)", "Lets the node go."),
     { NULL, NULL, 0, NULL },
 };

@@ -37,6 +37,9 @@ typedef struct {
 
 void redis_node_release(redis_node *node);
 
+/* The node of a capsule that Lease._node has made, with one user more; NULL with an error. */
+redis_node *redis_node_of(PyObject *capsule);
+
 typedef struct {
     PyObject_HEAD
     /* NULL once closed. */

@@ -9,12 +9,17 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Generator
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from . import _redis
+from . import _clients, _redis
+
+if TYPE_CHECKING:
+    from typing_extensions import CapsuleType
 
 # The longest sleep of a thread that a stop must end, in milliseconds.
 _SLICE = 10
+# For how many seconds a close waits for a call of the program's client.
+_CALL = 1.0
 _SHA = hashlib.sha1(_redis.SCRIPT.encode(), usedforsecurity=False).hexdigest()
 # The most bytes of a text that the library keeps, less some between its beginning and its end.
 _MOST = 138
@@ -37,17 +42,88 @@ class RedisClient(Protocol):
     def execute_command(self, *args: Any, **options: Any) -> Any: ...
 
 
-class Caller:
-    """Takes the place of a _redis.Client. One thread at a time drives it."""
+class Called(_clients.Driver):
+    """A lease whose calls a client of the program makes: in a thread of the lease, by `tick`, or in a
+    task."""
 
-    def __init__(self, lease: _redis.Lease, client: RedisClient, listener: Callable[[int], object] | None) -> None:
-        self._calls = _redis.Calls(lease)
-        self._client, self._listener = client, listener
-        self._circuit = self._calls.circuit()
+    def __init__(
+        self,
+        lease: _redis.Lease,
+        client: RedisClient,
+        listener: Callable[[int], object] | None,
+        threaded: bool,
+    ) -> None:
         self.is_async = is_async(client)
-        self._said = "nobody makes the calls of the asyncio client: a task of run() does" if self.is_async else ""
+        self._node, self._with = lease._node(), (client, listener)
+        self._caller = Caller(self._node, *self._with)
+        self._threaded = threaded and not self.is_async
+        self.start()
+
+    def start(self) -> None:
+        # A thread that is still there is in a call.
+        if not self._caller.resume():
+            self.thread = None
+        if self._threaded and self.thread is None:
+            self.thread = threading.Thread(target=self._caller.run, name="tollbar", daemon=True)
+            self.thread.start()
+
+    def stop(self) -> None:
+        if self.thread is not None and self.thread is not threading.current_thread():
+            self._caller.stop()
+
+    def rest(self, end: float) -> None:
+        if self.thread is not None and self.thread is not threading.current_thread():
+            self.thread.join(max(end - time.monotonic(), 0))
+            if not self.thread.is_alive():
+                self.thread = None
+
+    def begin_again(self) -> None:
+        parents = self._caller
+        self._caller = Caller(self._node, *self._with)
+        parents.close(0)
+        self.thread = None
+        self.start()
+
+    def tick(self) -> int | None:
+        if self.thread is not None:
+            raise RuntimeError(_clients.HAS_THREAD)
+        return self._caller.tick()
+
+    def fd(self) -> tuple[int, int]:
+        return -1, 0
+
+    def error(self) -> str:
+        return self._caller.error()
+
+    def close(self, milliseconds: int) -> bool:
+        self.stop()
+        self.rest(time.monotonic() + _CALL)
+        return self._caller.close(milliseconds)
+
+    def leave(self, milliseconds: int) -> None:
+        if self.thread is None:
+            self._caller.close(0)
+        else:
+            self._caller.leave(milliseconds)
+
+    async def run_async(self, milliseconds: int) -> None:
+        if not self.is_async:
+            await super().run_async(milliseconds)
+        await self._caller.run_async(milliseconds)
+
+
+class Caller:
+    """Makes the calls. One thread at a time drives it."""
+
+    def __init__(self, node: CapsuleType, client: RedisClient, listener: Callable[[int], object] | None) -> None:
+        self._calls = _redis.Calls(node)
+        self._client, self._told = client, _clients.Told(listener)
+        self._told.circuit = self._calls.circuit()
+        self.is_async = is_async(client)
+        if self.is_async:
+            self._told.error = "nobody makes the calls of the asyncio client: a task of run() does"
         self._lock = threading.Lock()
-        self._stops = self._runs = self._is_closed = self._listens = False
+        self._stops = self._runs = self._is_closed = False
         # When the call that has no reply yet was made.
         self._since: float | None = None
         # What a thread that ends tells the store for, in milliseconds, if nobody closes the lease.
@@ -118,16 +194,13 @@ class Caller:
         except StopIteration as end:
             return cast("int | None", end.value)
 
-    def fd(self) -> tuple[int, int]:
-        return -1, 0
-
     def error(self) -> str:
         since = self._since
         waited = 0.0 if since is None else time.monotonic() - since
-        return self._said if waited < 1 else f"the program's Redis client has been in a call for {waited:.0f} s"
+        return self._told.error if waited < 1 else f"the program's Redis client has been in a call for {waited:.0f} s"
 
     def close(self, milliseconds: int) -> bool:
-        if self._listens:
+        if self._told.listens:
             raise RuntimeError("a lease cannot be closed by its on_change")
         end = time.monotonic() + milliseconds / 1000
         # A thread that is still in a call has the client.
@@ -173,7 +246,7 @@ class Caller:
 
     def _turn(self, closing: bool) -> Generator[tuple[Any, ...], Any, int | None]:
         """Yields the commands to send, and takes their replies. Returns what tick does."""
-        if self._since is not None or self._listens:
+        if self._since is not None or self._told.listens:
             raise RuntimeError("somebody makes this lease's calls already")
         self._since = time.monotonic()
         try:
@@ -184,7 +257,7 @@ class Caller:
     def _one_turn(self, closing: bool) -> Generator[tuple[Any, ...], Any, int | None]:
         found = self._calls.turn(closing)
         if isinstance(found, int):
-            self._report()
+            self._told.tell(self._calls.circuit(), self._calls.error)
             return found
         keys, parts = found
         try:
@@ -197,7 +270,7 @@ class Caller:
             self._calls.answered(reply[0])
         except Exception as error:
             self._failed(error)
-        self._report()
+        self._told.tell(self._calls.circuit(), self._calls.error)
         return None
 
     def _failed(self, error: Exception) -> None:
@@ -210,21 +283,6 @@ class Caller:
             self._calls.refused(text)
         else:
             self._calls.lost(text)
-
-    def _report(self) -> None:
-        circuit = self._calls.circuit()
-        if circuit != self._circuit:
-            self._circuit = circuit
-            self._said = self._calls.error()
-            if self._listener is not None:
-                self._listens = True
-                try:
-                    self._listener(circuit)
-                except BaseException as error:
-                    # The calls go on.
-                    sys.excepthook(type(error), error, error.__traceback__)
-                finally:
-                    self._listens = False
 
 
 def _names(error: Exception) -> list[str]:

@@ -11,14 +11,14 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple
 
-from . import _core, _redis, _time
+from . import _clients, _core, _redis, _time
 from .limiter import choice
 from .policy import Policy, _text
 
 if TYPE_CHECKING:
     from ssl import SSLContext
 
-    from ._calls import Caller, RedisClient
+    from ._calls import RedisClient
 
 FALLBACKS = {"share": 0, "deny": 1, "allow": 2}
 LOSSES = {"full": 0, "refill": 1}
@@ -51,39 +51,7 @@ class LeaseStats(NamedTuple):
     denied_by_fallback: int
 
 
-class _Driver:
-    """A client of the store, and the thread that drives it. It does not know its lease, which can
-    so be forgotten."""
-
-    def __init__(self, client: _redis.Client | Caller, threaded: bool) -> None:
-        self.client, self.threaded = client, threaded
-        self.thread: threading.Thread | None = None
-
-    def start(self) -> None:
-        # A thread that is still there is in a call of the program's client.
-        if not isinstance(self.client, _redis.Client) and not self.client.resume():
-            self.thread = None
-        if self.threaded and self.thread is None:
-            self.thread = threading.Thread(target=self.client.run, name="tollbar", daemon=True)
-            self.thread.start()
-
-    def stop(self) -> None:
-        """Lets the thread end."""
-        if self.thread is not None and self.thread is not threading.current_thread():
-            self.client.stop()
-
-    def rest(self, end: float | None = None) -> None:
-        """Ends the thread, in some 10 ms. A thread that is in a call of the program's client may stay at
-        `end`, a second from now."""
-        self.stop()
-        if self.thread is not None and self.thread is not threading.current_thread():
-            left = (time.monotonic() + _CALL if end is None else end) - time.monotonic()
-            self.thread.join(None if isinstance(self.client, _redis.Client) else max(left, 0))
-            if not self.thread.is_alive():
-                self.thread = None
-
-
-# The drivers that a fork or the end of the process must stop.
+# The leases that a fork or the end of the process is about.
 _open: weakref.WeakSet[Lease] = weakref.WeakSet()
 
 
@@ -93,8 +61,9 @@ class Lease(_redis.Lease):
 
     A machine takes some permits from the store at a time and spends them by itself: `check` and
     `allow` never wait for the store. `wait` does where only the store can tell. A machine is this
-    process and those forked from it. Each has a thread for the store, of which one asks at a time.
-    Keys are those of a Table; without a key there is one limit for all requests.
+    process and those forked from it. Each has a thread and a connection for all leases of one url, of
+    which one process's asks at a time. Keys are those of a Table; without a key there is one limit
+    for all requests.
 
     `url` may begin with rediss:// for a store behind TLS. `tls` is the ssl.SSLContext of its
     connections, by default ssl.create_default_context(): it verifies the server's certificate and
@@ -115,11 +84,9 @@ class Lease(_redis.Lease):
     process ends, with `flush` as its deadline.
     """
 
-    __slots__ = ("__weakref__", "_connect", "_driver", "_flush", "_policy")
+    __slots__ = ("__weakref__", "_driver", "_flush", "_policy")
 
-    # Makes a client.
-    _connect: Callable[[Lease], _redis.Client | Caller]
-    _driver: _Driver
+    _driver: _clients.Driver
     _flush: int
     _policy: str
 
@@ -159,10 +126,8 @@ class Lease(_redis.Lease):
         )
         self._policy, self._flush = text, flush_ms
         listener = None if on_change is None else lambda circuit: on_change(CIRCUITS[circuit])
-        self._connect, threaded = _connector(url, tls, client, listener)
-        self._driver = _Driver(self._connect(self), start and threaded)
+        self._driver = _driver_of(self, name, url, tls, client, listener, start)
         _open.add(self)
-        self._driver.start()
         return self
 
     @property
@@ -223,35 +188,29 @@ class Lease(_redis.Lease):
         """Makes the calls of a `client` of asyncio, in its event loop, until the task is cancelled or
         the lease is closed. A cancelled task first tells the store what it does not know, for `flush`
         at most."""
-        caller = self._driver.client
-        if isinstance(caller, _redis.Client) or not caller.is_async:
-            raise RuntimeError("run makes the calls of an asyncio client; this lease has a thread, or tick")
-        await caller.run_async(self._flush)
+        await self._driver.run_async(self._flush)
 
     def tick(self) -> float:
         """Does the client's pending work without waiting, except for a `client` of the program's.
         Returns the seconds until the next call; call sooner if fileno() is ready. Only with
         start=False."""
-        driver = self._driver
-        if driver.thread is not None and not isinstance(driver.client, _redis.Client):
-            raise RuntimeError("the lease has a thread, which makes its calls")
-        return (driver.client.tick() or 0) / 1000
+        return (self._living().tick() or 0) / 1000
 
     def fileno(self) -> int:
         """The descriptor to watch until the next tick; -1 if there is none."""
-        return self._driver.client.fd()[0]
+        return self._living().fd()[0]
 
     @property
     def events(self) -> tuple[bool, bool]:
         """Whether it is to be watched for something to read, and for room to write."""
-        flags = self._driver.client.fd()[1]
+        flags = self._living().fd()[1]
         return bool(flags & 1), bool(flags & 2)
 
     @property
     def error(self) -> str:
         """Why the store does not answer or refuses, as text; empty if it does neither. A lease with
         a thread has the text as of the last change of its circuit."""
-        return self._driver.client.error()
+        return self._driver.error()
 
     def close(self, timeout: _time.Time | None = None) -> bool:
         """Reports the permits that the store has not charged yet, for `timeout` (or the `flush` of
@@ -265,11 +224,17 @@ class Lease(_redis.Lease):
         patience = self._flush if timeout is None else _milliseconds(timeout, "timeout")
         driver = self._driver
         if driver.thread is threading.current_thread():
-            raise RuntimeError("a lease cannot be closed by its on_change")
-        driver.rest()
-        self._release()
+            raise RuntimeError("a lease cannot be closed by an on_change of its store")
         _open.discard(self)
-        return driver.client.close(patience)
+        try:
+            return driver.close(patience)
+        finally:
+            self._release()
+
+    def _living(self) -> _clients.Driver:
+        if self.closed:
+            raise ValueError("the lease is closed")
+        return self._driver
 
     def __enter__(self) -> Lease:
         return self
@@ -283,10 +248,11 @@ class Lease(_redis.Lease):
         # A lease that could not be made has nothing to close.
         if not hasattr(self, "_driver") or self.closed:
             return
-        driver = self._driver
-        if driver.thread is threading.current_thread() and not isinstance(driver.client, _redis.Client):
-            # The garbage collector runs in any thread that runs Python, so in this lease's own.
-            driver.client.leave(self._flush)
+        # The garbage collector runs in any thread that runs Python, so in those for the stores. They
+        # wait for nobody.
+        here = threading.current_thread()
+        if self._driver.thread is here or _clients.drives(here):
+            self._driver.leave(self._flush)
             self._release()
         else:
             self.close()
@@ -296,48 +262,50 @@ class Lease(_redis.Lease):
             return "<tollbar.Lease, closed>"
         return f"<tollbar.Lease of {self._policy!r}, circuit {self.circuit}>"
 
-    def _begin_again(self) -> None:
-        """Called in a forked child, which has none of its parent's clients."""
-        old = self._driver
-        self._driver = _Driver(self._connect(self), old.threaded)
-        old.client.close(0)
-        self._driver.start()
 
-
-def _connector(
+def _driver_of(
+    lease: Lease,
+    name: str,
     url: str | None,
     tls: SSLContext | None,
     client: RedisClient | None,
     listener: Callable[[int], object] | None,
-) -> tuple[Callable[[Lease], _redis.Client | Caller], bool]:
-    """What makes a lease's client, and whether a thread can drive it."""
+    start: bool,
+) -> _clients.Driver:
+    """What asks the store for the lease."""
     if client is not None:
         if url is not None or tls is not None:
             raise TypeError("a lease has a client, or a url and tls")
-        from ._calls import Caller, is_async
+        from ._calls import Called
 
-        caller = client
-        return lambda lease: Caller(lease, caller, listener), not is_async(caller)
+        return Called(lease, client, listener, start)
     if url is None:
         raise TypeError("a lease needs a url or a client")
-    starter = None
-    if tls is not None or url.startswith(("rediss:", "valkeys:")):
+
+    def starter() -> _clients.Starter | None:
+        if tls is None and not url.startswith(("rediss:", "valkeys:")):
+            return None
         # Imported here, because ssl takes longer to import than the whole package.
         from ._tls import starter as begin
 
-        starter = begin(url, tls)
-    address = url
-    return lambda lease: _redis.Client(lease, address, listener, starter), True
+        return begin(url, tls)
+
+    if start:
+        return _clients.join(lease._node(), name, url, tls, starter, listener)
+    return _clients.Ticked(lease._node(), url, starter(), listener)
 
 
 def _milliseconds(value: _time.Time, what: str) -> int:
     return min(-(-_time.nanoseconds(value, what) // 1_000_000), _MOST_MS)
 
 
+def _drivers() -> list[_clients.Driver]:
+    return [lease._driver for lease in _open]
+
+
 def _rest() -> None:
-    # Stops all threads before a fork, because a thread does not exist in the child, and its work
-    # would stay half done there.
-    drivers, end = [lease._driver for lease in _open], time.monotonic() + _CALL
+    _clients.rest()
+    drivers, end = _drivers(), time.monotonic() + _CALL
     for driver in drivers:
         driver.stop()
     for driver in drivers:
@@ -345,18 +313,24 @@ def _rest() -> None:
 
 
 def _go_on() -> None:
-    for lease in list(_open):
-        lease._driver.start()
+    _clients.go_on()
+    for driver in _drivers():
+        driver.start()
 
 
 def _begin_again() -> None:
-    for lease in list(_open):
-        lease._begin_again()
+    _clients.begin_again()
+    for driver in _drivers():
+        driver.begin_again()
 
 
 def _end() -> None:
-    _rest()
-    for lease in list(_open):
+    leases = list(_open)
+    # All at once, so that a silent store is waited for once.
+    for lease in leases:
+        if lease._driver.thread is not None:
+            lease._driver.leave(lease._flush)
+    for lease in leases:
         lease.close()
 
 

@@ -1,0 +1,336 @@
+"""The clients that ask stores for the leases of this process, and their threads.
+
+A thread has one client, with the leases of one URL. `join` gives a lease to a client, and the thread
+adds it within some 10 ms. A place does not know its lease, which can so be forgotten.
+"""
+
+from __future__ import annotations
+
+import queue
+import sys
+import threading
+import time
+from collections.abc import Callable, Hashable
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from . import _redis
+
+if TYPE_CHECKING:
+    from typing_extensions import CapsuleType
+
+# What begins TLS with a host.
+Starter: TypeAlias = Callable[[str], object]
+Listener: TypeAlias = Callable[[int], object]
+
+# The most leases of a client.
+_MOST = 128
+# For how many seconds more than it may take a lease's end is waited for: the thread may be in the
+# on_change of another lease.
+_GRACE = 1.0
+HAS_THREAD = "the lease has a thread, which asks the store"
+
+# Guards the two below, and the places of each.
+_lock = threading.Lock()
+_threads: list[_Thread] = []
+# The forks for which the threads rest. `rest` waits for them without the lock.
+_forks = 0
+
+
+class Told:
+    """The circuit that a listener was last called with, and the store's fault then."""
+
+    def __init__(self, listener: Listener | None) -> None:
+        self.circuit, self.error = 0, ""
+        self.listens = False
+        self._listener = listener
+
+    def tell(self, circuit: int, error: Callable[[], str]) -> None:
+        """Calls the listener if the circuit is another one."""
+        if circuit == self.circuit:
+            return
+        self.circuit, self.error = circuit, error()
+        if self._listener is None:
+            return
+        self.listens = True
+        try:
+            self._listener(circuit)
+        except BaseException as failure:
+            # The thread goes on.
+            sys.excepthook(type(failure), failure, failure.__traceback__)
+        finally:
+            self.listens = False
+
+
+class Driver:
+    """What asks the store for one lease."""
+
+    # The thread that drives it, in which its listener is called.
+    thread: threading.Thread | None = None
+    is_async = False
+
+    def tick(self) -> int | None:
+        raise RuntimeError(HAS_THREAD)
+
+    def fd(self) -> tuple[int, int]:
+        raise RuntimeError(HAS_THREAD)
+
+    def error(self) -> str:
+        raise NotImplementedError
+
+    def close(self, milliseconds: int) -> bool:
+        """Ends the lease. Returns whether all permits were reported to the store."""
+        raise NotImplementedError
+
+    def leave(self, milliseconds: int) -> object:
+        """Ends the lease soon, and waits for nobody else."""
+        raise NotImplementedError
+
+    async def run_async(self, milliseconds: int) -> None:
+        raise RuntimeError("run makes the calls of an asyncio client; this lease has a thread, or tick")
+
+    def stop(self) -> None:
+        """Before a fork: lets a thread of its own end."""
+
+    def rest(self, end: float) -> None:
+        """Waits for the end of that thread, until `end`."""
+
+    def start(self) -> None:
+        """After a fork, in the parent."""
+
+    def begin_again(self) -> None:
+        """After a fork, in the child, which has none of its parent's clients."""
+
+
+class Ticked(Driver):
+    """A client of one lease that the program drives."""
+
+    def __init__(self, node: CapsuleType, url: str, starter: Starter | None, listener: Listener | None) -> None:
+        self._with = node, url, starter
+        self._client = _redis.Client(*self._with)
+        self._told = Told(listener)
+
+    def tick(self) -> int:
+        wait = self._client.tick()
+        self._told.tell(self._client.circuit(0), lambda: "")
+        return wait
+
+    def fd(self) -> tuple[int, int]:
+        return self._client.fd()
+
+    def error(self) -> str:
+        return self._client.error(0)
+
+    def close(self, milliseconds: int) -> bool:
+        if self._told.listens:
+            raise RuntimeError("a lease cannot be closed by its on_change")
+        return self._client.close(milliseconds)
+
+    leave = close
+
+    def begin_again(self) -> None:
+        self._client.close(0)
+        self._client = _redis.Client(*self._with)
+
+
+class Place(Driver):
+    """A lease's place in the client of a thread."""
+
+    def __init__(self, node: CapsuleType, name: str, listener: Listener | None) -> None:
+        self.node, self.name, self.told = node, name, Told(listener)
+        # The number of the place, once the thread has added the lease.
+        self.number: int | None = None
+        self.of: _Thread
+        self._departure: _Departure | None = None
+
+    @property
+    def thread(self) -> threading.Thread | None:  # type: ignore[override]
+        return self.of.thread
+
+    def error(self) -> str:
+        return self.told.error
+
+    def leave(self, milliseconds: int) -> _Departure:
+        if self._departure is None:
+            self._departure = _Departure(self, milliseconds)
+            self.of.orders.put(self._departure)
+            self.of.client.stop()
+        return self._departure
+
+    def close(self, milliseconds: int) -> bool:
+        return self.leave(milliseconds).wait()
+
+
+class _Departure:
+    def __init__(self, place: Place, milliseconds: int) -> None:
+        self.place, self.until = place, time.monotonic() + milliseconds / 1000
+        self.reported = False
+        self.ended: threading.Thread | None = None
+        self.done = threading.Event()
+
+    def wait(self) -> bool:
+        """Whether all permits were reported to the store."""
+        self.done.wait(max(self.until - time.monotonic(), 0) + _GRACE)
+        if self.ended is not None:
+            self.ended.join()
+        return self.reported
+
+
+class _Thread:
+    """A client, and the thread that drives it."""
+
+    def __init__(self, key: Hashable, place: Place, url: str, starter: Starter | None) -> None:
+        self.key, self._with = key, (url, starter)
+        self.client = _redis.Client(place.node, url, starter)
+        self.places = [place]
+        # Places to add, and departures. A destructor may put one at any time.
+        self.orders: queue.SimpleQueue[Place | _Departure] = queue.SimpleQueue()
+        self.thread: threading.Thread | None = None
+        place.of, place.number = self, 0
+
+    def start(self) -> None:
+        if self.thread is None and not _forks:
+            self.thread = threading.Thread(target=self._drive, name="tollbar", daemon=True)
+            self.thread.start()
+
+    def has_room(self, name: str) -> bool:
+        return len(self.places) < _MOST and all(place.name != name for place in self.places)
+
+    def rest(self) -> None:
+        """Ends the thread, unless it is this one."""
+        if self.thread is not None and self.thread is not threading.current_thread():
+            self.thread.join()
+            self.thread = None
+
+    def begin_again(self) -> None:
+        """Called in a forked child: the client, and what it owes, are its parent's."""
+        while not self.orders.empty():
+            order = self.orders.get()
+            if isinstance(order, _Departure):
+                self.places.remove(order.place)
+        parents = self.client
+        if self.places:
+            self.client = _redis.Client(self.places[0].node, *self._with)
+            for place in self.places:
+                place.number = None
+            self.places[0].number = 0
+            for place in self.places[1:]:
+                self._add(place)
+        else:
+            _threads.remove(self)
+        parents.close(0)
+        self.thread = None
+
+    def _drive(self) -> None:
+        # A child that is forked in a listener has another thread.
+        while self.thread is threading.current_thread():
+            self.client.run()
+            if not self._obey():
+                break
+            for place in self.places.copy():
+                if place.number is not None:
+                    self._tell(place, place.number)
+            if _forks:
+                break
+
+    def _tell(self, place: Place, number: int) -> None:
+        place.told.tell(self.client.circuit(number), lambda: self.client.error(number))
+
+    def _obey(self) -> bool:
+        """Adds and removes leases. Returns whether some are left."""
+        while not self.orders.empty():
+            order = self.orders.get()
+            if isinstance(order, Place):
+                self._add(order)
+            elif self._part(order):
+                return False
+        return True
+
+    def _add(self, place: Place) -> None:
+        try:
+            place.number = self.client.add(place.node)
+        except Exception as failure:
+            place.told.error = str(failure)
+
+    def _part(self, departure: _Departure) -> bool:
+        """Makes a lease leave. Returns whether that was the last one, which ends the client."""
+        place = departure.place
+        with _lock:
+            is_last = len(self.places) == 1
+            if is_last:
+                _threads.remove(self)
+        milliseconds = int(max(departure.until - time.monotonic(), 0) * 1000)
+        try:
+            if is_last:
+                departure.reported = self.client.close(milliseconds)
+            elif place.number is not None:
+                departure.reported = self.client.remove(place.number, milliseconds)
+        finally:
+            with _lock:
+                self.places.remove(place)
+            departure.ended = self.thread if is_last else None
+            departure.done.set()
+        return is_last
+
+
+def join(
+    node: CapsuleType,
+    name: str,
+    url: str,
+    tls: Any,
+    starter: Callable[[], Starter | None],
+    listener: Listener | None,
+) -> Place:
+    """Gives the lease of that name a place in a client of the URL."""
+    place = Place(node, name, listener)
+    key = url, None if tls is None else id(tls)
+    with _lock:
+        for of in _threads:
+            if of.key == key and of.has_room(name):
+                place.of = of
+                of.places.append(place)
+                of.orders.put(place)
+                of.client.stop()
+                return place
+        of = _Thread(key, place, url, starter())
+        _threads.append(of)
+        of.start()
+    return place
+
+
+def drives(thread: threading.Thread) -> bool:
+    """Whether the thread is one of those here."""
+    return any(of.thread is thread for of in _threads.copy())
+
+
+def rest() -> None:
+    """Ends all threads before a fork, because a thread does not exist in the child, and its work would
+    stay half done there."""
+    global _forks
+    with _lock:
+        _forks += 1
+        threads = _threads.copy()
+    for of in threads:
+        of.client.stop()
+    for of in threads:
+        of.rest()
+    # Nobody else has it while the process forks.
+    _lock.acquire()
+
+
+def go_on() -> None:
+    """After a fork, in the parent."""
+    global _forks
+    _forks -= 1
+    threads = _threads.copy()
+    _lock.release()
+    for of in threads:
+        of.start()
+
+
+def begin_again() -> None:
+    """After a fork, in the child."""
+    global _forks
+    _forks = 1
+    for of in _threads.copy():
+        of.begin_again()
+    go_on()
