@@ -321,5 +321,46 @@ test("a password that rotates", function()
     is_granted(one, before)
 end)
 
+test("leases of a store have one connection", function()
+    -- No other lease has this url.
+    local url, many = "unix:" .. socket .. "?db=7", {}
+    local function connections()
+        return select(2, ask("CLIENT LIST"):gsub(" name=tollbar [^\n]* db=7 ", ""))
+    end
+    for number = 1, 130 do
+        many[number] = lease({ url = url, nodes = 2 }, SLOW, "many" .. number)
+    end
+    local second = lease({ url = url, nodes = 2 }, SLOW, "many7")
+    until_true("closed circuits", function()
+        local closed = 0
+        -- The first is in a full client, the last in another one.
+        for _, one in ipairs { many[1], many[130] } do
+            one:tick()
+        end
+        for _, one in ipairs(many) do
+            closed = closed + (one:stats().circuit == "closed" and 1 or 0)
+        end
+        return closed == 130 and second:stats().circuit == "closed"
+    end)
+    equal(connections(), 2)
+    for number = 1, 129, 2 do
+        equal(many[number]:allow("ann"), true)
+        equal(many[number]:close(30), true)
+        equal(ask("-n 7 EXISTS", "'tollbar:{many" .. number .. "}:k:ann'"), "1")
+    end
+    -- Free places are taken again.
+    local again = lease({ url = url, nodes = 2 }, SLOW, "many7")
+    equal(again:wait("bob", 30), true)
+    equal(many[2]:wait("bob", 30) and many[130]:wait("bob", 30), true)
+    equal(connections(), 2)
+    equal(many[2]:why(), nil)
+    many, again, second = nil, nil, nil
+    collectgarbage()
+    collectgarbage()
+    until_true("they end", function()
+        return connections() == 0
+    end)
+end)
+
 server:close()
 harness.finish()

@@ -13,9 +13,16 @@ assert(lib.tollbar_redis_abi_1 == 1)
 local count, text, answer, failure = core.count, core.text, core.answer, core.failure
 local ALLOWED, WAITS = lib.TOLLBAR_ALLOWED, lib.TOLLBAR_LEASE_WAITS
 
--- A struct around the pointer, as in limiter.lua. NULL means closed.
+-- A struct around the pointer, as in limiter.lua. NULL means closed. `number` is that of the client's record in
+-- `clients`: a finalizer finds no entry of a weak table.
 ffi.cdef [[
-typedef struct { tollbar_lease *handle; tollbar_lease_client *client; tollbar_lease_calls *calls; } tollbar_lua_lease;
+typedef struct {
+    tollbar_lease *handle;
+    tollbar_lease_client *client;
+    tollbar_lease_calls *calls;
+    uint32_t number;
+    char name[65];
+} tollbar_lua_lease;
 ]]
 
 -- poll(2) under a name of this module, because a program may declare its own. The values of POLLIN
@@ -32,6 +39,45 @@ local word = ffi.new("uint32_t[1]")
 
 local CIRCUITS = { [0] = "unknown", "closed", "open" }
 local Lease = {}
+
+-- The clients of this Lua state, each with the leases of one url: { url, client, names, count }. A lease whose
+-- name is there already, and the 129th, begin another one.
+local clients, made = {}, 0
+local LEASES_MOST = 128
+
+--- Gives the lease to a client of the url. Returns a code and the url's wrong column.
+local function join(self, name, url)
+    for number, one in pairs(clients) do
+        if one.url == url and one.count < LEASES_MOST and not one.names[name] then
+            local code = lib.tollbar_lease_client_add(one.client, self.handle)
+            if code == ALLOWED then
+                one.names[name], one.count = true, one.count + 1
+                self.client, self.number, self.name = one.client, number, name
+            end
+            return code
+        end
+    end
+    local asks, column = ffi.new("tollbar_lease_client *[1]"), ffi.new("size_t[1]")
+    local code = lib.tollbar_lease_client_new(self.handle, url, #url, column, asks)
+    if code ~= ALLOWED then
+        return code, tonumber(column[0])
+    end
+    made = made + 1
+    clients[made] = { url = url, client = asks[0], names = { [name] = true }, count = 1 }
+    self.client, self.number, self.name = asks[0], made, name
+    return code
+end
+
+--- Takes the lease from its client, and ends the client after its last lease. Returns a code.
+local function part(self, client, handle, patience)
+    local one = clients[self.number]
+    if one.count == 1 then
+        clients[self.number] = nil
+        return lib.tollbar_lease_client_close(client, patience)
+    end
+    one.names[ffi.string(self.name)], one.count = nil, one.count - 1
+    return lib.tollbar_lease_client_remove(client, handle, patience)
+end
 
 -- What the leases that ask by the program's own client have in Lua: its function `run`, and whether
 -- a call of it has no reply yet.
@@ -212,8 +258,8 @@ function Lease:stats()
     return told
 end
 
---- Does the client's pending work without waiting, and returns the seconds until the next call.
---- Call it in nginx from ngx.timer.every in each worker, elsewhere from the program's loop. With
+--- Does the client's pending work without waiting, and returns the seconds until the next call. Leases of
+--- one url have one client, so the tick of one is the tick of all. Call it in nginx from ngx.timer.every in each worker, elsewhere from the program's loop. With
 --- `run` it waits for the reply of that function.
 function Lease:tick()
     local code, wait = tick(self)
@@ -225,7 +271,8 @@ end
 
 --- Returns the text of the store's last error, or nil if there is none.
 function Lease:why()
-    local words = self.calls ~= nil and lib.tollbar_lease_calls_error(self.calls) or lib.tollbar_lease_client_error(self.client)
+    local words = self.calls ~= nil and lib.tollbar_lease_calls_error(self.calls)
+        or lib.tollbar_lease_client_lease_error(self.client, self.handle)
     words = ffi.string(words)
     return words ~= "" and words or nil
 end
@@ -240,11 +287,11 @@ function Lease:close(seconds)
     end
     local client, calls, handle = self.client, self.calls, self.handle
     self.client, self.calls, self.handle = nil, nil, nil
-    local code
+    local code = ALLOWED
     if calls ~= nil then
         code = lib.tollbar_lease_calls_close(calls)
-    else
-        code = lib.tollbar_lease_client_close(client, patience < 0xffffffffULL and patience or 0xffffffffULL)
+    elseif client ~= nil then
+        code = part(self, client, handle, patience < 0xffffffffULL and patience or 0xffffffffULL)
     end
     lib.tollbar_lease_close(handle)
     return code == ALLOWED
@@ -305,12 +352,12 @@ function lease.new(name, policy, options)
     -- The Lua handle is made before the C object, so that no C object is lost if Lua has no memory
     -- for the handle.
     local self = new_handle()
-    local made, asks, column = ffi.new("tollbar_lease *[1]"), ffi.new("tollbar_lease_client *[1]"), ffi.new("size_t[1]")
-    local code = lib.tollbar_lease_new_shared(name, #name, spec, how, made)
+    local handle = ffi.new("tollbar_lease *[1]")
+    local code, column = lib.tollbar_lease_new_shared(name, #name, spec, how, handle)
     if code ~= ALLOWED then
         return failure(code, "lease " .. name)
     end
-    self.handle = made[0]
+    self.handle = handle[0]
     if options.run then
         local calls = ffi.new("tollbar_lease_calls *[1]")
         code = lib.tollbar_lease_calls_new(self.handle, calls)
@@ -320,12 +367,11 @@ function lease.new(name, policy, options)
         self.calls, callers[self] = calls[0], { run = options.run, calls = false }
         return self
     end
-    code = lib.tollbar_lease_client_new(self.handle, options.url, #options.url, column, asks)
+    code, column = join(self, name, options.url)
     if code ~= ALLOWED then
         -- The message leaves out the URL, which may contain a password.
-        return failure(code, string.format("lease %s: column %d of the url", name, tonumber(column[0])))
+        return failure(code, column and string.format("lease %s: column %d of the url", name, column) or "lease " .. name)
     end
-    self.client = asks[0]
     return self
 end
 
