@@ -1,5 +1,5 @@
-/* A worker's lease client on nginx's event loop: a timer, and the descriptor of the connection
- * while there is one. */
+/* A worker's lease clients on nginx's event loop: each has a timer, and the descriptor of its connection
+ * while there is one. The zones of one store have one client. */
 
 #include "ngx_http_tollbar.h"
 
@@ -24,15 +24,18 @@ struct ngx_http_tollbar_client_s {
     /* The descriptor at the last tick. */
     ngx_socket_t fd;
     tollbar_lease_client *lease_client;
-    ngx_shm_zone_t *shm_zone;
-    sync_t *sync;
+    /* Elements ngx_shm_zone_t *, at least one. */
+    ngx_array_t zones;
     ngx_msec_t eager_until;
     /* Whether this client asks no more. */
     ngx_flag_t has_resigned;
     ngx_log_t *log;
 };
 
-static ngx_int_t start(ngx_cycle_t *cycle, ngx_shm_zone_t *shm_zone);
+static ngx_int_t start(ngx_cycle_t *cycle, ngx_array_t *zones, ngx_uint_t number);
+static ngx_int_t enter(client_t *client, ngx_shm_zone_t *shm_zone);
+static ngx_inline sync_t *sync_of(const client_t *client, ngx_uint_t n);
+static uint32_t circuit_of(const sync_t *sync);
 static void end(client_t *client);
 static void on_timer(ngx_event_t *timer);
 static void on_ready(ngx_event_t *event);
@@ -41,6 +44,7 @@ static void resign(client_t *client);
 static void watch(client_t *client);
 static void forget(client_t *client);
 static void on_change(void *data, uint32_t circuit);
+static void note(client_t *client, ngx_shm_zone_t *shm_zone);
 
 /* The zones whose clients this process runs. */
 static ngx_array_t *running;
@@ -52,7 +56,7 @@ ngx_int_t ngx_http_tollbar_clients_start(ngx_cycle_t *cycle, ngx_array_t *zones)
 
     running = zones;
     for (n = 0; n < zones->nelts; n++) {
-        if (((zone_t *) zone[n]->data)->sync != NULL && start(cycle, zone[n]) != NGX_OK) {
+        if (((zone_t *) zone[n]->data)->sync != NULL && start(cycle, zones, n) != NGX_OK) {
             return NGX_ERROR;
         }
     }
@@ -62,30 +66,49 @@ ngx_int_t ngx_http_tollbar_clients_start(ngx_cycle_t *cycle, ngx_array_t *zones)
 void ngx_http_tollbar_clients_end(void)
 {
     ngx_shm_zone_t **zone;
+    client_t *client;
     sync_t *sync;
-    ngx_uint_t n;
+    ngx_uint_t n, each;
 
     for (n = 0; running != NULL && n < running->nelts; n++) {
         zone = running->elts;
         sync = ((zone_t *) zone[n]->data)->sync;
-        if (sync != NULL && sync->client != NULL) {
-            ngx_http_tollbar_wait_end(sync);
-            end(sync->client);
-            sync->client = NULL;
+        client = sync != NULL ? sync->client : NULL;
+        if (client == NULL) {
+            continue;
+        }
+        for (each = 0; each < client->zones.nelts; each++) {
+            ngx_http_tollbar_wait_end(sync_of(client, each));
+        }
+        end(client);
+        for (each = 0; each < client->zones.nelts; each++) {
+            sync_of(client, each)->client = NULL;
         }
     }
     running = NULL;
 }
 
-static ngx_int_t start(ngx_cycle_t *cycle, ngx_shm_zone_t *shm_zone)
+/* Gives the zone to the client of an earlier zone of its store, or else to a new client. */
+static ngx_int_t start(ngx_cycle_t *cycle, ngx_array_t *zones, ngx_uint_t number)
 {
     /* nginx's debug log reads a connection's descriptor from an event's data. */
     static ngx_connection_t no_connection = { .fd = (ngx_socket_t) -1 };
-    sync_t *sync = ((zone_t *) shm_zone->data)->sync;
-    client_t *client = ngx_pcalloc(cycle->pool, sizeof(client_t));
+    ngx_shm_zone_t **zone = zones->elts, *shm_zone = zone[number];
+    sync_t *other, *sync = ((zone_t *) shm_zone->data)->sync;
+    client_t *client;
+    ngx_uint_t n;
     int32_t error;
 
-    if (client == NULL) {
+    for (n = 0; n < number; n++) {
+        other = ((zone_t *) zone[n]->data)->sync;
+        if (other != NULL && other->client != NULL && ngx_http_tollbar_sync_same_store(other, sync)
+            && tollbar_lease_client_add(other->client->lease_client, sync->lease) == 0)
+        {
+            return enter(other->client, shm_zone);
+        }
+    }
+    client = ngx_pcalloc(cycle->pool, sizeof(client_t));
+    if (client == NULL || ngx_array_init(&client->zones, cycle->pool, 1, sizeof(ngx_shm_zone_t *)) != NGX_OK) {
         return NGX_ERROR;
     }
     error = ngx_http_tollbar_secure_client(sync, sync->lease, NULL, &client->lease_client);
@@ -96,8 +119,6 @@ static ngx_int_t start(ngx_cycle_t *cycle, ngx_shm_zone_t *shm_zone)
         return NGX_OK;
     }
     client->fd = (ngx_socket_t) -1;
-    client->shm_zone = shm_zone;
-    client->sync = sync;
     client->log = cycle->log;
     client->eager_until = ngx_current_msec + EAGER_FOR;
     client->timer.handler = on_timer;
@@ -105,16 +126,42 @@ static ngx_int_t start(ngx_cycle_t *cycle, ngx_shm_zone_t *shm_zone)
     client->timer.log = cycle->log;
     client->timer.cancelable = 1;
     (void) tollbar_lease_client_on_change(client->lease_client, on_change, client);
+    ngx_add_timer(&client->timer, 0);
+    return enter(client, shm_zone);
+}
+
+static ngx_int_t enter(client_t *client, ngx_shm_zone_t *shm_zone)
+{
+    sync_t *sync = ((zone_t *) shm_zone->data)->sync;
+    ngx_shm_zone_t **place = ngx_array_push(&client->zones);
+
+    if (place == NULL) {
+        return NGX_ERROR;
+    }
+    *place = shm_zone;
     sync->client = client;
     ngx_queue_init(&sync->waiting);
     sync->node->waiting[ngx_process_slot] = 0;
-    ngx_add_timer(&client->timer, 0);
     return NGX_OK;
+}
+
+static ngx_inline sync_t *sync_of(const client_t *client, ngx_uint_t n)
+{
+    ngx_shm_zone_t **zone = client->zones.elts;
+
+    return ((zone_t *) zone[n]->data)->sync;
+}
+
+static uint32_t circuit_of(const sync_t *sync)
+{
+    tollbar_lease_stats stats = TOLLBAR_LEASE_STATS_INIT;
+
+    return tollbar_lease_get_stats(sync->lease, &stats) == 0 ? stats.circuit : TOLLBAR_CIRCUIT_UNKNOWN;
 }
 
 ngx_flag_t ngx_http_tollbar_client_is_new(const sync_t *sync)
 {
-    return tollbar_lease_client_circuit(sync->client->lease_client) == TOLLBAR_CIRCUIT_UNKNOWN;
+    return circuit_of(sync) == TOLLBAR_CIRCUIT_UNKNOWN;
 }
 
 void ngx_http_tollbar_client_hurry(sync_t *sync)
@@ -150,8 +197,10 @@ static void on_ready(ngx_event_t *event)
 
 static void tick(client_t *client)
 {
-    ngx_flag_t waits;
+    ngx_shm_zone_t **zone = client->zones.elts;
+    ngx_flag_t waits = 0;
     uint32_t wait = 1;
+    ngx_uint_t n;
     int32_t error = 0;
 
     resign(client);
@@ -162,11 +211,13 @@ static void tick(client_t *client)
         watch(client);
     }
     if (error != 0) {
-        ngx_tollbar_zone_failed(client->shm_zone, client->log, error);
+        ngx_tollbar_zone_failed(zone[0], client->log, error);
         wait = 1000;
     }
-    ngx_http_tollbar_wait_look(client->sync);
-    waits = !ngx_queue_empty(&client->sync->waiting);
+    for (n = 0; n < client->zones.nelts; n++) {
+        ngx_http_tollbar_wait_look(sync_of(client, n));
+        waits |= !ngx_queue_empty(&sync_of(client, n)->waiting);
+    }
     /* The answer to another worker's client only shows in the node's memory. */
     if (waits && error == 0) {
         wait = 1;
@@ -261,16 +312,30 @@ static void forget(client_t *client)
     client->connection = NULL;
 }
 
-/* Logs a change of the circuit. Every worker sees the change, and the first one logs it. */
+/* A zone's circuit has changed. */
 static void on_change(void *data, uint32_t circuit)
+{
+    client_t *client = data;
+    ngx_shm_zone_t **zone = client->zones.elts;
+    ngx_uint_t n;
+
+    (void) circuit;
+    for (n = 0; n < client->zones.nelts; n++) {
+        note(client, zone[n]);
+    }
+}
+
+/* Logs a change of the zone's circuit. Every worker sees the change, and the first one logs it. */
+static void note(client_t *client, ngx_shm_zone_t *shm_zone)
 {
     static const char *meanwhile[] = {
         "each machine admits its share of the rate", "requests that no lease covers are refused", "requests that no lease covers pass uncounted"
     };
-    client_t *client = data;
-    ngx_atomic_t *logged = &client->sync->node->circuit;
+    sync_t *sync = ((zone_t *) shm_zone->data)->sync;
+    uint32_t circuit = circuit_of(sync);
+    ngx_atomic_t *logged = &sync->node->circuit;
     ngx_atomic_uint_t before = *logged;
-    const char *why = tollbar_lease_client_error(client->lease_client);
+    const char *why = tollbar_lease_client_lease_error(client->lease_client, sync->lease);
 
     /* The circuit is unknown while one client takes over from another. */
     if (circuit == TOLLBAR_CIRCUIT_UNKNOWN || before == circuit || !ngx_atomic_cmp_set(logged, before, circuit)) {
@@ -278,9 +343,9 @@ static void on_change(void *data, uint32_t circuit)
     }
     if (circuit == TOLLBAR_CIRCUIT_OPEN) {
         ngx_log_error(NGX_LOG_ERR, client->log, 0, "zone \"%V\": the store does not answer%s%s, %s",
-                      &client->shm_zone->shm.name, *why != '\0' ? ": " : "", why, meanwhile[client->sync->options.fallback]);
+                      &shm_zone->shm.name, *why != '\0' ? ": " : "", why, meanwhile[sync->options.fallback]);
     } else {
-        ngx_log_error(NGX_LOG_NOTICE, client->log, 0, "zone \"%V\": the store answers%s", &client->shm_zone->shm.name,
+        ngx_log_error(NGX_LOG_NOTICE, client->log, 0, "zone \"%V\": the store answers%s", &shm_zone->shm.name,
                       before == TOLLBAR_CIRCUIT_OPEN ? " again" : "");
     }
 }

@@ -131,6 +131,11 @@ ngx_flag_t ngx_http_tollbar_sync_same(const sync_t *a, const sync_t *b)
     return same_text(&a->name, &b->name) && same_text(&a->url, &b->url);
 }
 
+ngx_flag_t ngx_http_tollbar_sync_same_store(const sync_t *a, const sync_t *b)
+{
+    return same_text(&a->url, &b->url) && ngx_http_tollbar_secure_same(a, b);
+}
+
 static ngx_flag_t same_text(const ngx_str_t *a, const ngx_str_t *b)
 {
     return a->len == b->len && ngx_memcmp(a->data, b->data, a->len) == 0;

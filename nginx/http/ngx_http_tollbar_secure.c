@@ -63,20 +63,29 @@ struct ngx_http_tollbar_secure_s {
 typedef struct ngx_http_tollbar_secure_s secure_t;
 
 static void *start(void *context, const char *host);
+static ngx_flag_t same_files(const sync_t *a, const sync_t *b);
+static const secure_t *find(ngx_conf_t *cf, const sync_t *sync);
 static char *refuse(ngx_conf_t *cf, ngx_str_t *name, sync_t *sync, ngx_uint_t file);
 static int no_password(char *to, int size, int writes, void *data);
 static void end(void *context);
 
-/* Makes the context in the master, which can read files that the workers cannot. */
+/* Makes the context in the master, which can read files that the workers cannot. Zones with the same
+ * files have one. */
 static char *make(ngx_conf_t *cf, ngx_str_t *name, sync_t *sync)
 {
     ngx_str_t *files = sync->files;
     ngx_pool_cleanup_t *cleanup = ngx_pool_cleanup_add(cf->pool, 0);
     secure_t *secure = ngx_pcalloc(cf->pool, sizeof(secure_t));
+    const secure_t *before = find(cf, sync);
     SSL_CTX *context;
 
     if (cleanup == NULL || secure == NULL) {
         return NGX_CONF_ERROR;
+    }
+    if (before != NULL) {
+        secure->tls = before->tls;
+        sync->secure = secure;
+        return NGX_CONF_OK;
     }
     ERR_clear_error();
     context = tollbar_openssl_context((const char *) files[0].data, NULL, NULL);
@@ -102,6 +111,50 @@ static char *make(ngx_conf_t *cf, ngx_str_t *name, sync_t *sync)
     tollbar_openssl_table(context, &secure->tls);
     sync->secure = secure;
     return NGX_CONF_OK;
+}
+
+/* TLS of an earlier zone with the same files, or NULL. */
+static const secure_t *find(ngx_conf_t *cf, const sync_t *sync)
+{
+    ngx_http_tollbar_main_conf_t *main = ngx_http_conf_get_module_main_conf(cf, ngx_http_tollbar_module);
+    ngx_shm_zone_t **zones = main->zones.elts;
+    const sync_t *other;
+    ngx_uint_t n;
+
+    for (n = 0; n < main->zones.nelts; n++) {
+        other = ((ngx_http_tollbar_zone_t *) zones[n]->data)->sync;
+        if (other != NULL && other != sync && other->secure != NULL && same_files(other, sync)) {
+            return other->secure;
+        }
+    }
+    return NULL;
+}
+
+static ngx_flag_t same_files(const sync_t *a, const sync_t *b)
+{
+    const ngx_str_t *one, *other;
+    ngx_uint_t n;
+
+    for (n = 0; n < sizeof(words) / sizeof(words[0]); n++) {
+        one = &a->files[n];
+        other = &b->files[n];
+        if (one->len != other->len || (one->len != 0 && ngx_memcmp(one->data, other->data, one->len) != 0)) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+ngx_flag_t ngx_http_tollbar_secure_same(const sync_t *a, const sync_t *b)
+{
+    const char *hosts[2];
+
+    if (a->secure == NULL || b->secure == NULL) {
+        return a->secure == b->secure;
+    }
+    hosts[0] = a->secure->host != NULL ? a->secure->host : "";
+    hosts[1] = b->secure->host != NULL ? b->secure->host : "";
+    return same_files(a, b) && ngx_strcmp(hosts[0], hosts[1]) == 0;
 }
 
 static char *refuse(ngx_conf_t *cf, ngx_str_t *name, sync_t *sync, ngx_uint_t file)
@@ -167,6 +220,13 @@ static char *make(ngx_conf_t *cf, ngx_str_t *name, sync_t *sync)
     (void) sync;
     return ngx_tollbar_conf_refuse(cf, "TLS must have an nginx and a module with OpenSSL, which --with-http_ssl_module adds, "
                                    "in zone \"%V\"", name);
+}
+
+ngx_flag_t ngx_http_tollbar_secure_same(const sync_t *a, const sync_t *b)
+{
+    (void) a;
+    (void) b;
+    return 1;
 }
 
 void ngx_http_tollbar_secure_name(sync_t *sync, const char *host)

@@ -36,7 +36,7 @@ typedef struct {
 /* TLS to a store. */
 typedef struct ngx_http_tollbar_secure_s ngx_http_tollbar_secure_t;
 
-/* A worker's client. */
+/* A worker's client of one store. */
 typedef struct ngx_http_tollbar_client_s ngx_http_tollbar_client_t;
 
 typedef struct {
@@ -78,6 +78,9 @@ char *ngx_http_tollbar_sync_check(ngx_conf_t *cf, ngx_str_t *name, size_t size, 
 /* Whether both have the same limit of the same store. */
 ngx_flag_t ngx_http_tollbar_sync_same(const ngx_http_tollbar_sync_t *a, const ngx_http_tollbar_sync_t *b);
 
+/* Whether one client reaches both: the same store by the same TLS. */
+ngx_flag_t ngx_http_tollbar_sync_same_store(const ngx_http_tollbar_sync_t *a, const ngx_http_tollbar_sync_t *b);
+
 /* The highest cost, up to `capacity`, that a request can ever be admitted with. With `sync` that is
  * the largest lease. */
 uint64_t ngx_http_tollbar_sync_most(const ngx_http_tollbar_zone_t *zone, uint64_t capacity);
@@ -92,6 +95,9 @@ ngx_int_t ngx_http_tollbar_secure_read(ngx_conf_t *cf, ngx_str_t *argument, ngx_
 
 /* Makes what TLS needs if the URL has it, and refuses its files if not. */
 char *ngx_http_tollbar_secure_check(ngx_conf_t *cf, ngx_str_t *name, ngx_http_tollbar_sync_t *sync);
+
+/* Whether both have the same TLS to their store, or none. */
+ngx_flag_t ngx_http_tollbar_secure_same(const ngx_http_tollbar_sync_t *a, const ngx_http_tollbar_sync_t *b);
 
 /* The server's certificate must be for `host`, though the URL has the address. */
 void ngx_http_tollbar_secure_name(ngx_http_tollbar_sync_t *sync, const char *host);

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from harness import paced
-from harness.machines import leader, machines, wait_for_circuit, zone_of  # noqa: F401
+from harness.config import CONTENT
+from harness.machines import PAGES, leader, machines, wait_for_circuit, zone_of  # noqa: F401
 from harness.server import PATIENCE, alive, wait_until
 
 RATE, BURST = 100, 21
@@ -57,6 +58,33 @@ def test_keys_have_limits_of_their_own(machines):
     first, second = machines.begin(ZONE)
     paced.paced(ports(machines), ASKED, 1, path="/?k=a")
     assert first.get("/?k=b").status == second.get("/?k=c").status == 200
+
+
+def test_zones_of_a_store_have_one_connection(machines):
+    """In each worker that asks. Requests wait in each zone, a limit that the store refuses stops no other, and
+    the log names it."""
+    store = machines.begin_store()
+    store.command("ACL", "SETUSER", "default", "resetkeys", *(f"~tollbar:{{z{n}}}:*" for n in range(20)))
+    zones = [f"tollbar_zone $arg_k zone=z{n}:512k rate=60r/m burst=4 sync={store.url} nodes=1 overdraft=0 sync_wait=30s;" for n in range(20)]
+    refused = f"tollbar_zone $arg_k zone=refused:512k rate=1r/s sync={store.url} nodes=1 fallback=deny;"
+    places = "".join(f"location /{n}/ {{ tollbar zone=z{n} nodelay; {CONTENT} }}" for n in range(20))
+    nginx = machines.add(workers=2, http="".join(zones) + refused,
+                         server=f"{places} location /refused {{ tollbar zone=refused; {CONTENT} }} {PAGES}")
+    nginx.expected += ["the store does not answer"]
+    for n in range(20):
+        wait_until(lambda n=n: zone_of(nginx, f"z{n}")["circuit"] == "closed", "a closed circuit")
+    wait_until(lambda: zone_of(nginx, "refused")["circuit"] == "open", "the refused one")
+    wait_until(lambda: nginx.said('zone "refused": the store does not answer', "NOPERM"), "the reason")
+    assert not any(nginx.said(f'zone "z{n}"', "NOPERM") for n in range(20))
+    # A worker that has taken over from another one may still have its connection.
+    wait_until(lambda: store.connections() == 1, "one connection")
+    for n in range(20):
+        assert [nginx.get(f"/{n}/?k=a").status for _ in range(6)] == [200] * 5 + [429]
+    assert nginx.get("/refused?k=a").status == 429
+    nginx.reload()
+    for n in range(20):
+        assert nginx.get(f"/{n}/?k=b").status == 200
+    wait_until(lambda: store.connections() == 1, "one connection")
 
 
 def has_ipv6():
@@ -146,6 +174,21 @@ def test_a_reload_under_load_keeps_the_node(machines):
     before, old, later, older = counted
     assert zone_of(first)["granted"] > later > before > 0
     assert not set(old) & set(first.workers()) and not set(older) & set(first.workers())
+
+
+def test_a_reload_refuses_nobody(machines):
+    """Requests for new keys right after it wait for the store. Each reload opened the circuit once. A busy machine
+    may still do so."""
+    more = ' policy="5/min burst 5" overdraft=0 sync_wait=30s'
+    [nginx] = machines.begin(more, count=1)
+    nginx.expected += ["the store does not answer"]
+    before, refused = zone_of(nginx)["opened"], 0
+    for turn in range(20):
+        nginx.reload()
+        refused += nginx.get(f"/?k={turn}").status != 200
+    opened = zone_of(nginx)["opened"] - before
+    print(f"20 reloads: refused {refused}, opened {opened}")
+    assert opened <= 10 and refused <= opened
 
 
 @pytest.mark.parametrize("changed", ["rate=200r/s burst=40", ZONE + " overdraft=0", ZONE + " fallback=deny", ZONE + " name=other"])

@@ -5,7 +5,8 @@ import subprocess
 import pytest
 
 from harness.client import connect, count, request, statuses
-from harness.machines import machines, wait_for_circuit  # noqa: F401
+from harness.config import CONTENT
+from harness.machines import PAGES, machines, wait_for_circuit, zone_of  # noqa: F401
 from harness.server import alive, free_ports, wait_until
 from test_sync_wait import undisturbed
 
@@ -73,6 +74,21 @@ def test_machines_share_a_limit_by_tls(machines, files, host):
             for nginx in both:
                 wait_for_circuit(nginx, "open")
             machines.store.start()
+
+
+def test_zones_with_the_same_files_have_one_connection(machines, files):
+    """A zone with other files has another one, by which the store cannot be trusted."""
+    store = Secure(machines, files)
+    url = f"rediss://localhost:{store.port}"
+    all_words = [words(files), words(files), words(files, authority="other")]
+    zones = "".join(f"tollbar_zone $arg_k zone=z{n}:512k {ZONE} fallback=deny sync={url} nodes=1 {tls};" for n, tls in enumerate(all_words))
+    places = "".join(f"location /{n}/ {{ tollbar zone=z{n} nodelay; {CONTENT} }}" for n in range(3))
+    nginx = machines.add(workers=1, http=zones, server=places + PAGES)
+    nginx.expected += ["the store does not answer"]
+    wait_until(lambda: [zone_of(nginx, f"z{n}")["circuit"] for n in range(3)] == ["closed", "closed", "open"], "the circuits")
+    assert machines.store.connections() == 1
+    wait_until(lambda: nginx.get("/0/?k=a").status == nginx.get("/1/?k=a").status == 200, "leases")
+    assert nginx.get("/2/?k=a").status == 429
 
 
 @pytest.mark.parametrize("tls, server, host, said", [

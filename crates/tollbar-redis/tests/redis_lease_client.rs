@@ -186,6 +186,27 @@ fn a_limit_leaves_and_comes_back() {
     assert!(client.close(10_000));
 }
 
+/// A client that ends leaves the circuit closed, so that nobody falls back before another one has
+/// taken over. A busy machine may open it; one of ten tries must not.
+#[test]
+fn an_end_opens_no_circuit() {
+    let server = Server::start();
+    let options = Options { overdraft: 0, ..Options::new(1) };
+    let undisturbed = (0..10).any(|turn| {
+        let node = node(&format!("ends{turn}"), "1000/hour burst 1000", &options);
+        let nodes = std::slice::from_ref(&node);
+        let (mut first, mut second) =
+            (client(&server.unix(), nodes), client(&server.unix(), nodes));
+        driven(&mut first, || until("it closes", || is_closed(&node)));
+        let before = node.stats().opened;
+        assert!(first.close(10_000));
+        let stays = is_closed(&node);
+        let passes = driven(&mut second, || node.wait(b"idle", 1, 30_000_000_000).is_allowed());
+        stays && passes && node.stats().opened == before
+    });
+    assert!(undisturbed);
+}
+
 /// A reply to a limit that has left goes to no limit that has come in its place.
 #[test]
 fn a_late_reply_is_for_nobody() {

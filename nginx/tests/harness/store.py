@@ -63,13 +63,19 @@ class Store:
         except OSError:
             return False
 
+    def connections(self):
+        """Those of the library's clients."""
+        return self.command("CLIENT", "LIST").count(b"name=tollbar")
+
     def command(self, *words):
-        """The first line of the reply."""
+        """The first line of the reply, or the text in it."""
         with socket.socket(socket.AF_UNIX) as s:
             s.settimeout(PATIENCE)
             s.connect(str(self.socket))
             s.sendall(b"".join([b"*%d\r\n" % len(words), *(b"$%d\r\n%s\r\n" % (len(w), w.encode()) for w in words)]))
-            return s.makefile("rb").readline().strip()
+            reply = s.makefile("rb")
+            line = reply.readline().strip()
+            return reply.read(int(line[1:])) if line.startswith(b"$") and line != b"$-1" else line
 
     def keys(self):
         return int(self.command("DBSIZE")[1:])

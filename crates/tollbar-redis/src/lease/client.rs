@@ -197,7 +197,9 @@ impl<N: Deref<Target = Node>> Client<N> {
             return false;
         }
         self.report(None, millis);
-        self.hang_up();
+        self.link.close();
+        // The circuits stay as they are, so that a client that takes over at once finds them closed.
+        self.limits.displaced();
         self.limits.resign(&self.me)
     }
 
