@@ -54,7 +54,7 @@ fn fleet(machines: u64) -> Fleet {
 
 fn crowd(policy: &Policy, machines: u64, overdraft: u64) -> Crowd {
     // So many that no key misses a place.
-    let capacity = if machines > 100 { 64 } else { 256 };
+    let capacity = if machines > 100 { 256 } else { 4096 };
     let options = Options { capacity, overdraft, ..Options::new(machines as u32) };
     Crowd::new(&vec![(*policy, options); machines as usize], 3)
 }

@@ -31,7 +31,7 @@ enum Mode {
 }
 
 fn options(nodes: u32, overdraft: u64) -> Options {
-    Options { capacity: 256, overdraft, ..Options::new(nodes) }
+    Options { capacity: 4096, overdraft, ..Options::new(nodes) }
 }
 
 /// Keys at 30 % of their rate, in pages of so many requests to one machine.
