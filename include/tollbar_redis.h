@@ -401,10 +401,16 @@ int32_t tollbar_lease_client_new_tls(const tollbar_lease *lease,
 int32_t tollbar_lease_client_add(tollbar_lease_client *client, const tollbar_lease *lease);
 
 /* Reports to the store the admissions of `lease` that the store does not know yet, for at most
- * `timeout_ms`, and makes the client forget the lease. It asks for its other leases meanwhile. If
- * the time was too short, the call forgets the lease and returns TOLLBAR_E_UNREPORTED. With 0 the
- * call begins no connection. It returns TOLLBAR_E_CLIENT_LEASES if the client does not have this
- * lease, and TOLLBAR_E_RUNNING while tollbar_lease_client_run runs. */
+ * `timeout_ms`. The client asks for its other leases meanwhile. The call returns
+ * TOLLBAR_E_UNREPORTED if the time was too short; with 0 it begins no connection. It returns
+ * TOLLBAR_E_CLIENT_LEASES if the client does not have this lease, and TOLLBAR_E_RUNNING while
+ * tollbar_lease_client_run runs. */
+int32_t tollbar_lease_client_report(tollbar_lease_client *client,
+                                    const tollbar_lease *lease,
+                                    uint32_t timeout_ms);
+
+/* tollbar_lease_client_report, which then makes the client forget the lease, also if it returns
+ * TOLLBAR_E_UNREPORTED. */
 int32_t tollbar_lease_client_remove(tollbar_lease_client *client,
                                     const tollbar_lease *lease,
                                     uint32_t timeout_ms);

@@ -268,6 +268,8 @@ static void c4_arguments_of_clients(void **state) {
     assert_string_equal(tollbar_lease_client_lease_error(NULL, lease), "");
     assert_string_equal(tollbar_lease_client_lease_error(ODD(tollbar_lease_client), lease), "");
     ODD_IS(tollbar_lease_client_remove(ODD(tollbar_lease_client), lease, 0));
+    ODD_IS(tollbar_lease_client_report(ODD(tollbar_lease_client), lease, 0));
+    NULL_IS(tollbar_lease_client_report(NULL, lease, 0));
     assert_int_equal(tollbar_lease_client_close(NULL, 1000), 0);
     assert_true(wait == 7 && events == 7);
 

@@ -318,7 +318,10 @@ static void one_client_asks_for_many_limits(void **state) {
     /* A lease that leaves is charged before, and can be freed. Its place is free. */
     for (i = 0; i < LIMITS / 2; i++) {
         assert_int_equal(tollbar_lease_check(leases[i], "last", 4, 2, NULL), TOLLBAR_ALLOWED);
-        assert_int_equal(tollbar_lease_client_remove(client, leases[i], 10000), 0);
+        if (i % 2 != 0)
+            assert_int_equal(tollbar_lease_client_report(client, leases[i], 10000), 0);
+        assert_int_equal(tollbar_lease_client_remove(client, leases[i], i % 2 != 0 ? 0 : 10000), 0);
+        assert_int_equal(tollbar_lease_client_report(client, leases[i], 0), TOLLBAR_E_CLIENT_LEASES);
         assert_int_equal(tollbar_lease_client_remove(client, leases[i], 10000), TOLLBAR_E_CLIENT_LEASES);
         snprintf(command, sizeof command, "EXISTS tollbar:{limit%d}:k:last", i);
         assert_int_equal(redis_number(&redis, command), 1);

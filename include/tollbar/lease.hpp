@@ -303,8 +303,8 @@ public:
     }
 
     /// Reports to the store the charges of the lease that the store does not know yet, and makes the
-    /// client forget the lease. If the reports take longer than the patience, the client forgets it
-    /// all the same and the error is errc::unreported. The call fails while a thread drives the
+    /// client forget the lease. The client asks for its other leases meanwhile. If the reports take longer
+    /// than the patience, the client forgets it all the same and the error is errc::unreported. The call fails while a thread drives the
     /// client (errc::running), and for a lease that the client does not have (errc::client_leases).
     template <class Rep, class Period> void remove(const lease &of, const std::chrono::duration<Rep, Period> &patience) {
         try_remove(of, patience).value();

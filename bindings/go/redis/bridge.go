@@ -207,8 +207,12 @@ func newClient(lease uintptr, url string) (client uintptr, code tollbar.Code, co
 // addLease gives the client a further lease. No thread runs the client.
 func addLease(client, lease uintptr) tollbar.Code { return tollbar.Code(cClientAdd(client, lease)) }
 
-// removeLease reports to the store what it does not know of a lease, and takes the lease from the client.
-// No thread runs the client.
+// reportLease reports to the store what it does not know of a lease. No thread runs the client.
+func reportLease(client, lease uintptr, patience uint32) tollbar.Code {
+	return tollbar.Code(cClientReport(client, lease, patience))
+}
+
+// removeLease is reportLease, and takes the lease from the client.
 func removeLease(client, lease uintptr, patience uint32) tollbar.Code {
 	return tollbar.Code(cClientRemove(client, lease, patience))
 }

@@ -67,6 +67,9 @@ static inline int32_t go_client_new(uintptr_t lease, const uint8_t *url, size_t 
 static inline int32_t go_client_add(uintptr_t client, uintptr_t lease) {
     return tollbar_lease_client_add(GO_CLIENT(client), GO_LEASE(lease));
 }
+static inline int32_t go_client_report(uintptr_t client, uintptr_t lease, uint32_t patience) {
+    return tollbar_lease_client_report(GO_CLIENT(client), GO_LEASE(lease), patience);
+}
 static inline int32_t go_client_remove(uintptr_t client, uintptr_t lease, uint32_t patience) {
     return tollbar_lease_client_remove(GO_CLIENT(client), GO_LEASE(lease), patience);
 }

@@ -19,6 +19,7 @@ package redis
 #cgo noescape go_lease_stats
 #cgo nocallback go_lease_stats
 #cgo nocallback go_client_run
+#cgo nocallback go_client_report
 #cgo nocallback go_client_remove
 #cgo nocallback go_client_close
 #cgo noescape go_calls_turn
@@ -121,6 +122,10 @@ func cClientNew(lease uintptr, url string, column, out *uintptr) int32 {
 
 func cClientAdd(client, lease uintptr) int32 {
 	return int32(C.go_client_add(C.uintptr_t(client), C.uintptr_t(lease)))
+}
+
+func cClientReport(client, lease uintptr, patience uint32) int32 {
+	return int32(C.go_client_report(C.uintptr_t(client), C.uintptr_t(lease), C.uint32_t(patience)))
 }
 
 func cClientRemove(client, lease uintptr, patience uint32) int32 {

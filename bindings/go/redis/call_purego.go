@@ -32,6 +32,7 @@ var (
 	tollbar_lease_client_new         = libtollbarRedis.Need("tollbar_lease_client_new")
 	tollbar_lease_client_on_change   = libtollbarRedis.Need("tollbar_lease_client_on_change")
 	tollbar_lease_client_add         = libtollbarRedis.Need("tollbar_lease_client_add")
+	tollbar_lease_client_report      = libtollbarRedis.Need("tollbar_lease_client_report")
 	tollbar_lease_client_remove      = libtollbarRedis.Need("tollbar_lease_client_remove")
 	tollbar_lease_client_run         = libtollbarRedis.Need("tollbar_lease_client_run")
 	tollbar_lease_client_stop        = libtollbarRedis.Need("tollbar_lease_client_stop")
@@ -108,6 +109,10 @@ func cClientNew(lease uintptr, url string, column, out *uintptr) int32 {
 
 func cClientAdd(client, lease uintptr) int32 {
 	return library.Call2(tollbar_lease_client_add, client, lease)
+}
+
+func cClientReport(client, lease uintptr, patience uint32) int32 {
+	return library.Call3(tollbar_lease_client_report, client, lease, uintptr(patience))
 }
 
 func cClientRemove(client, lease uintptr, patience uint32) int32 {

@@ -89,12 +89,16 @@ func (c *client) hasRoom(name string) bool {
 
 // run drives the client until its last member has left.
 func (c *client) run() {
+	var leaving []departure
 	for {
-		// A stop that comes between two runs is lost, or ends the next run at once. In both cases the
-		// lists have what it is about.
-		runClient(c.handle)
+		if len(leaving) == 0 {
+			// A stop that comes between two runs is lost, or ends the next run at once. In both cases the
+			// lists have what it is about.
+			runClient(c.handle)
+		}
 		clients.Lock()
-		joining, leaving := c.joining, c.leaving
+		joining := c.joining
+		leaving = append(leaving, c.leaving...)
 		c.joining, c.leaving = nil, nil
 		clients.Unlock()
 		for _, m := range joining {
@@ -104,36 +108,44 @@ func (c *client) run() {
 				m.set(code.Error())
 			}
 		}
-		for _, d := range leaving {
-			if c.part(d) {
-				return
-			}
+		leaving = slices.DeleteFunc(leaving, c.part)
+		if c.handle == 0 {
+			return
 		}
 		c.tell()
 	}
 }
 
-// part reports to the store what it does not know of a member, and forgets the member. It returns whether
-// that was the last one, which ends the client.
-func (c *client) part(d departure) (last bool) {
+// slice is for how long a member that leaves may keep the goroutine from others that join or leave. The
+// client asks for the others' permits meanwhile.
+const slice = 10 * time.Millisecond
+
+// part reports to the store what it does not know of a member. It returns whether the member has left. The
+// last one ends the client.
+func (c *client) part(d departure) bool {
+	left := time.Until(d.until)
+	code := tollbar.Code(0)
+	if d.member.added {
+		code = reportLease(c.handle, d.member.lease, milliseconds(min(left, slice)))
+	}
+	if code != 0 && left > 0 {
+		return false
+	}
 	clients.Lock()
-	last = len(c.members) == 1
+	c.members = slices.DeleteFunc(c.members, func(m *member) bool { return m == d.member })
+	last := len(c.members) == 0
 	if last {
 		clients.open = slices.DeleteFunc(clients.open, func(other *client) bool { return other == c })
 	}
 	clients.Unlock()
-	code := tollbar.Code(0)
-	patience := milliseconds(time.Until(d.until))
 	if last {
-		code = closeClient(c.handle, patience)
+		closeClient(c.handle, 0)
+		c.handle = 0
 	} else if d.member.added {
-		code = removeLease(c.handle, d.member.lease, patience)
+		removeLease(c.handle, d.member.lease, 0)
 	}
-	clients.Lock()
-	c.members = slices.DeleteFunc(c.members, func(m *member) bool { return m == d.member })
-	clients.Unlock()
 	d.code <- code
-	return last
+	return true
 }
 
 // tell calls onChange of the members whose circuit has changed.

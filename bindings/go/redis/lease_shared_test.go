@@ -145,6 +145,35 @@ func TestALostStoreHoldsManyClosesOnce(t *testing.T) {
 	}
 }
 
+// A lease that cannot tell its store keeps no other one from joining or leaving.
+func TestARefusedLeaseHoldsNoOther(t *testing.T) {
+	store := startRedis(t)
+	bad, good := named(t, store, "bad", nil), named(t, store, "good", nil)
+	becomes(t, bad, redis.CircuitClosed)
+	becomes(t, good, redis.CircuitClosed)
+	store.does("ACL SETUSER default resetkeys ~tollbar:{good}:* ~tollbar:{late}:*")
+	if !bad.Allow("ann") || !good.Allow("ann") {
+		t.Fatal("refused")
+	}
+	closed := make(chan error)
+	go func() { closed <- closeIn(bad, 20*time.Second) }()
+	time.Sleep(50 * time.Millisecond)
+	late := named(t, store, "late", nil)
+	becomes(t, late, redis.CircuitClosed)
+	if err := closeIn(good, 10*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-closed:
+		t.Fatal("it was told: ", err)
+	default:
+	}
+	store.does("ACL SETUSER default ~*")
+	if err := <-closed; err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Leases come and go from many goroutines at once: each is admitted, and what it took is charged.
 func TestLeasesComeAndGo(t *testing.T) {
 	store := startRedis(t)

@@ -135,6 +135,9 @@ int32_t tollbar_lease_client_new_tls(const tollbar_lease *lease,
                                      size_t *column,
                                      tollbar_lease_client **out);
 int32_t tollbar_lease_client_add(tollbar_lease_client *client, const tollbar_lease *lease);
+int32_t tollbar_lease_client_report(tollbar_lease_client *client,
+                                    const tollbar_lease *lease,
+                                    uint32_t timeout_ms);
 int32_t tollbar_lease_client_remove(tollbar_lease_client *client,
                                     const tollbar_lease *lease,
                                     uint32_t timeout_ms);

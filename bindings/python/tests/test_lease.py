@@ -696,3 +696,93 @@ def test_leases_come_and_go(redis):
     assert failures == []
     gc.collect()
     until(lambda: connections(redis) == 0)
+
+
+def test_two_close_one_lease(redis):
+    """Both return, and the other leases of the store stay."""
+    other = lease(redis.url, name="other", nodes=2)
+    switch = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for _ in range(30):
+            limit = lease(redis.url, name="closed", nodes=2)
+            closers = [threading.Thread(target=limit.close, args=(30,)) for _ in range(3)]
+            for closer in closers:
+                closer.start()
+            for closer in closers:
+                closer.join()
+    finally:
+        sys.setswitchinterval(switch)
+    assert other.wait("ann", 30) and other.close(30)
+
+
+def test_what_is_taken_beside_a_close_is_charged(redis):
+    other = lease(redis.url, name="other", nodes=2)
+    until(lambda: other.circuit == "closed")
+    for turn in range(10):
+        limit = lease(redis.url, name="beside", nodes=2)
+        until(lambda: limit.circuit == "closed")  # noqa: B023
+        admitted = []
+
+        def take():
+            try:
+                for n in range(100000):
+                    if limit.allow(f"{turn}-{n}"):  # noqa: B023
+                        admitted.append(f"{turn}-{n}")  # noqa: B023
+            except ValueError:
+                pass
+
+        taker = threading.Thread(target=take)
+        taker.start()
+        time.sleep(0.01)
+        assert limit.close(30)
+        taker.join()
+        assert all(redis.charged("beside", key) for key in admitted[-20:])
+
+
+def test_a_thread_that_cannot_begin(redis, monkeypatch):
+    def fails(self):
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", fails)
+        with pytest.raises(RuntimeError, match="new thread"):
+            lease(redis.url)
+    limit = lease(redis.url)
+    assert limit.wait("ann", 30) and limit.close(30)
+
+
+def test_a_refused_lease_holds_no_other(redis, monkeypatch):
+    """A lease that cannot tell its store keeps no other one from joining or leaving, and no fork waits."""
+    bad, good = lease(redis.url, name="bad"), lease(redis.url, name="good")
+    until(lambda: bad.circuit == good.circuit == "closed")
+    redis.ask("ACL SETUSER default resetkeys ~tollbar:{good}:* ~tollbar:{late}:*")
+    assert bad.allow("ann") and good.allow("ann")
+    told = []
+    closer = threading.Thread(target=lambda: told.append(bad.close(30)))
+    closer.start()
+    time.sleep(0.05)
+    late = lease(redis.url, name="late")
+    assert late.wait("ann", 30) and good.close(30)
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert told == [] and late.wait("bob", 30)
+    redis.ask("ACL SETUSER default ~*")
+    closer.join()
+    assert told == [True] and late.close(30)
+
+
+def test_nothing_in_a_listener_ends_the_thread(redis, monkeypatch):
+    failures = []
+
+    def hook(kind, *_):
+        failures.append(kind)
+        raise ValueError
+
+    monkeypatch.setattr(sys, "excepthook", hook)
+    limit = lease(redis.url, name="first", on_change=lambda circuit: 1 / 0)
+    until(lambda: failures)
+    other = lease(redis.url, name="other")
+    assert other.wait("ann", 30) and other.close(30) and limit.close(30)

@@ -173,10 +173,25 @@ pub unsafe extern "C" fn tollbar_lease_client_add(
 }
 
 /// Reports to the store the admissions of `lease` that the store does not know yet, for at most
-/// `timeout_ms`, and makes the client forget the lease. It asks for its other leases meanwhile. If
-/// the time was too short, the call forgets the lease and returns TOLLBAR_E_UNREPORTED. With 0 the
-/// call begins no connection. It returns TOLLBAR_E_CLIENT_LEASES if the client does not have this
-/// lease, and TOLLBAR_E_RUNNING while tollbar_lease_client_run runs.
+/// `timeout_ms`. The client asks for its other leases meanwhile. The call returns
+/// TOLLBAR_E_UNREPORTED if the time was too short; with 0 it begins no connection. It returns
+/// TOLLBAR_E_CLIENT_LEASES if the client does not have this lease, and TOLLBAR_E_RUNNING while
+/// tollbar_lease_client_run runs.
+///
+/// # Safety
+/// Pointers are NULL or as said.
+#[no_mangle]
+pub unsafe extern "C" fn tollbar_lease_client_report(
+    client: *mut tollbar_lease_client,
+    lease: *const tollbar_lease,
+    timeout_ms: u32,
+) -> i32 {
+    // SAFETY: by the caller's promise.
+    call(|| unsafe { reported(client, lease, |client, node| client.report(node, timeout_ms)) })
+}
+
+/// tollbar_lease_client_report, which then makes the client forget the lease, also if it returns
+/// TOLLBAR_E_UNREPORTED.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -186,16 +201,25 @@ pub unsafe extern "C" fn tollbar_lease_client_remove(
     lease: *const tollbar_lease,
     timeout_ms: u32,
 ) -> i32 {
-    call(|| {
-        // SAFETY: by the caller's promise: no other thread is in a call.
-        let (client, node) = unsafe { (exclusive(client)?, &reference(lease)?.node) };
-        // SAFETY: `exclusive` has seen that no thread drives it.
-        match unsafe { (*client.client.get()).remove(node, timeout_ms) } {
-            Some(true) => Ok(TOLLBAR_ALLOWED),
-            Some(false) => Err(TOLLBAR_E_UNREPORTED),
-            None => Err(TOLLBAR_E_CLIENT_LEASES),
-        }
-    })
+    // SAFETY: by the caller's promise.
+    call(|| unsafe { reported(client, lease, |client, node| client.remove(node, timeout_ms)) })
+}
+
+/// # Safety
+/// As [`tollbar_lease_client_report`].
+unsafe fn reported(
+    client: *mut tollbar_lease_client,
+    lease: *const tollbar_lease,
+    f: impl FnOnce(&mut Client<&'static Node>, &Node) -> Option<bool>,
+) -> Result<i32, i32> {
+    // SAFETY: by the caller's promise: no other thread is in a call.
+    let (client, node) = unsafe { (exclusive(client)?, &reference(lease)?.node) };
+    // SAFETY: `exclusive` has seen that no thread drives it.
+    match f(unsafe { &mut *client.client.get() }, node) {
+        Some(true) => Ok(TOLLBAR_ALLOWED),
+        Some(false) => Err(TOLLBAR_E_UNREPORTED),
+        None => Err(TOLLBAR_E_CLIENT_LEASES),
+    }
 }
 
 /// Makes tollbar_lease_client_tick and tollbar_lease_client_run call `listener` with `argument` and

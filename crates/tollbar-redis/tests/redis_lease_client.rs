@@ -248,7 +248,8 @@ fn a_limit_leaves_a_silent_store() {
     server.kill();
     assert!(nodes[1].check(b"k", 1).is_allowed());
     let since = Instant::now();
-    assert_eq!(client.remove(&nodes[1], 200), Some(false));
+    assert_eq!(client.report(&nodes[1], 100), Some(false));
+    assert_eq!(client.remove(&nodes[1], 100), Some(false));
     assert!(since.elapsed() < Duration::from_secs(10), "{:?}", since.elapsed());
     assert_eq!(client.remove(&nodes[0], 0), Some(true));
     assert!(client.close(0));

@@ -147,6 +147,7 @@ CASE(tollbar_lease_client_add) {
     redis_end(&server);
 }
 
+CLIENT(tollbar_lease_client_report, client, lease, 0)
 CASE(tollbar_lease_client_remove) {
     tollbar_lease_options options = TOLLBAR_LEASE_OPTIONS_INIT(2);
     tollbar_lease *lease, *other = NULL;

@@ -317,8 +317,8 @@ static PyObject *client_add(PyObject *self, PyObject *capsule) {
     return PyLong_FromUnsignedLong(place);
 }
 
-/* remove(place, milliseconds) -> whether all permits were reported to the store */
-static PyObject *client_remove(PyObject *self, PyObject *args) {
+/* report(place, milliseconds) -> whether all permits were reported to the store */
+static PyObject *client_report(PyObject *self, PyObject *args) {
     unsigned int place, patience;
     if (!PyArg_ParseTuple(args, "II", &place, &patience))
         return NULL;
@@ -329,14 +329,29 @@ static PyObject *client_remove(PyObject *self, PyObject *args) {
         return NULL;
     of(self)->running = 1;
     Py_BEGIN_ALLOW_THREADS
-    code = tollbar_lease_client_remove(handle, node->handle, patience);
+    code = tollbar_lease_client_report(handle, node->handle, patience);
     Py_END_ALLOW_THREADS
+    of(self)->running = 0;
+    if (code != 0 && code != TOLLBAR_E_UNREPORTED)
+        return core->raise(of(self)->state, code, NULL);
+    return PyBool_FromLong(code == 0);
+}
+
+/* remove(place) */
+static PyObject *client_remove(PyObject *self, PyObject *args) {
+    unsigned int place;
+    tollbar_lease_client *handle = PyArg_ParseTuple(args, "I", &place) ? mine(self) : NULL;
+    redis_node *node = handle == NULL ? NULL : node_at(self, place);
+    if (node == NULL)
+        return NULL;
+    of(self)->running = 1;
+    int32_t code = tollbar_lease_client_remove(handle, node->handle, 0);
     of(self)->running = 0;
     of(self)->nodes[place] = NULL;
     redis_node_release(node);
     if (code != 0 && code != TOLLBAR_E_UNREPORTED)
         return core->raise(of(self)->state, code, NULL);
-    return PyBool_FromLong(code == 0);
+    Py_RETURN_NONE;
 }
 
 /* circuit(place): a TOLLBAR_CIRCUIT_ number */
@@ -381,8 +396,9 @@ static PyObject *client_close(PyObject *self, PyObject *args) {
 
 static PyMethodDef client_methods[] = {
     CORE_METHOD("add", client_add, METH_O, "($self, node, /)", "Asks for another lease, too, and returns its place."),
-    CORE_METHOD("remove", client_remove, METH_VARARGS, "($self, place, milliseconds, /)",
-                "Reports a lease's unreported permits to the store, and forgets the lease."),
+    CORE_METHOD("report", client_report, METH_VARARGS, "($self, place, milliseconds, /)",
+                "Reports a lease's unreported permits to the store."),
+    CORE_METHOD("remove", client_remove, METH_VARARGS, "($self, place, /)", "Forgets the lease at the place."),
     CORE_METHOD("run", client_run, METH_NOARGS, "($self, /)",
                 "Asks the store until stop or until a circuit changes, without the GIL."),
     CORE_METHOD("stop", client_stop, METH_NOARGS, "($self, /)", "Lets run return."),

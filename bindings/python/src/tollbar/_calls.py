@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-import sys
 import threading
 import time
 from collections.abc import Callable, Generator
@@ -95,6 +94,10 @@ class Called(_clients.Driver):
     def error(self) -> str:
         return self._caller.error()
 
+    @property
+    def listens(self) -> bool:
+        return super().listens or self._caller.listens
+
     def close(self, milliseconds: int) -> bool:
         self.stop()
         self.rest(time.monotonic() + _CALL)
@@ -140,7 +143,7 @@ class Caller:
                 # The lease may have been closed while its store was silent. Otherwise the thread
                 # stays, and the next turn counts the call as lost.
                 if not self._is_closed:
-                    sys.excepthook(type(error), error, error.__traceback__)
+                    _clients.say(error)
                     time.sleep(_SLICE / 1000)
         if self._flush is not None:
             self.close(self._flush)
@@ -199,9 +202,11 @@ class Caller:
         waited = 0.0 if since is None else time.monotonic() - since
         return self._told.error if waited < 1 else f"the program's Redis client has been in a call for {waited:.0f} s"
 
+    @property
+    def listens(self) -> bool:
+        return self._told.listens
+
     def close(self, milliseconds: int) -> bool:
-        if self._told.listens:
-            raise RuntimeError("a lease cannot be closed by its on_change")
         end = time.monotonic() + milliseconds / 1000
         # A thread that is still in a call has the client.
         is_mine = not self._runs and not self.is_async

@@ -27,13 +27,29 @@ _MOST = 128
 # For how many seconds more than it may take a lease's end is waited for: the thread may be in the
 # on_change of another lease.
 _GRACE = 1.0
+# For how many milliseconds a lease that leaves may keep its thread from others that join or leave.
+_SLICE = 10
 HAS_THREAD = "the lease has a thread, which asks the store"
 
-# Guards the two below, and the places of each.
+# Guards the two below, and what joins. A thread of a store never waits for it.
 _lock = threading.Lock()
 _threads: list[_Thread] = []
 # The forks for which the threads rest. `rest` waits for them without the lock.
 _forks = 0
+# The thread that has the lock: a destructor or a signal's handler in it must not wait.
+_holder: int | None = None
+
+
+class _Locked:
+    def __enter__(self) -> None:
+        global _holder
+        _lock.acquire()
+        _holder = threading.get_ident()
+
+    def __exit__(self, *_: object) -> None:
+        global _holder
+        _holder = None
+        _lock.release()
 
 
 class Told:
@@ -55,10 +71,17 @@ class Told:
         try:
             self._listener(circuit)
         except BaseException as failure:
-            # The thread goes on.
-            sys.excepthook(type(failure), failure, failure.__traceback__)
+            say(failure)
         finally:
             self.listens = False
+
+
+def say(failure: BaseException) -> None:
+    """Prints what must not end a thread."""
+    try:
+        sys.excepthook(type(failure), failure, failure.__traceback__)
+    except BaseException:
+        sys.__excepthook__(type(failure), failure, failure.__traceback__)
 
 
 class Driver:
@@ -84,6 +107,11 @@ class Driver:
     def leave(self, milliseconds: int) -> object:
         """Ends the lease soon, and waits for nobody else."""
         raise NotImplementedError
+
+    @property
+    def listens(self) -> bool:
+        """Whether this is called in its on_change."""
+        return self.thread is threading.current_thread()
 
     async def run_async(self, milliseconds: int) -> None:
         raise RuntimeError("run makes the calls of an asyncio client; this lease has a thread, or tick")
@@ -120,9 +148,11 @@ class Ticked(Driver):
     def error(self) -> str:
         return self._client.error(0)
 
+    @property
+    def listens(self) -> bool:
+        return self._told.listens
+
     def close(self, milliseconds: int) -> bool:
-        if self._told.listens:
-            raise RuntimeError("a lease cannot be closed by its on_change")
         return self._client.close(milliseconds)
 
     leave = close
@@ -140,7 +170,8 @@ class Place(Driver):
         # The number of the place, once the thread has added the lease.
         self.number: int | None = None
         self.of: _Thread
-        self._departure: _Departure | None = None
+        # At most one departure, whoever closes the lease at the same time.
+        self._departures: dict[int, _Departure] = {}
 
     @property
     def thread(self) -> threading.Thread | None:  # type: ignore[override]
@@ -150,20 +181,22 @@ class Place(Driver):
         return self.told.error
 
     def leave(self, milliseconds: int) -> _Departure:
-        if self._departure is None:
-            self._departure = _Departure(self, milliseconds)
-            self.of.orders.put(self._departure)
-            self.of.client.stop()
-        return self._departure
+        departure = self._departures.setdefault(0, _Departure(self, milliseconds))
+        # A signal's handler may be here twice. The thread obeys once.
+        self.of.orders.put(departure)
+        self.of.client.stop()
+        return departure
 
     def close(self, milliseconds: int) -> bool:
-        return self.leave(milliseconds).wait()
+        departure = self.leave(milliseconds)
+        # In a signal's handler this thread may be about to join.
+        return departure.wait() if threading.get_ident() != _holder else departure.reported
 
 
 class _Departure:
     def __init__(self, place: Place, milliseconds: int) -> None:
         self.place, self.until = place, time.monotonic() + milliseconds / 1000
-        self.reported = False
+        self.is_known = self.reported = False
         self.ended: threading.Thread | None = None
         self.done = threading.Event()
 
@@ -184,29 +217,38 @@ class _Thread:
         self.places = [place]
         # Places to add, and departures. A destructor may put one at any time.
         self.orders: queue.SimpleQueue[Place | _Departure] = queue.SimpleQueue()
+        self.joining: list[Place] = []
+        self.leaving: list[_Departure] = []
         self.thread: threading.Thread | None = None
         place.of, place.number = self, 0
 
     def start(self) -> None:
+        """Begins the thread, if there is none. The caller has the lock."""
         if self.thread is None and not _forks:
             self.thread = threading.Thread(target=self._drive, name="tollbar", daemon=True)
-            self.thread.start()
+            try:
+                self.thread.start()
+            except BaseException:
+                self.thread = None
+                raise
 
     def has_room(self, name: str) -> bool:
-        return len(self.places) < _MOST and all(place.name != name for place in self.places)
+        places = self.places.copy()
+        return len(places) < _MOST and all(place.name != name for place in places)
 
     def rest(self) -> None:
-        """Ends the thread, unless it is this one."""
-        if self.thread is not None and self.thread is not threading.current_thread():
-            self.thread.join()
+        """Waits for the end of the thread, unless it is this one."""
+        thread = self.thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join()
             self.thread = None
 
     def begin_again(self) -> None:
         """Called in a forked child: the client, and what it owes, are its parent's."""
-        while not self.orders.empty():
-            order = self.orders.get()
-            if isinstance(order, _Departure):
-                self.places.remove(order.place)
+        self._read()
+        gone = [departure.place for departure in self.leaving]
+        self.places = [place for place in self.places if place not in gone]
+        self.leaving, self.joining = [], []
         parents = self.client
         if self.places:
             self.client = _redis.Client(self.places[0].node, *self._with)
@@ -222,28 +264,33 @@ class _Thread:
 
     def _drive(self) -> None:
         # A child that is forked in a listener has another thread.
-        while self.thread is threading.current_thread():
-            self.client.run()
-            if not self._obey():
+        while self.thread is threading.current_thread() and not _forks:
+            if not self.leaving:
+                self.client.run()
+            self._read()
+            for place in self.joining:
+                self._add(place)
+            self.joining = []
+            for departure in self.leaving.copy():
+                if self._part(departure):
+                    self.leaving.remove(departure)
+            if not self.places:
                 break
             for place in self.places.copy():
                 if place.number is not None:
                     self._tell(place, place.number)
-            if _forks:
-                break
 
-    def _tell(self, place: Place, number: int) -> None:
-        place.told.tell(self.client.circuit(number), lambda: self.client.error(number))
-
-    def _obey(self) -> bool:
-        """Adds and removes leases. Returns whether some are left."""
+    def _read(self) -> None:
         while not self.orders.empty():
             order = self.orders.get()
             if isinstance(order, Place):
-                self._add(order)
-            elif self._part(order):
-                return False
-        return True
+                self.joining.append(order)
+            elif not order.is_known:
+                order.is_known = True
+                self.leaving.append(order)
+
+    def _tell(self, place: Place, number: int) -> None:
+        place.told.tell(self.client.circuit(number), lambda: self.client.error(number))
 
     def _add(self, place: Place) -> None:
         try:
@@ -252,24 +299,36 @@ class _Thread:
             place.told.error = str(failure)
 
     def _part(self, departure: _Departure) -> bool:
-        """Makes a lease leave. Returns whether that was the last one, which ends the client."""
-        place = departure.place
-        with _lock:
+        """Reports to the store what it does not know of a lease. Returns whether the lease has left. The
+        last one ends the client."""
+        place, left = departure.place, max(int((departure.until - time.monotonic()) * 1000), 0)
+        departure.reported = place.number is None or self.client.report(place.number, min(left, _SLICE))
+        if not departure.reported and left:
+            return False
+        if len(self.places) == 1 and not self._retire():
+            # Somebody joins.
+            return False
+        if len(self.places) == 1:
+            self.client.close(0)
+            departure.ended = self.thread
+        elif place.number is not None:
+            self.client.remove(place.number)
+        self.places.remove(place)
+        departure.done.set()
+        return True
+
+    def _retire(self) -> bool:
+        """Lets no further lease join. Returns whether none has joined."""
+        if not _lock.acquire(blocking=False):
+            time.sleep(0.001)
+            return False
+        try:
             is_last = len(self.places) == 1
             if is_last:
                 _threads.remove(self)
-        milliseconds = int(max(departure.until - time.monotonic(), 0) * 1000)
-        try:
-            if is_last:
-                departure.reported = self.client.close(milliseconds)
-            elif place.number is not None:
-                departure.reported = self.client.remove(place.number, milliseconds)
+            return is_last
         finally:
-            with _lock:
-                self.places.remove(place)
-            departure.ended = self.thread if is_last else None
-            departure.done.set()
-        return is_last
+            _lock.release()
 
 
 def join(
@@ -283,30 +342,48 @@ def join(
     """Gives the lease of that name a place in a client of the URL."""
     place = Place(node, name, listener)
     key = url, None if tls is None else id(tls)
-    with _lock:
-        for of in _threads:
-            if of.key == key and of.has_room(name):
-                place.of = of
-                of.places.append(place)
-                of.orders.put(place)
-                of.client.stop()
-                return place
-        of = _Thread(key, place, url, starter())
-        _threads.append(of)
-        of.start()
+    with _Locked():
+        if _enter(place, key):
+            return place
+    # TLS of a new client may read many files.
+    begin = starter()
+    with _Locked():
+        # Another thread may have been faster.
+        if not _enter(place, key):
+            of = _Thread(key, place, url, begin)
+            try:
+                of.start()
+            except BaseException:
+                of.client.close(0)
+                raise
+            _threads.append(of)
     return place
 
 
-def drives(thread: threading.Thread) -> bool:
-    """Whether the thread is one of those here."""
-    return any(of.thread is thread for of in _threads.copy())
+def _enter(place: Place, key: Hashable) -> bool:
+    for of in _threads:
+        if of.key == key and of.has_room(place.name):
+            # A thread that could not begin after a fork.
+            of.start()
+            place.of = of
+            of.places.append(place)
+            of.orders.put(place)
+            of.client.stop()
+            return True
+    return False
+
+
+def may_wait() -> bool:
+    """Whether this thread may wait for those here: it is none of them, and does not join."""
+    here = threading.current_thread()
+    return threading.get_ident() != _holder and all(of.thread is not here for of in _threads.copy())
 
 
 def rest() -> None:
     """Ends all threads before a fork, because a thread does not exist in the child, and its work would
     stay half done there."""
     global _forks
-    with _lock:
+    with _Locked():
         _forks += 1
         threads = _threads.copy()
     for of in threads:
@@ -321,16 +398,18 @@ def go_on() -> None:
     """After a fork, in the parent."""
     global _forks
     _forks -= 1
-    threads = _threads.copy()
+    for of in _threads.copy():
+        try:
+            of.start()
+        except Exception as failure:
+            say(failure)
     _lock.release()
-    for of in threads:
-        of.start()
 
 
 def begin_again() -> None:
     """After a fork, in the child."""
-    global _forks
-    _forks = 1
+    global _forks, _holder
+    _forks, _holder = 1, None
     for of in _threads.copy():
         of.begin_again()
     go_on()

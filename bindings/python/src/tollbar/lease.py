@@ -79,7 +79,8 @@ class Lease(_redis.Lease):
     admit before the store has charged them, at most 127; with 0 only the store's permits count.
     `on_loss` says what a key has after the store has lost its data: a full bucket ("full"), or an
     empty one that refills ("refill"). `on_change` is called with "closed" when the store is
-    there and "open" when it is lost, in that thread. With `start=False` there is no thread, and
+    there and "open" when it is lost, in that thread. It should return soon, because the thread asks
+    for all leases of the url. With `start=False` there is no thread, and
     `tick` is to be called. A lease is a context manager; what is not closed is closed when the
     process ends, with `flush` as its deadline.
     """
@@ -222,14 +223,12 @@ class Lease(_redis.Lease):
         if self.closed:
             return True
         patience = self._flush if timeout is None else _milliseconds(timeout, "timeout")
-        driver = self._driver
-        if driver.thread is threading.current_thread():
+        if self._driver.listens:
             raise RuntimeError("a lease cannot be closed by an on_change of its store")
         _open.discard(self)
-        try:
-            return driver.close(patience)
-        finally:
-            self._release()
+        # Nobody takes permits that the last report would not know.
+        self._release()
+        return self._driver.close(patience)
 
     def _living(self) -> _clients.Driver:
         if self.closed:
@@ -248,12 +247,11 @@ class Lease(_redis.Lease):
         # A lease that could not be made has nothing to close.
         if not hasattr(self, "_driver") or self.closed:
             return
-        # The garbage collector runs in any thread that runs Python, so in those for the stores. They
-        # wait for nobody.
-        here = threading.current_thread()
-        if self._driver.thread is here or _clients.drives(here):
-            self._driver.leave(self._flush)
+        # The garbage collector runs in any thread that runs Python, so in those for the stores.
+        if self._driver.listens or not _clients.may_wait():
+            _open.discard(self)
             self._release()
+            self._driver.leave(self._flush)
         else:
             self.close()
 

@@ -107,13 +107,19 @@ impl<N: Deref<Target = Node>> Client<N> {
         self.limits.enter(node, &mut self.me)
     }
 
-    /// Reports to the store the debts of the node's limit that the store has not confirmed, and
-    /// removes the limit: other clients may ask for it. Asks for the other limits meanwhile. The
-    /// call waits at most `millis` milliseconds; with 0 it begins no connection. Returns whether
-    /// the store has confirmed all debts; `None` if the client does not have this node.
-    pub fn remove(&mut self, node: &Node, millis: u32) -> Option<bool> {
+    /// Reports to the store the debts of the node's limit that the store has not confirmed. Asks for
+    /// the other limits meanwhile. The call waits at most `millis` milliseconds; with 0 it begins no
+    /// connection. Returns whether the store has confirmed all debts; `None` if the client does not
+    /// have this node.
+    pub fn report(&mut self, node: &Node, millis: u32) -> Option<bool> {
         self.limits.of(Some(node)).next()?;
-        self.report(Some(node), millis);
+        self.settle(Some(node), millis);
+        Some(self.limits.has_confirmed(Some(node)))
+    }
+
+    /// [`Client::report`], which then removes the limit: other clients may ask for it.
+    pub fn remove(&mut self, node: &Node, millis: u32) -> Option<bool> {
+        self.report(node, millis)?;
         self.limits.leave(node, &self.me)
     }
 
@@ -196,7 +202,7 @@ impl<N: Deref<Target = Node>> Client<N> {
         if self.me.has_forked() {
             return false;
         }
-        self.report(None, millis);
+        self.settle(None, millis);
         self.link.close();
         // The circuits stay as they are, so that a client that takes over at once finds them closed.
         self.limits.displaced();
@@ -205,7 +211,7 @@ impl<N: Deref<Target = Node>> Client<N> {
 
     /// Takes turns until the store has confirmed the debts of all limits, or of that of `only`, for
     /// at most `millis` milliseconds. A client that does not lead must not ask the store.
-    fn report(&mut self, only: Option<&Node>, millis: u32) {
+    fn settle(&mut self, only: Option<&Node>, millis: u32) {
         let end = Monotonic.now().saturating_add(u64::from(millis) * 1_000_000);
         self.is_closing = true;
         loop {

@@ -192,14 +192,14 @@ impl<N: Deref<Target = Node>> Limits<N> {
 
     /// Lets other clients ask. Returns whether the store has confirmed all debts.
     pub(super) fn resign(&mut self, me: &Member) -> bool {
-        let confirmed = self.has_confirmed_all();
+        let confirmed = self.has_confirmed(None);
         self.iter_mut().for_each(|limit| limit.resign(me.name));
         confirmed
     }
 
-    /// Whether the store has confirmed all debts.
-    pub(super) fn has_confirmed_all(&self) -> bool {
-        self.iter().all(|limit| limit.driver.has_confirmed_all())
+    /// Whether the store has confirmed the debts of all limits, or of that of `only`.
+    pub(super) fn has_confirmed(&self, only: Option<&Node>) -> bool {
+        self.of(only).all(|limit| limit.driver.has_confirmed_all())
     }
 
     /// Whether this client asks for a limit, or for that of `only`, of which the store has not

@@ -207,7 +207,7 @@ impl<N: Deref<Target = Node>> Calls<N> {
     }
 
     fn has_confirmed_all(&self) -> bool {
-        self.limits.has_confirmed_all()
+        self.limits.has_confirmed(None)
     }
 
     /// Lets other clients ask. Returns whether the store has confirmed all debts. The nodes
