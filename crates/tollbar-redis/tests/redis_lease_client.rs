@@ -217,7 +217,11 @@ fn a_late_reply_is_for_nobody() {
     let mut client = client(&server.unix(), &large);
     driven(&mut client, || until("all circuits close", || large.iter().all(is_closed)));
     server.pause();
-    let send = |client: &mut Client<&Node>| (0..3).for_each(|_| drop(client.tick()));
+    let send = |client: &mut Client<&Node>| {
+        for _ in 0..3 {
+            client.tick();
+        }
+    };
     assert!(!large[0].check(b"k", 1000).is_allowed());
     send(&mut client);
     assert!(client.remove(&large[0], 0).is_some());

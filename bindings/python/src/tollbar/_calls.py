@@ -120,11 +120,11 @@ class Caller:
 
     def __init__(self, node: CapsuleType, client: RedisClient, listener: Callable[[int], object] | None) -> None:
         self._calls = _redis.Calls(node)
-        self._client, self._told = client, _clients.Told(listener)
-        self._told.circuit = self._calls.circuit()
+        self._client, self._heard = client, _clients.Heard(listener)
+        self._heard.circuit = self._calls.circuit()
         self.is_async = is_async(client)
         if self.is_async:
-            self._told.error = "nobody makes the calls of the asyncio client: a task of run() does"
+            self._heard.error = "nobody makes the calls of the asyncio client: a task of run() does"
         self._lock = threading.Lock()
         self._stops = self._runs = self._is_closed = False
         # When the call that has no reply yet was made.
@@ -200,11 +200,11 @@ class Caller:
     def error(self) -> str:
         since = self._since
         waited = 0.0 if since is None else time.monotonic() - since
-        return self._told.error if waited < 1 else f"the program's Redis client has been in a call for {waited:.0f} s"
+        return self._heard.error if waited < 1 else f"the program's Redis client has been in a call for {waited:.0f} s"
 
     @property
     def listens(self) -> bool:
-        return self._told.listens
+        return self._heard.listens
 
     def close(self, milliseconds: int) -> bool:
         end = time.monotonic() + milliseconds / 1000
@@ -251,7 +251,7 @@ class Caller:
 
     def _turn(self, closing: bool) -> Generator[tuple[Any, ...], Any, int | None]:
         """Yields the commands to send, and takes their replies. Returns what tick does."""
-        if self._since is not None or self._told.listens:
+        if self._since is not None or self._heard.listens:
             raise RuntimeError("somebody makes this lease's calls already")
         self._since = time.monotonic()
         try:
@@ -262,7 +262,7 @@ class Caller:
     def _one_turn(self, closing: bool) -> Generator[tuple[Any, ...], Any, int | None]:
         found = self._calls.turn(closing)
         if isinstance(found, int):
-            self._told.tell(self._calls.circuit(), self._calls.error)
+            self._heard.tell(self._calls.circuit(), self._calls.error)
             return found
         keys, parts = found
         try:
@@ -275,7 +275,7 @@ class Caller:
             self._calls.answered(reply[0])
         except Exception as error:
             self._failed(error)
-        self._told.tell(self._calls.circuit(), self._calls.error)
+        self._heard.tell(self._calls.circuit(), self._calls.error)
         return None
 
     def _failed(self, error: Exception) -> None:

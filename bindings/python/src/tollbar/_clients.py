@@ -52,7 +52,7 @@ class _Locked:
         _lock.release()
 
 
-class Told:
+class Heard:
     """The circuit that a listener was last called with, and the store's fault then."""
 
     def __init__(self, listener: Listener | None) -> None:
@@ -135,11 +135,11 @@ class Ticked(Driver):
     def __init__(self, node: CapsuleType, url: str, starter: Starter | None, listener: Listener | None) -> None:
         self._with = node, url, starter
         self._client = _redis.Client(*self._with)
-        self._told = Told(listener)
+        self._heard = Heard(listener)
 
     def tick(self) -> int:
         wait = self._client.tick()
-        self._told.tell(self._client.circuit(0), lambda: "")
+        self._heard.tell(self._client.circuit(0), lambda: "")
         return wait
 
     def fd(self) -> tuple[int, int]:
@@ -150,7 +150,7 @@ class Ticked(Driver):
 
     @property
     def listens(self) -> bool:
-        return self._told.listens
+        return self._heard.listens
 
     def close(self, milliseconds: int) -> bool:
         return self._client.close(milliseconds)
@@ -166,7 +166,7 @@ class Place(Driver):
     """A lease's place in the client of a thread."""
 
     def __init__(self, node: CapsuleType, name: str, listener: Listener | None) -> None:
-        self.node, self.name, self.told = node, name, Told(listener)
+        self.node, self.name, self.heard = node, name, Heard(listener)
         # The number of the place, once the thread has added the lease.
         self.number: int | None = None
         self.of: _Thread
@@ -178,7 +178,7 @@ class Place(Driver):
         return self.of.thread
 
     def error(self) -> str:
-        return self.told.error
+        return self.heard.error
 
     def leave(self, milliseconds: int) -> _Departure:
         departure = self._departures.setdefault(0, _Departure(self, milliseconds))
@@ -290,13 +290,13 @@ class _Thread:
                 self.leaving.append(order)
 
     def _tell(self, place: Place, number: int) -> None:
-        place.told.tell(self.client.circuit(number), lambda: self.client.error(number))
+        place.heard.tell(self.client.circuit(number), lambda: self.client.error(number))
 
     def _add(self, place: Place) -> None:
         try:
             place.number = self.client.add(place.node)
         except Exception as failure:
-            place.told.error = str(failure)
+            place.heard.error = str(failure)
 
     def _part(self, departure: _Departure) -> bool:
         """Reports to the store what it does not know of a lease. Returns whether the lease has left. The

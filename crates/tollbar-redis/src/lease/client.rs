@@ -107,8 +107,8 @@ impl<N: Deref<Target = Node>> Client<N> {
         self.limits.enter(node, &mut self.me)
     }
 
-    /// Reports to the store the debts of the node's limit that the store has not confirmed. Asks for
-    /// the other limits meanwhile. The call waits at most `millis` milliseconds; with 0 it begins no
+    /// Reports to the store the debts of the node's limit that it has not confirmed. Asks for the
+    /// other limits meanwhile. The call waits at most `millis` milliseconds; with 0 it begins no
     /// connection. Returns whether the store has confirmed all debts; `None` if the client does not
     /// have this node.
     pub fn report(&mut self, node: &Node, millis: u32) -> Option<bool> {
@@ -204,7 +204,7 @@ impl<N: Deref<Target = Node>> Client<N> {
         }
         self.settle(None, millis);
         self.link.close();
-        // The circuits stay as they are, so that a client that takes over at once finds them closed.
+        // The circuits stay as they are: another client that takes over soon finds them closed.
         self.limits.displaced();
         self.limits.resign(&self.me)
     }

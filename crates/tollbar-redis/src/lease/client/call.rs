@@ -216,14 +216,14 @@ impl<N: Deref<Target = Node>> Limits<N> {
     where
         N: 'a,
     {
-        self.iter().filter(move |limit| only.is_none_or(|node| core::ptr::eq(&*limit.node, node)))
+        self.iter().filter(move |limit| only.map_or(true, |node| core::ptr::eq(&*limit.node, node)))
     }
 
     /// Whether a limit's circuit is another one than at the last call.
     pub(super) fn has_changed(&mut self) -> bool {
         self.iter_mut().fold(false, |changed, limit| {
             let now = limit.node.circuit(limit.node.now());
-            core::mem::replace(&mut limit.told, now) != now || changed
+            core::mem::replace(&mut limit.reported, now) != now || changed
         })
     }
 

@@ -29,7 +29,7 @@ pub(super) struct Limit<N> {
     /// Questions of this limit in the call that is being made.
     pub(super) quota: usize,
     /// The circuit when [`Client::has_changed`](super::Client::has_changed) last looked.
-    pub(super) told: Circuit,
+    pub(super) reported: Circuit,
     /// Why the store last refused a question. The next answer clears it.
     pub(super) fault: Option<Refused>,
 }
@@ -64,7 +64,7 @@ impl<N: Deref<Target = Node>> Limit<N> {
             alone: false,
             has_asked: false,
             quota: 0,
-            told: Circuit::Unknown,
+            reported: Circuit::Unknown,
             fault: None,
         };
         boxed(limit).ok_or(NodeError::NoMemory)

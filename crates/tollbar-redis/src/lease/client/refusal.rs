@@ -29,11 +29,11 @@ pub(super) fn append_trouble<N: Deref<Target = Node>>(
 
 /// Appends the name of the limit if the text is about one of several.
 fn append_name<'a, N: 'a>(
-    limits: impl Iterator<Item = &'a Limit<N>>,
+    mut limits: impl Iterator<Item = &'a Limit<N>>,
     text: &mut Text<TROUBLE_MOST>,
     node: &Node,
 ) {
-    if limits.skip(1).next().is_some() {
+    if limits.nth(1).is_some() {
         text.append("limit ");
         text.add(node.name());
         text.append(": ");
