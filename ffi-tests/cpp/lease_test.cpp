@@ -259,7 +259,9 @@ TEST(a_lease_leaves_its_client) {
             return asks.state() == circuit::closed;
         }));
         CHECK(pages.admit("bob", 3));
-        asks.remove(pages, 10s);
+        asks.report(pages, 10s);
+        asks.remove(pages, 0s);
+        CHECK(asks.try_report(pages, 0s).error() == errc::client_leases);
         CHECK(redis_number(&store, "EXISTS tollbar:{pages}:k:bob") == 1);
     }
     asks.tick();

@@ -302,9 +302,18 @@ public:
         return detail::done(driven() ? TOLLBAR_E_RUNNING : tollbar_lease_client_add(get(), of.get()));
     }
 
-    /// Reports to the store the charges of the lease that the store does not know yet, and makes the
-    /// client forget the lease. The client asks for its other leases meanwhile. If the reports take longer
-    /// than the patience, the client forgets it all the same and the error is errc::unreported. The call fails while a thread drives the
+    /// Reports to the store the charges of the lease that the store does not know yet. The client asks for
+    /// its other leases meanwhile. If the patience is too short, the error is errc::unreported. The call fails
+    /// as remove() does.
+    template <class Rep, class Period> void report(const lease &of, const std::chrono::duration<Rep, Period> &patience) {
+        try_report(of, patience).value();
+    }
+    template <class Rep, class Period>
+    result<void> try_report(const lease &of, const std::chrono::duration<Rep, Period> &patience) noexcept {
+        const std::uint32_t ms = milliseconds(patience);
+        return detail::done(driven() ? TOLLBAR_E_RUNNING : tollbar_lease_client_report(get(), of.get(), ms));
+    }
+    /// report(), which then makes the client forget the lease, also where the patience was too short. The call fails while a thread drives the
     /// client (errc::running), and for a lease that the client does not have (errc::client_leases).
     template <class Rep, class Period> void remove(const lease &of, const std::chrono::duration<Rep, Period> &patience) {
         try_remove(of, patience).value();
