@@ -27,8 +27,6 @@ struct ngx_http_tollbar_client_s {
     /* Elements ngx_shm_zone_t *, at least one. */
     ngx_array_t zones;
     ngx_msec_t eager_until;
-    /* Whether this client asks no more. */
-    ngx_flag_t has_resigned;
     ngx_log_t *log;
 };
 
@@ -201,15 +199,13 @@ static void tick(client_t *client)
     ngx_flag_t waits = 0;
     uint32_t wait = 1;
     ngx_uint_t n;
-    int32_t error = 0;
+    int32_t error;
 
-    resign(client);
-    if (client->has_resigned) {
-        wait = 100;
-    } else {
-        error = tollbar_lease_client_tick(client->lease_client, &wait);
-        watch(client);
+    if (ngx_exiting) {
+        resign(client);
     }
+    error = tollbar_lease_client_tick(client->lease_client, &wait);
+    watch(client);
     if (error != 0) {
         ngx_tollbar_zone_failed(zone[0], client->log, error);
         wait = 1000;
@@ -235,16 +231,16 @@ static void tick(client_t *client)
 }
 
 /* A worker that ends has the configuration of before the reload, and may end much later, for example
- * after a download. If the store does not answer it, a worker of the new configuration must ask, which
- * may have the right certificate or password. The library lets another client ask when this one does
- * not tick for a second. */
+ * after a download. If the store does not answer it about a zone, a worker of the new configuration must
+ * ask, which may have the right certificate or password. */
 static void resign(client_t *client)
 {
-    if (ngx_exiting && !client->has_resigned
-        && tollbar_lease_client_circuit(client->lease_client) == TOLLBAR_CIRCUIT_OPEN)
-    {
-        forget(client);
-        client->has_resigned = 1;
+    ngx_uint_t n;
+
+    for (n = 0; n < client->zones.nelts; n++) {
+        if (circuit_of(sync_of(client, n)) == TOLLBAR_CIRCUIT_OPEN) {
+            (void) tollbar_lease_client_remove(client->lease_client, sync_of(client, n)->lease, 0);
+        }
     }
 }
 

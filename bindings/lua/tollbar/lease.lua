@@ -47,9 +47,11 @@ local LEASES_MOST = 128
 
 --- Gives the lease to a client of the url. Returns a code and the url's wrong column.
 local function join(self, name, url)
+    -- To read it makes a cdata, and may so run a finalizer, which ends a client.
+    local handle = self.handle
     for number, one in pairs(clients) do
         if one.url == url and one.count < LEASES_MOST and not one.names[name] then
-            local code = lib.tollbar_lease_client_add(one.client, self.handle)
+            local code = lib.tollbar_lease_client_add(one.client, handle)
             if code == ALLOWED then
                 one.names[name], one.count = true, one.count + 1
                 self.client, self.number, self.name = one.client, number, name
@@ -58,7 +60,7 @@ local function join(self, name, url)
         end
     end
     local asks, column = ffi.new("tollbar_lease_client *[1]"), ffi.new("size_t[1]")
-    local code = lib.tollbar_lease_client_new(self.handle, url, #url, column, asks)
+    local code = lib.tollbar_lease_client_new(handle, url, #url, column, asks)
     if code ~= ALLOWED then
         return code, tonumber(column[0])
     end
@@ -70,12 +72,14 @@ end
 
 --- Takes the lease from its client, and ends the client after its last lease. Returns a code.
 local function part(self, client, handle, patience)
+    -- It may run another lease's finalizer.
+    local name = ffi.string(self.name)
     local one = clients[self.number]
     if one.count == 1 then
         clients[self.number] = nil
         return lib.tollbar_lease_client_close(client, patience)
     end
-    one.names[ffi.string(self.name)], one.count = nil, one.count - 1
+    one.names[name], one.count = nil, one.count - 1
     return lib.tollbar_lease_client_remove(client, handle, patience)
 end
 

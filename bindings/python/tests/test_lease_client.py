@@ -425,3 +425,18 @@ def test_a_cluster_that_moves_a_slot_and_loses_a_node(tmp_path):
     for node in nodes:
         if node is not other:
             node.kill()
+
+
+def test_one_that_is_open_at_the_end(server):
+    """Beside a lease with a url: both tell the store, and nothing is printed."""
+    code = f"""
+import redis, time, tollbar
+client = redis.Redis(port={server.port})
+one = tollbar.Lease("60/min burst 600", name="open", nodes=2, client=client, flush=30, overdraft=15)
+two = tollbar.Lease("60/min burst 600", name="too", nodes=2, url="redis://127.0.0.1:{server.port}", flush=30, overdraft=15)
+while not one.circuit == two.circuit == "closed": time.sleep(0.01)
+assert one.allow("ann", 15) and two.allow("ann", 15)
+"""
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert server.client.exists("tollbar:{open}:k:ann") == server.client.exists("tollbar:{too}:k:ann") == 1

@@ -223,8 +223,8 @@ unsafe fn reported(
 }
 
 /// Makes tollbar_lease_client_tick and tollbar_lease_client_run call `listener` with `argument` and
-/// tollbar_lease_client_circuit whenever the circuit of one of the client's leases changes. A NULL
-/// `listener` ends the calls.
+/// tollbar_lease_client_circuit whenever this or the circuit of one of the client's leases changes.
+/// A NULL `listener` ends the calls.
 ///
 /// # Safety
 /// Pointers are NULL or as said.
@@ -469,8 +469,8 @@ impl tollbar_lease_client {
         let client = unsafe { &mut *self.client.get() };
         let wait = client.tick();
         let circuit = circuit_number(client.circuit());
-        self.circuit.store(circuit, Ordering::Relaxed);
-        if client.has_changed() {
+        let before = self.circuit.swap(circuit, Ordering::Relaxed);
+        if client.has_changed() || circuit != before {
             // SAFETY: other threads write `listener` only while no thread drives the client. The
             // caller owns the function and its argument.
             unsafe {

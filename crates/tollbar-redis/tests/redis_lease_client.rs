@@ -242,6 +242,29 @@ fn a_late_reply_is_for_nobody() {
     assert!((15..=20).contains(&admitted), "{admitted}");
 }
 
+/// A store that is mute while the calls are all of a limit that has left is noticed, and the others'
+/// circuits open.
+#[test]
+fn a_mute_store_and_a_limit_that_left() {
+    let server = Server::start();
+    let exact = Options { overdraft: 0, ..Options::new(1) };
+    let nodes = nodes(2, "100000/hour burst 100000", &exact);
+    let mut client = client(&server.unix(), &nodes);
+    driven(&mut client, || until("all circuits close", || nodes.iter().all(is_closed)));
+    server.pause();
+    for key in 0..400_u32 {
+        let _ = nodes[0].check(&key.to_le_bytes(), 1);
+        client.tick();
+    }
+    assert!(client.remove(&nodes[0], 0).is_some());
+    driven(&mut client, || {
+        let _ = nodes[1].check(b"quiet", 1);
+        until("it opens", || nodes[1].circuit(nodes[1].now()) == Circuit::Open);
+        server.resume();
+        until("it closes", || is_closed(&nodes[1]));
+    });
+}
+
 /// A limit leaves a store that does not answer within the time that it is given.
 #[test]
 fn a_limit_leaves_a_silent_store() {

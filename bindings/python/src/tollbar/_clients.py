@@ -40,18 +40,6 @@ _forks = 0
 _holder: int | None = None
 
 
-class _Locked:
-    def __enter__(self) -> None:
-        global _holder
-        _lock.acquire()
-        _holder = threading.get_ident()
-
-    def __exit__(self, *_: object) -> None:
-        global _holder
-        _holder = None
-        _lock.release()
-
-
 class Heard:
     """The circuit that a listener was last called with, and the store's fault then."""
 
@@ -239,16 +227,22 @@ class _Thread:
     def rest(self) -> None:
         """Waits for the end of the thread, unless it is this one."""
         thread = self.thread
-        if thread is not None and thread is not threading.current_thread():
-            thread.join()
-            self.thread = None
+        if thread is None or thread is threading.current_thread():
+            return
+        while thread.is_alive():
+            try:
+                thread.join()
+            except BaseException as failure:
+                # A signal's handler has raised it. The fork goes on all the same.
+                say(failure)
+        self.thread = None
 
     def begin_again(self) -> None:
         """Called in a forked child: the client, and what it owes, are its parent's."""
         self._read()
         gone = [departure.place for departure in self.leaving]
         self.places = [place for place in self.places if place not in gone]
-        self.leaving, self.joining = [], []
+        self.leaving, self.joining, self.thread = [], [], None
         parents = self.client
         if self.places:
             self.client = _redis.Client(self.places[0].node, *self._with)
@@ -260,7 +254,6 @@ class _Thread:
         else:
             _threads.remove(self)
         parents.close(0)
-        self.thread = None
 
     def _drive(self) -> None:
         # A child that is forked in a listener has another thread.
@@ -342,22 +335,33 @@ def join(
     """Gives the lease of that name a place in a client of the URL."""
     place = Place(node, name, listener)
     key = url, None if tls is None else id(tls)
-    with _Locked():
-        if _enter(place, key):
-            return place
-    # TLS of a new client may read many files.
-    begin = starter()
-    with _Locked():
-        # Another thread may have been faster.
-        if not _enter(place, key):
-            of = _Thread(key, place, url, begin)
+    if not _join(place, key, None):
+        # TLS of a new client may read many files.
+        begin = starter()
+        _join(place, key, lambda: _Thread(key, place, url, begin))
+    return place
+
+
+def _join(place: Place, key: Hashable, make: Callable[[], _Thread] | None) -> bool:
+    """Gives it a place in a client that is there, or in a new one."""
+    global _holder
+    with _lock:
+        _holder = threading.get_ident()
+        try:
+            if _enter(place, key):
+                return True
+            if make is None:
+                return False
+            of = make()
             try:
                 of.start()
             except BaseException:
                 of.client.close(0)
                 raise
             _threads.append(of)
-    return place
+            return True
+        finally:
+            _holder = None
 
 
 def _enter(place: Place, key: Hashable) -> bool:
@@ -382,8 +386,8 @@ def may_wait() -> bool:
 def rest() -> None:
     """Ends all threads before a fork, because a thread does not exist in the child, and its work would
     stay half done there."""
-    global _forks
-    with _Locked():
+    global _forks, _holder
+    with _lock:
         _forks += 1
         threads = _threads.copy()
     for of in threads:
@@ -392,24 +396,32 @@ def rest() -> None:
         of.rest()
     # Nobody else has it while the process forks.
     _lock.acquire()
+    _holder = threading.get_ident()
 
 
 def go_on() -> None:
     """After a fork, in the parent."""
-    global _forks
-    _forks -= 1
-    for of in _threads.copy():
-        try:
-            of.start()
-        except Exception as failure:
-            say(failure)
-    _lock.release()
+    global _forks, _holder
+    try:
+        _forks -= 1
+        for of in _threads.copy():
+            _try(of.start)
+    finally:
+        _holder = None
+        _lock.release()
 
 
 def begin_again() -> None:
     """After a fork, in the child."""
-    global _forks, _holder
-    _forks, _holder = 1, None
+    global _forks
+    _forks = 1
     for of in _threads.copy():
-        of.begin_again()
+        _try(of.begin_again)
     go_on()
+
+
+def _try(call: Callable[[], None]) -> None:
+    try:
+        call()
+    except BaseException as failure:
+        say(failure)

@@ -326,10 +326,15 @@ def _end() -> None:
     leases = list(_open)
     # All at once, so that a silent store is waited for once.
     for lease in leases:
-        if lease._driver.thread is not None:
+        if isinstance(lease._driver, _clients.Place):
+            lease._release()
             lease._driver.leave(lease._flush)
     for lease in leases:
-        lease.close()
+        try:
+            lease._driver.close(lease._flush)
+        except Exception as failure:
+            _clients.say(failure)
+        lease._release()
 
 
 os.register_at_fork(before=_rest, after_in_parent=_go_on, after_in_child=_begin_again)

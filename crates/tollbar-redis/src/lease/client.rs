@@ -217,7 +217,9 @@ impl<N: Deref<Target = Node>> Client<N> {
         loop {
             // Within 0 ms a new connection would not be ready.
             self.turn(millis != 0);
-            if !self.limits.has_to_report(only) || self.now >= end {
+            let confirmed = self.limits.has_confirmed(only);
+            let is_in_vain = only.is_none() && !self.limits.leads();
+            if confirmed || is_in_vain || self.now >= end {
                 break;
             }
             if self.link.wait(!self.session.output().is_empty(), 1_000_000).is_err() {
@@ -290,6 +292,7 @@ impl<N: Deref<Target = Node>> Client<N> {
         }
         let oldest = self.limits.iter().map(|limit| limit.driver.waiting_for(limit.now)).max();
         let silent = oldest.is_some_and(|since| since > self.patience)
+            || self.limits.waiting_for(now) > self.patience
             || !self.session.is_ready()
                 && now.saturating_sub(self.connecting_since) > self.patience;
         if silent {
@@ -307,7 +310,7 @@ impl<N: Deref<Target = Node>> Client<N> {
 
     /// Queues calls with the questions that are due.
     fn ask(&mut self) -> Option<()> {
-        let Client { limits, session, me, .. } = self;
+        let Client { limits, session, me, now, .. } = self;
         while limits.may_call() && session.is_ready() && session.room() >= limits.bytes_most() {
             if !self.is_closing && !limits.is_due() {
                 break;
@@ -315,7 +318,7 @@ impl<N: Deref<Target = Node>> Client<N> {
             let mut put: call::Put<'_> = &mut |keys, args, write| {
                 session.call_with(LEASE, keys, args, |writer| write(writer))
             };
-            if !limits.call(me.random(), &mut put)? {
+            if !limits.call(me.random(), *now, &mut put)? {
                 break;
             }
         }
@@ -338,9 +341,9 @@ impl<N: Deref<Target = Node>> Client<N> {
                 // The handshake is over.
                 self.fault = None;
                 match reply {
-                    Ok(answer) => self.limits.answered(&|n| answer.bytes(n)),
+                    Ok(answer) => self.limits.answered(self.now, &|n| answer.bytes(n)),
                     Err(fault) => {
-                        self.limits.refused(fault, self.session.error_text().as_bytes());
+                        self.limits.refused(self.now, fault, self.session.error_text().as_bytes());
                     }
                 }
             }

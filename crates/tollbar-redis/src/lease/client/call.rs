@@ -23,6 +23,8 @@ pub(super) struct Limits<N> {
     parts: Fifo,
     /// Calls without a reply.
     calls: usize,
+    /// Since when one of them is the next to get its reply.
+    calls_since: u64,
     /// Whether each call has one limit, and counts as the first on its connection.
     is_split: bool,
     /// When a driver was last busy.
@@ -72,6 +74,7 @@ impl<N: Deref<Target = Node>> Limits<N> {
             first: 0,
             parts: Fifo::new(CALLS_MOST * LIMITS_MOST)?,
             calls: 0,
+            calls_since: 0,
             is_split,
             active_at: 0,
         })
@@ -202,10 +205,9 @@ impl<N: Deref<Target = Node>> Limits<N> {
         self.of(only).all(|limit| limit.driver.has_confirmed_all())
     }
 
-    /// Whether this client asks for a limit, or for that of `only`, of which the store has not
-    /// confirmed all debts.
-    pub(super) fn has_to_report(&self, only: Option<&Node>) -> bool {
-        self.of(only).any(|limit| limit.leads && !limit.driver.has_confirmed_all())
+    /// Whether this client asks for a limit.
+    pub(super) fn leads(&self) -> bool {
+        self.iter().any(|limit| limit.leads)
     }
 
     /// All limits, or that of `only`.
@@ -253,10 +255,18 @@ impl<N: Deref<Target = Node>> Limits<N> {
         self.calls < if self.is_split { 1 } else { CALLS_MOST }
     }
 
+    /// For how long the oldest call has waited for its reply, be it that its limits have left.
+    pub(super) fn waiting_for(&self, now: u64) -> u64 {
+        match self.calls {
+            0 => 0,
+            _ => now.saturating_sub(self.calls_since),
+        }
+    }
+
     /// Queues a call with the questions of all limits that have some. If there are more than
     /// [`KEYS_MOST`], each limit has a fair part, and the next call begins with the limits that had
     /// none. Returns whether there was a question; `None` if there was no room for it.
-    pub(super) fn call(&mut self, fresh: u64, put: Put<'_>) -> Option<bool> {
+    pub(super) fn call(&mut self, fresh: u64, now: u64, put: Put<'_>) -> Option<bool> {
         let before = self.parts.len();
         let first = self.share();
         for at in (first..self.count).chain(0..first) {
@@ -288,6 +298,9 @@ impl<N: Deref<Target = Node>> Limits<N> {
             self.get_mut(number as usize)?.has_asked = true;
         }
         self.parts.mark_last(LAST);
+        if self.calls == 0 {
+            self.calls_since = now;
+        }
         self.calls += 1;
         Some(true)
     }
@@ -332,10 +345,10 @@ impl<N: Deref<Target = Node>> Limits<N> {
         first
     }
 
-    /// Gives each limit of the oldest call what the script returned for it: `item(n)` is item `n`
-    /// of the return value.
-    pub(super) fn answered<'a>(&mut self, item: &dyn Fn(usize) -> Option<&'a [u8]>) {
-        self.calls = self.calls.saturating_sub(1);
+    /// Gives each limit of the oldest call what the script returned for it, at the time `at`:
+    /// `item(n)` is item `n` of the return value.
+    pub(super) fn answered<'a>(&mut self, at: u64, item: &dyn Fn(usize) -> Option<&'a [u8]>) {
+        (self.calls, self.calls_since) = (self.calls.saturating_sub(1), at);
         for n in 0.. {
             let Some((number, count, is_last)) = self.next_part() else { break };
             let stays_alone = self.is_split || n != 0 || !is_last;
@@ -351,8 +364,8 @@ impl<N: Deref<Target = Node>> Limits<N> {
 
     /// Tells each limit of the oldest call that the store has refused it. If only some of the
     /// limits may be the reason, each asks alone.
-    pub(super) fn refused(&mut self, fault: Fault, text: &[u8]) {
-        self.calls = self.calls.saturating_sub(1);
+    pub(super) fn refused(&mut self, at: u64, fault: Fault, text: &[u8]) {
+        (self.calls, self.calls_since) = (self.calls.saturating_sub(1), at);
         let is_single = self.parts.front().is_some_and(|(_, count)| count & LAST != 0);
         let is_known = is_single || matches!(fault, Fault::Unavailable(_));
         while let Some((number, count, is_last)) = self.next_part() {

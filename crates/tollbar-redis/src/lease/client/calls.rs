@@ -149,14 +149,14 @@ impl<N: Deref<Target = Node>> Calls<N> {
             *keys = count;
             Ok(())
         };
-        limits.call(me.random(), &mut put)?.then_some(())
+        limits.call(me.random(), 0, &mut put)?.then_some(())
     }
 
     /// Takes the reply: the string in the array that the script returned.
     pub fn answered(&mut self, reply: &[u8]) {
         if self.reply() {
             self.lost = None;
-            self.limits.answered(&|n| (n == 0).then_some(reply));
+            self.limits.answered(0, &|n| (n == 0).then_some(reply));
             self.limits.wake();
         }
     }
@@ -171,7 +171,7 @@ impl<N: Deref<Target = Node>> Calls<N> {
                 Fault::NoScript => Fault::Script,
                 fault => fault,
             };
-            self.limits.refused(fault, error);
+            self.limits.refused(0, fault, error);
             self.limits.wake();
         }
     }
@@ -216,7 +216,8 @@ impl<N: Deref<Target = Node>> Calls<N> {
         if self.me.has_forked() {
             return false;
         }
-        self.lost(b"the program has ended its calls");
+        self.reply();
+        self.limits.displaced();
         self.limits.resign(&self.me)
     }
 
