@@ -242,7 +242,7 @@ fn a_late_reply_is_for_nobody() {
     assert!((15..=20).contains(&admitted), "{admitted}");
 }
 
-/// A store that is mute while the calls are all of a limit that has left is noticed, and the others'
+/// A store that is mute while all calls are of a limit that has left is noticed, and the others'
 /// circuits open.
 #[test]
 fn a_mute_store_and_a_limit_that_left() {
