@@ -416,8 +416,8 @@ int32_t tollbar_lease_client_remove(tollbar_lease_client *client,
                                     uint32_t timeout_ms);
 
 /* Makes tollbar_lease_client_tick and tollbar_lease_client_run call `listener` with `argument` and
- * tollbar_lease_client_circuit whenever the circuit of one of the client's leases changes. A NULL
- * `listener` ends the calls. */
+ * tollbar_lease_client_circuit whenever this or the circuit of one of the client's leases changes.
+ * A NULL `listener` ends the calls. */
 int32_t tollbar_lease_client_on_change(tollbar_lease_client *client,
                                        void (*listener)(void *argument, uint32_t circuit),
                                        void *argument);
