@@ -638,7 +638,8 @@ atexit.unregister(tollbar.lease._end)
 tollbar.lease._end()
 assert time.monotonic() - start < 8, time.monotonic() - start
 """
-    with subprocess.Popen([sys.executable, "-W", "error", "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as program:
+    command, pipe = [sys.executable, "-W", "error", "-c", code], subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe) as program:
         program.stdout.readline()
         redis.kill()
         program.communicate(b"\n", timeout=60)

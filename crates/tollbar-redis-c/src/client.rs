@@ -380,11 +380,9 @@ pub unsafe extern "C" fn tollbar_lease_client_lease_error(
     lease: *const tollbar_lease,
 ) -> *const c_char {
     // SAFETY: by the caller's promise.
-    match unsafe { reference(lease) } {
-        // SAFETY: by the caller's promise.
-        Ok(lease) => unsafe { trouble(client, Some(&lease.node)) },
-        Err(_) => c"".as_ptr(),
-    }
+    let node = unsafe { reference(lease) }.map(|lease| &lease.node);
+    // SAFETY: by the caller's promise.
+    node.map_or(c"".as_ptr(), |node| unsafe { trouble(client, Some(node)) })
 }
 
 /// # Safety
