@@ -441,8 +441,8 @@ int32_t tollbar_lease_client_tick(tollbar_lease_client *client, uint32_t *wait_m
 int32_t tollbar_lease_client_fd(tollbar_lease_client *client, uint32_t *events);
 
 /* Returns whether the store answers, as a TOLLBAR_CIRCUIT_ number: open if the circuit of any of
- * the client's leases is open, closed if all are closed. The number is that of the last
- * tollbar_lease_client_tick, or of the last turn of tollbar_lease_client_run.
+ * the client's leases is open, closed if all are closed. The call returns what the last
+ * tollbar_lease_client_tick, or the last turn of tollbar_lease_client_run, has found.
  * tollbar_lease_get_stats has each lease's. Returns TOLLBAR_CIRCUIT_UNKNOWN for NULL. */
 uint32_t tollbar_lease_client_circuit(const tollbar_lease_client *client);
 

@@ -313,8 +313,9 @@ public:
         const std::uint32_t ms = milliseconds(patience);
         return detail::done(driven() ? TOLLBAR_E_RUNNING : tollbar_lease_client_report(get(), of.get(), ms));
     }
-    /// report(), which then makes the client forget the lease, also where the patience was too short. The call fails while a thread drives the
-    /// client (errc::running), and for a lease that the client does not have (errc::client_leases).
+    /// Reports as report() does, and then makes the client forget the lease, even if the patience was too
+    /// short. The call fails while a thread drives the client (errc::running), and for a lease that the
+    /// client does not have (errc::client_leases).
     template <class Rep, class Period> void remove(const lease &of, const std::chrono::duration<Rep, Period> &patience) {
         try_remove(of, patience).value();
     }

@@ -93,8 +93,8 @@ static ngx_int_t check(ngx_http_request_t *r, conf_t *conf, main_conf_t *main)
         (void) ngx_tollbar_set_text(status_of(r, main), (u_char *) "", 0);
         return busy;
     }
-    /* A request that passes now, without fields, variables or a charge after the answer, is only
-     * marked as counted. */
+    /* Most requests pass at once. If the configuration has no header fields, no variables and no charge
+     * after the answer, the module only marks such a request as counted. */
     if (rc == NGX_OK && !full && !main->afterwards && outcome.dry == NULL && outcome.binding->wait == 0) {
         ngx_tollbar_set_status(status_of(r, main), NGX_TOLLBAR_PASSED);
         return NGX_DECLINED;

@@ -220,7 +220,8 @@ func removeLease(client, lease uintptr, patience uint32) tollbar.Code {
 // runClient returns when the client has been stopped, or when the circuit of a lease has changed.
 func runClient(client uintptr) { cClientRun(client) }
 
-// clientLeaseError returns what is wrong with the store for a lease. No thread runs the client.
+// clientLeaseError returns why the store does not serve this lease, or an empty text. The caller must not
+// run the client at the same time.
 func clientLeaseError(client, lease uintptr) string { return cClientLeaseError(client, lease) }
 
 func stopClient(client uintptr) { cClientStop(client) }

@@ -58,7 +58,8 @@ static void go_changed(void *client, uint32_t circuit) {
     tollbar_lease_client_stop((tollbar_lease_client *)client);
 }
 /* A client that stops when the circuit of a lease changes. */
-static inline int32_t go_client_new(uintptr_t lease, const uint8_t *url, size_t length, size_t *column, uintptr_t *out) {
+static inline int32_t go_client_new(uintptr_t lease, const uint8_t *url, size_t length, size_t *column,
+                                    uintptr_t *out) {
     tollbar_lease_client *client = NULL;
     int32_t code = tollbar_lease_client_new(GO_LEASE(lease), (const char *)url, length, column, &client);
     *out = (uintptr_t)client;

@@ -21,8 +21,9 @@ import (
 type client struct {
 	handle uintptr
 	url    string
-	// The leases that the client has or is about to have, and those of them that its goroutine has
-	// not given it yet. clients guards these three.
+	// members are the leases of the client. joining are those of them that the goroutine has still to
+	// give to C's client, and leaving those that it has still to take away. The lock of clients guards
+	// all three.
 	members, joining []*member
 	leaving          []departure
 }
@@ -47,8 +48,8 @@ type member struct {
 	circuit Circuit
 }
 
-// departure is a member that leaves, the time until which the client may report to the store, and the
-// client's answer.
+// departure is an order to the client's goroutine: to report to the store what the member has admitted,
+// until the given time at most, then to forget the member, and to send the result to code.
 type departure struct {
 	member *member
 	until  time.Time

@@ -140,7 +140,8 @@ func NewLease(name, policy string, options LeaseOptions) (*Lease, error) {
 		return nil, err
 	}
 	l := &Lease{handle: handle, policy: of, guard: new(guard.Guard), driver: d}
-	// Nobody else refers to the lease, so the garbage collector can end one that the program has dropped.
+	// Neither the asker nor its goroutine refers to the lease. So when the program has dropped the lease,
+	// the garbage collector finds it and ends it.
 	l.cleanup = runtime.AddCleanup(l, func(d asker) { go d.end(0) }, d)
 	return l, nil
 }

@@ -433,7 +433,8 @@ def test_one_that_is_open_at_the_end(server):
 import redis, time, tollbar
 client = redis.Redis(port={server.port})
 one = tollbar.Lease("60/min burst 600", name="open", nodes=2, client=client, flush=30, overdraft=15)
-two = tollbar.Lease("60/min burst 600", name="too", nodes=2, url="redis://127.0.0.1:{server.port}", flush=30, overdraft=15)
+url = "redis://127.0.0.1:{server.port}"
+two = tollbar.Lease("60/min burst 600", name="too", nodes=2, url=url, flush=30, overdraft=15)
 while not one.circuit == two.circuit == "closed": time.sleep(0.01)
 assert one.allow("ann", 15) and two.allow("ann", 15)
 """

@@ -340,8 +340,8 @@ pub unsafe extern "C" fn tollbar_lease_client_fd(
 }
 
 /// Returns whether the store answers, as a TOLLBAR_CIRCUIT_ number: open if the circuit of any of
-/// the client's leases is open, closed if all are closed. The number is that of the last
-/// tollbar_lease_client_tick, or of the last turn of tollbar_lease_client_run.
+/// the client's leases is open, closed if all are closed. The call returns what the last
+/// tollbar_lease_client_tick, or the last turn of tollbar_lease_client_run, has found.
 /// tollbar_lease_get_stats has each lease's. Returns TOLLBAR_CIRCUIT_UNKNOWN for NULL.
 ///
 /// # Safety

@@ -233,7 +233,8 @@ class _Thread:
             try:
                 thread.join()
             except BaseException as failure:
-                # A signal's handler has raised it. The fork goes on all the same.
+                # A signal's handler, such as that of Ctrl-C, raised this during the wait. The fork must not
+                # begin before the thread has ended, so the wait goes on.
                 say(failure)
         self.thread = None
 

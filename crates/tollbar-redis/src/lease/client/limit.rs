@@ -28,7 +28,7 @@ pub(super) struct Limit<N> {
     pub(super) has_asked: bool,
     /// Questions of this limit in the call that is being made.
     pub(super) quota: usize,
-    /// The circuit when [`Client::has_changed`](super::Client::has_changed) last looked.
+    /// The circuit that the last [`Client::has_changed`](super::Client::has_changed) saw.
     pub(super) reported: Circuit,
     /// Why the store last refused a question. The next answer clears it.
     pub(super) fault: Option<Refused>,
